@@ -1,0 +1,34 @@
+"""Annotation keys that Tutti writes or reads on users' objects, each defined once.
+
+Ours have the prefix `tutti.dev/`; the others belong to the dialects that share them.
+"""
+
+#: On a pod, merged in by its Binding: sequence of the decision in DECISIONS, "<incarnation>/<sequence>".
+DECISION = "tutti.dev/decision"
+#: On a pod and its group: the gang's trace id, 32 hexadecimal digits.
+TRACE_ID = "tutti.dev/trace-id"
+#: On a submitter's object: a W3C traceparent, which becomes a link of the gang's trace.
+TRACEPARENT = "tutti.dev/traceparent"
+#: On a group: the whole verdict as JSON (`tutti why` reads it).
+VERDICT = "tutti.dev/verdict"
+#: On a group: seconds that room of a lost member is held.
+HOLD_SECONDS = "tutti.dev/hold-seconds"
+#: On a group: seconds within which all placed members must run.
+START_DEADLINE_SECONDS = "tutti.dev/start-deadline-seconds"
+#: On a group: seconds a started gang may stay below its quorum before it is released.
+DEGRADED_GRACE_SECONDS = "tutti.dev/degraded-grace-seconds"
+
+#: Pod -> PodGroup, shared by kube-batch, Volcano and their heirs.
+GROUP_NAME = "scheduling.k8s.io/group-name"
+#: Gang size on a bare pod (kube-batch).
+GROUP_MIN_MEMBER = "scheduling.k8s.io/group-min-member"
+#: Gang size on the owner of bare pods (Volcano).
+OWNER_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
+#: Queue of a bare pod, and default queue of a namespace (Volcano).
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+#: Role of a pod in its gang, annotation or label (Volcano).
+TASK_SPEC = "volcano.sh/task-spec"
+#: Index of a pod in its role (Volcano).
+TASK_INDEX = "volcano.sh/task-index"
+#: Priority of a pod within its gang (Volcano).
+TASK_PRIORITY = "volcano.sh/task-priority"

@@ -1,0 +1,128 @@
+"""Messages of the CLUSTER stream and of the watcher's snapshots.
+
+Writer: the active watcher, fenced. Readers: planners, webhook (queues), recorders.
+
+The *epoch* of a watcher is the sequence, in CLUSTER, of its first `Synced` record: the fence guarantees that number
+before the record is written. A new epoch replaces the picture; within an epoch an older resourceVersion of a UID is
+ignored.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from shared.model.objects import Node, Pod, PodGroup, PriorityClass, Queue
+
+
+class Gone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An object that no longer exists; `resource_version` is that of its deletion."""
+
+    uid: str
+    resource_version: int
+
+
+class _Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All changes of one kind in one flush, in the order in which the API server sent them."""
+
+    epoch: int
+    #: When the flush was made.
+    at_ms: int
+    removed: tuple[Gone, ...] = ()
+
+
+class NodeChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="nodes.changed"):
+    """Nodes that appeared, changed or went."""
+
+    changed: tuple[Node, ...] = ()
+
+
+class PodChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="pods.changed"):
+    """Pods that appeared, changed or went."""
+
+    changed: tuple[Pod, ...] = ()
+
+
+class PodGroupChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="podgroups.changed"
+):
+    """Groups of every dialect that appeared, changed or went."""
+
+    changed: tuple[PodGroup, ...] = ()
+
+
+class QueueChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="queues.changed"):
+    """Queues that appeared, changed or went."""
+
+    changed: tuple[Queue, ...] = ()
+
+
+class PriorityClassChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="priorityclasses.changed"
+):
+    """Priority classes that appeared, changed or went."""
+
+    changed: tuple[PriorityClass, ...] = ()
+
+
+class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cluster.synced"):
+    """The watcher's picture is whole and its watches are alive: written when an epoch opens, renewed each second."""
+
+    epoch: int
+    at_ms: int
+    watcher: str
+    #: (kind of the API, resourceVersion up to which it is known).
+    resource_versions: tuple[tuple[str, int], ...] = ()
+    #: Dialects whose kinds the API server serves now.
+    dialects: tuple[str, ...] = ()
+
+
+class StreamOpened(msgspec.Struct, frozen=True, kw_only=True, tag="stream.opened"):
+    """Record 1 of every fenced stream, written by setup: sequences count from here."""
+
+    stream: str
+    incarnation: str
+    at_ms: int
+
+
+ClusterRecord: TypeAlias = (
+    NodeChanges
+    | PodChanges
+    | PodGroupChanges
+    | QueueChanges
+    | PriorityClassChanges
+    | Synced
+    | StreamOpened
+)
+
+
+class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.ask"):
+    """Ask on `ask.watcher.snapshot`; `snapshot` "" and page 0 freeze a new one, the answer names it."""
+
+    snapshot: str = ""
+    page: int = 0
+    #: Kinds wanted; empty: all.
+    kinds: tuple[str, ...] = ()
+
+
+class SnapshotPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="snapshot.page"):
+    """One page, at most 512 KiB: the whole picture as of CLUSTER sequence `cluster_seq` in `epoch`."""
+
+    snapshot: str
+    page: int
+    pages: int
+    epoch: int
+    cluster_seq: int
+    synced: Synced
+    #: Change records with everything in `changed`, nothing in `removed`.
+    records: tuple[
+        NodeChanges | PodChanges | PodGroupChanges | QueueChanges | PriorityClassChanges, ...
+    ] = ()
+
+
+class SnapshotUnavailable(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.unavailable"):
+    """The watcher is not synced, or the snapshot asked for has been dropped: ask anew."""
+
+    reason: str
+
+
+SnapshotAnswer: TypeAlias = SnapshotPage | SnapshotUnavailable

@@ -1,0 +1,152 @@
+"""Messages of the DECISIONS stream: the audit log and the planner's memory.
+
+Writer: the active planner, fenced. Readers: binders (one durable work consumer on `decisions.act.>`), planners.
+
+The *epoch* of a planner is the sequence, in DECISIONS, of its `EpochOpened` record. The sequence of a decision is the
+fencing token that binders write into the Binding's annotations.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+
+class Cycle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the cycle that decided had consumed: enough to reproduce it byte for byte from a recording."""
+
+    cluster_seq: int
+    outcomes_seq: int
+    now_ms: int
+    configuration: str
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One member to one node. `uid` is a precondition, never only a hint."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+
+
+class GangDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.decided"):
+    """Bind all of these, or what could not be bound is repaired or released: it never binds and evicts."""
+
+    gang_id: str
+    #: "namespace/name" of the group, for people.
+    gang: str
+    dialect: str
+    epoch: int
+    attempt: int
+    bindings: tuple[Binding, ...]
+    #: How many of the bindings the gang needs to reach its quorum; the others are elastic extras.
+    quorum: int
+    #: Prove all bindings by dryRun=All before the first is sent.
+    preflight: bool = False
+    why: str = ""
+    trace_id: str
+    first_seen_ms: int
+    cycle: Cycle
+
+
+class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A pod to evict or delete, by UID."""
+
+    uid: str
+    namespace: str
+    name: str
+
+
+class EvictionDecision(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="eviction.decided"
+):
+    """Remove these pods: for a preemptor whose placement is proven, or to release a gang that cannot be whole."""
+
+    gang_id: str
+    gang: str
+    epoch: int
+    attempt: int
+    victims: tuple[Victim, ...]
+    via: Literal["eviction", "delete"]
+    reason: str
+    #: The preemptor's bindings, dry-run with the evictions; empty for a release.
+    bindings: tuple[Binding, ...] = ()
+    trace_id: str
+    cycle: Cycle
+
+
+class EpochOpened(msgspec.Struct, frozen=True, kw_only=True, tag="epoch.opened"):
+    """A planner has read everything before this record and is the writer from here on."""
+
+    epoch: int
+    planner: str
+    at_ms: int
+    cluster_epoch: int
+
+
+class GangStarted(msgspec.Struct, frozen=True, kw_only=True, tag="gang.started"):
+    """Note: the gang's quorum was reached once; from here on it is *started*."""
+
+    gang_id: str
+    epoch: int
+    at_ms: int
+    attempt: int
+
+
+NoteKind = Literal["repair", "release", "hold", "backoff"]
+
+
+class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.opened"):
+    """Note: a repair, release, hold or backoff began; its deadline is an instant in this log."""
+
+    gang_id: str
+    epoch: int
+    kind: NoteKind
+    at_ms: int
+    until_ms: int
+    reason: str
+    decision_seq: int = 0
+    pod_uids: tuple[str, ...] = ()
+
+
+class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, tag="note.closed"):
+    """Note: what `NoteOpened` began has ended, and how."""
+
+    gang_id: str
+    epoch: int
+    kind: NoteKind
+    at_ms: int
+    reason: str
+
+
+class OpenDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision that CLUSTER has not retired yet, as a checkpoint keeps it."""
+
+    seq: int
+    decision: GangDecision | EvictionDecision
+
+
+class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a gang carries from decision to decision."""
+
+    gang_id: str
+    attempt: int = 0
+    started: bool = False
+    first_seen_ms: int = 0
+    notes: tuple[NoteOpened, ...] = ()
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="checkpoint"):
+    """Everything that is open as of sequence `up_to`, in pages of at most 512 KiB."""
+
+    epoch: int
+    up_to: int
+    outcomes_seq: int
+    page: int
+    pages: int
+    decisions: tuple[OpenDecision, ...] = ()
+    gangs: tuple[OpenGang, ...] = ()
+
+
+Act: TypeAlias = GangDecision | EvictionDecision
+Note: TypeAlias = GangStarted | NoteOpened | NoteClosed

@@ -1,0 +1,76 @@
+"""Names of streams, subjects and consumers: the only place where they are spelled.
+
+Streams and consumers are made by one setup step with its own rights (`shared.bus.setup`); services only bind to them.
+"""
+
+from typing import Final
+
+CLUSTER: Final = "CLUSTER"
+DECISIONS: Final = "DECISIONS"
+OUTCOMES: Final = "OUTCOMES"
+VERDICTS: Final = "VERDICTS"
+#: Key-value bucket of leases: liveness only, safety never depends on it.
+LEASES: Final = "LEASES"
+
+CLUSTER_SUBJECTS: Final = "cluster.>"
+CLUSTER_SYNCED: Final = "cluster.synced"
+CLUSTER_OPENED: Final = "cluster.opened"
+CLUSTER_QUEUES: Final = "cluster.queue"
+DECISIONS_SUBJECTS: Final = "decisions.>"
+DECISIONS_ACT: Final = "decisions.act.>"
+DECISIONS_CHECKPOINT: Final = "decisions.checkpoint"
+DECISIONS_EPOCH: Final = "decisions.epoch"
+DECISIONS_OPENED: Final = "decisions.opened"
+OUTCOMES_SUBJECTS: Final = "outcomes.>"
+VERDICTS_SUBJECTS: Final = "verdicts.>"
+
+ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
+ASK_FIT: Final = "ask.planner.fit"
+ASK_STATUS: Final = "ask.status"
+
+#: Durable work consumer that all binders share.
+BINDER_CONSUMER: Final = "binder"
+#: Durable consumer that all status controllers share.
+CONTROLLER_CONSUMER: Final = "controller"
+#: Durable consumer of the podgroup controller on VERDICTS.
+PODGROUP_CONSUMER: Final = "podgroup-controller"
+
+#: A message is at most this long (nats-server's default max_payload): about 10,000 bindings.
+MESSAGE_BYTES_MAX: Final = 1024 * 1024
+#: Pages of snapshots and checkpoints stay well below it.
+PAGE_BYTES_MAX: Final = 512 * 1024
+
+
+def cluster(kind: str) -> str:
+    """Subject of the changes of one neutral kind: `cluster.pod`."""
+    return f"cluster.{kind}"
+
+
+def act(gang_id: str) -> str:
+    """Subject of a gang's decisions: binders' work."""
+    return f"decisions.act.{gang_id}"
+
+
+def note(gang_id: str) -> str:
+    """Subject of a gang's notes: what was opened and closed."""
+    return f"decisions.note.{gang_id}"
+
+
+def outcome(gang_id: str, decision_seq: int) -> str:
+    """Subject of the one outcome of one decision."""
+    return f"outcomes.{gang_id}.{decision_seq}"
+
+
+def verdict(gang_id: str) -> str:
+    """Subject of a gang's last verdict."""
+    return f"verdicts.{gang_id}"
+
+
+def planner_consumer(stream: str, ordinal: int) -> str:
+    """Durable consumer of planner replica `ordinal` on a log stream."""
+    return f"gang-planner-{ordinal}-{stream.lower()}"
+
+
+def webhook_consumer(ordinal: int) -> str:
+    """Durable consumer of webhook replica `ordinal` on CLUSTER's queues."""
+    return f"admission-webhook-{ordinal}"

@@ -1,0 +1,224 @@
+"""The neutral model: what scheduling needs of a Kubernetes object, whatever dialect it came from.
+
+Everything here is a frozen value. A reader in `shared.dialects` makes it from a Kubernetes object, the watcher
+publishes it, the planner keeps it. Units are fixed: cpu in milli-CPU, memory and storage in bytes, everything else
+a count; instants in milliseconds since the epoch. Tuples of pairs are sorted by their first item, so that equal
+values are equal bytes.
+
+Not here: how a message travels (`shared.contracts`), how an object is read (`shared.dialects`, `shared.kube`).
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Resources: TypeAlias = tuple[tuple[str, int], ...]
+"""(resource name, amount) pairs, sorted by name; cpu in milli-CPU, memory and storage in bytes, others counts."""
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+"""(key, value) pairs, sorted by key."""
+
+PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The settings every model struct shares: immutable, keyword-only, defaults left off the wire."""
+
+
+class Owner(Struct, frozen=True, kw_only=True):
+    """The controller owner of an object (`metadata.ownerReferences` with `controller: true`)."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+class Toleration(Struct, frozen=True, kw_only=True):
+    """`spec.tolerations[]`; empty strings mean what Kubernetes means by an absent field."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Taint(Struct, frozen=True, kw_only=True):
+    """`spec.taints[]` of a node."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class Requirement(Struct, frozen=True, kw_only=True):
+    """One node selector requirement: operator is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class SelectorTerm(Struct, frozen=True, kw_only=True):
+    """One term of a required node affinity: all its requirements must hold. A term with none matches no node."""
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+class HostPort(Struct, frozen=True, kw_only=True):
+    """A port that a container claims on its node; `ip` "" and "0.0.0.0" both mean every address."""
+
+    port: int
+    protocol: str = "TCP"
+    ip: str = ""
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """Everything about a pod that decides where it may run: pods with equal shapes are interchangeable.
+
+    A `Pod` carries its shape as msgpack bytes, so that the planner interns it with one dictionary look-up and decodes
+    each distinct shape once.
+    """
+
+    #: What the pod asks for, init containers, sidecars and overhead counted as Kubernetes does; "pods": 1 included.
+    requests: Resources = ()
+    node_selector: Labels = ()
+    #: Terms of requiredDuringSchedulingIgnoredDuringExecution, any of which must match; None: no affinity given.
+    node_affinity: tuple[SelectorTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    #: Constraints of the pod that Tutti cannot judge yet, by field path: such a pod is never bound by guess.
+    unsupported: tuple[str, ...] = ()
+
+
+class Pod(Struct, frozen=True, kw_only=True):
+    """A pod: pending ones that name our schedulers, and every pod that is on a node."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: int
+    created_ms: int = 0
+    #: msgpack of a `Shape`.
+    shape: bytes
+    #: True when spec.schedulerName is one of ours.
+    ours: bool = False
+    scheduler_name: str = ""
+    #: Name of the PodGroup it belongs to, in its own namespace (from an annotation); "" when it names none.
+    group_name: str = ""
+    #: True when the group named above is one that our own podgroup controller makes for bare pods, not the user.
+    group_implied: bool = False
+    #: Gang size given on the pod itself (`scheduling.k8s.io/group-min-member`); 0 when absent.
+    group_min_member: int = 0
+    #: Role in the gang (task name, replica type); "" when it has none.
+    role: str = ""
+    #: Rank within the role; -1 when unknown.
+    index: int = -1
+    priority: int = 0
+    queue: str = ""
+    owner: Owner | None = None
+    #: spec.nodeName, "" until it is bound.
+    node: str = ""
+    phase: PodPhase = "Pending"
+    #: status.reason: a kubelet's refusal reads OutOfcpu, NodeAffinity, …
+    reason: str = ""
+    #: What keeps its containers from running, in the kubelet's words: "ImagePullBackOff: …".
+    waiting: str = ""
+    deleting: bool = False
+    #: Names of scheduling gates still on it.
+    gates: tuple[str, ...] = ()
+    #: Sequence of the decision that bound it (annotation), 0 when another scheduler or nobody did.
+    decision_seq: int = 0
+    #: W3C traceparent that a submitter left in an annotation; "" when none.
+    traceparent: str = ""
+
+
+class PodGroup(Struct, frozen=True, kw_only=True):
+    """A gang as its dialect declares it.
+
+    `by_owner` groups (a PodDisruptionBudget) claim the pods whose controller has the UID `owner.uid`; all others
+    claim the pods in their namespace that name them.
+    """
+
+    uid: str
+    dialect: str
+    namespace: str
+    name: str
+    resource_version: int
+    created_ms: int = 0
+    by_owner: bool = False
+    owner: Owner | None = None
+    #: 0 means no gang: every member is placed as it comes.
+    min_member: int = 0
+    min_task_member: tuple[tuple[str, int], ...] = ()
+    #: None: nothing declared, admitted at once.
+    min_resources: Resources | None = None
+    queue: str = ""
+    priority_class: str = ""
+    #: status.phase as stored now.
+    phase: str = ""
+    #: True when pods of the dialect exist only after the group has left Pending (Volcano).
+    waits_for_inqueue: bool = False
+    deleting: bool = False
+    #: Settings that our annotations on the group give: hold, deadlines. Names are `shared.contracts.annotations`.
+    settings: Labels = ()
+    traceparent: str = ""
+    #: Objections of `validate`: such a group is never planned, its verdict says why.
+    errors: tuple[str, ...] = ()
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A node. `allocatable` includes "pods"."""
+
+    uid: str
+    name: str
+    resource_version: int
+    labels: Labels = ()
+    allocatable: Resources = ()
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+
+
+class Queue(Struct, frozen=True, kw_only=True):
+    """A queue of either API."""
+
+    uid: str
+    dialect: str
+    name: str
+    resource_version: int
+    created_ms: int = 0
+    weight: int = 1
+    capability: Resources = ()
+    deserved: Resources = ()
+    guarantee: Resources = ()
+    reclaimable: bool = True
+    parent: str = ""
+    priority: int = 0
+    state: QueueState = ""
+    settings: Labels = ()
+
+
+class PriorityClass(Struct, frozen=True, kw_only=True):
+    """A PriorityClass: value, and whether it is the cluster's default."""
+
+    uid: str
+    name: str
+    resource_version: int
+    value: int = 0
+    global_default: bool = False
+    preempts: bool = True
+
+
+ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass
+
+KINDS: dict[str, type[ClusterObject]] = {
+    "node": Node,
+    "pod": Pod,
+    "podgroup": PodGroup,
+    "queue": Queue,
+    "priorityclass": PriorityClass,
+}
+"""Neutral kinds, as they appear in subjects (`cluster.<kind>`)."""
