@@ -1,0 +1,254 @@
+"""One sample of every message, as Tutti wrote it when the golden file was made.
+
+Add a sample with each new message; never change one that is committed: a new meaning gets a new tag.
+"""
+
+import msgspec
+
+from shared.contracts.asking import FitAnswer, FitRequest, ServiceStatus, StatusRequest
+from shared.contracts.cluster import (
+    Gone,
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    PriorityClassChanges,
+    QueueChanges,
+    SnapshotPage,
+    SnapshotRequest,
+    SnapshotUnavailable,
+    StreamOpened,
+    Synced,
+)
+from shared.contracts.decisions import (
+    Binding,
+    Checkpoint,
+    Cycle,
+    EpochOpened,
+    EvictionDecision,
+    GangDecision,
+    GangStarted,
+    NoteClosed,
+    NoteOpened,
+    OpenDecision,
+    OpenGang,
+    Victim,
+)
+from shared.contracts.outcomes import Member, Outcome
+from shared.contracts.verdicts import Condition, PodRef, Reason, ShapeReport, Verdict, Why
+from shared.model.objects import (
+    HostPort,
+    Node,
+    Owner,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    Requirement,
+    SelectorTerm,
+    Shape,
+    Taint,
+    Toleration,
+)
+
+_SHAPE = Shape(
+    requests=(("cpu", 1000), ("nvidia.com/gpu", 1), ("pods", 1)),
+    node_selector=(("gpu", "1060g1"),),
+    node_affinity=(
+        SelectorTerm(
+            expressions=(Requirement(key="zone", operator="In", values=("a", "b")),),
+            fields=(Requirement(key="metadata.name", operator="In", values=("k8s-g1",)),),
+        ),
+    ),
+    tolerations=(Toleration(key="gpu", operator="Exists", effect="NoSchedule"),),
+    host_ports=(HostPort(port=2222),),
+    unsupported=("spec.resourceClaims",),
+)
+_OWNER = Owner(api_version="kubeflow.org/v1", kind="TFJob", name="job-1", uid="owner-1")
+_POD = Pod(
+    uid="pod-1",
+    namespace="kubeflow",
+    name="job-1-worker-0",
+    resource_version=7,
+    created_ms=1_700_000_000_000,
+    shape=msgspec.msgpack.encode(_SHAPE),
+    ours=True,
+    scheduler_name="kube-batch",
+    group_name="job-1",
+    role="worker",
+    index=0,
+    owner=_OWNER,
+)
+_GROUP = PodGroup(
+    uid="group-1",
+    dialect="incubator",
+    namespace="kubeflow",
+    name="job-1",
+    resource_version=6,
+    min_member=4,
+    min_task_member=(("worker", 3),),
+    min_resources=(("cpu", 4000),),
+    queue="default",
+    owner=_OWNER,
+)
+_SYNCED = Synced(
+    epoch=2, at_ms=3, watcher="watcher-0", resource_versions=(("pods", 9),), dialects=("volcano",)
+)
+_CYCLE = Cycle(cluster_seq=11, outcomes_seq=12, now_ms=13, configuration="digest")
+_BINDING = Binding(uid="pod-1", namespace="kubeflow", name="job-1-worker-0", node="k8s-g1")
+_DECISION = GangDecision(
+    gang_id="group-1",
+    gang="kubeflow/job-1",
+    dialect="incubator",
+    epoch=5,
+    attempt=1,
+    bindings=(_BINDING,),
+    quorum=1,
+    preflight=True,
+    why="first of its queue",
+    trace_id="0" * 32,
+    first_seen_ms=1,
+    cycle=_CYCLE,
+)
+_HOLD = NoteOpened(
+    gang_id="group-1",
+    epoch=5,
+    kind="hold",
+    at_ms=1,
+    until_ms=60_001,
+    reason="MemberFailed",
+    decision_seq=9,
+    pod_uids=("pod-1",),
+)
+
+SAMPLES: tuple[msgspec.Struct, ...] = (
+    NodeChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            Node(
+                uid="node-1",
+                name="k8s-g1",
+                resource_version=4,
+                labels=(("gpu", "1060g1"),),
+                allocatable=(("cpu", 4000), ("memory", 1 << 34), ("pods", 110)),
+                taints=(Taint(key="gpu", effect="NoSchedule"),),
+            ),
+        ),
+    ),
+    PodChanges(epoch=2, at_ms=1, changed=(_POD,), removed=(Gone(uid="pod-0", resource_version=5),)),
+    PodGroupChanges(epoch=2, at_ms=1, changed=(_GROUP,)),
+    QueueChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            Queue(
+                uid="queue-1",
+                dialect="volcano",
+                name="default",
+                resource_version=1,
+                capability=(("cpu", 16_000),),
+                state="Open",
+            ),
+        ),
+    ),
+    PriorityClassChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(PriorityClass(uid="pc-1", name="high", resource_version=1, value=1000),),
+    ),
+    _SYNCED,
+    StreamOpened(stream="CLUSTER", incarnation="a1", at_ms=1),
+    SnapshotRequest(snapshot="s1", page=1, kinds=("pod",)),
+    SnapshotPage(
+        snapshot="s1",
+        page=0,
+        pages=1,
+        epoch=2,
+        cluster_seq=10,
+        synced=_SYNCED,
+        records=(PodChanges(epoch=2, at_ms=1, changed=(_POD,)),),
+    ),
+    SnapshotUnavailable(reason="not synced"),
+    _DECISION,
+    EvictionDecision(
+        gang_id="group-1",
+        gang="kubeflow/job-1",
+        epoch=5,
+        attempt=2,
+        victims=(Victim(uid="pod-2", namespace="kubeflow", name="x"),),
+        via="delete",
+        reason="GangReleased",
+        trace_id="1" * 32,
+        cycle=_CYCLE,
+    ),
+    EpochOpened(epoch=5, planner="gang-planner-0", at_ms=1, cluster_epoch=2),
+    GangStarted(gang_id="group-1", epoch=5, at_ms=2, attempt=1),
+    _HOLD,
+    NoteClosed(gang_id="group-1", epoch=5, kind="hold", at_ms=3, reason="Restored"),
+    Checkpoint(
+        epoch=5,
+        up_to=20,
+        outcomes_seq=12,
+        page=0,
+        pages=1,
+        decisions=(OpenDecision(seq=9, decision=_DECISION),),
+        gangs=(OpenGang(gang_id="group-1", attempt=1, started=True, notes=(_HOLD,)),),
+    ),
+    Outcome(
+        gang_id="group-1",
+        decision_seq=9,
+        epoch=5,
+        binder="binder-0",
+        delivered=1,
+        reason="PreflightFailed",
+        members=(
+            Member(uid="pod-1", node="k8s-g1", result="refused", code=403, message="no"),
+        ),
+    ),
+    Verdict(
+        gang_id="group-1",
+        epoch=5,
+        at_ms=4,
+        dialect="incubator",
+        namespace="kubeflow",
+        name="job-1",
+        uid="group-1",
+        queue="default",
+        phase="Pending",
+        min_member=4,
+        members=4,
+        pending=4,
+        conditions=(
+            Condition(type="Unschedulable", status="True", reason="NotEnoughResources"),
+        ),
+        why=Why(
+            reason="NotEnoughResources",
+            sentence="3 of 4 members do not fit",
+            shapes=(
+                ShapeReport(
+                    role="worker",
+                    wanted=3,
+                    fit=1,
+                    nodes=4,
+                    reasons=(Reason(reason="Insufficient nvidia.com/gpu", count=3),),
+                ),
+            ),
+            ahead=("kubeflow/job-0",),
+            ahead_count=1,
+        ),
+        waiting=(PodRef(uid="pod-1", name="job-1-worker-0"),),
+        trace_id="0" * 32,
+    ),
+    StatusRequest(),
+    ServiceStatus(
+        service="binder",
+        instance="binder-0",
+        pid=1,
+        version="0.1.0",
+        http_port=2,
+        ready=True,
+        figures={"pods_bound_total": 3.0},
+    ),
+    FitRequest(group=_GROUP, pods=(_POD,)),
+    FitAnswer(fits=False, ever=False, sentence="no node has 8 GPUs"),
+)
