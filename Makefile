@@ -1,0 +1,59 @@
+# Everything one types while working on Tutti. `make` alone lists the targets.
+# PYTHON chooses the interpreter that makes .venv (3.11 or newer); ARGS passes flags on to the command behind a target.
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+STAMP := .venv/.stamp
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fmt lint test demo certify bench lock clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-10s %s\n", $$1, $$2 }'
+
+setup: $(STAMP) ## Make .venv with everything that the lock names, and .venv/bin/tutti
+
+# Remade when the lock or the project's own metadata changes; otherwise nothing runs.
+# pip comes from the lock first: the one that an interpreter ships may be too old to read it well.
+$(STAMP): requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Tutti needs Python 3.11 or newer: make setup PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+fmt: $(STAMP) ## Format, and mend what ruff can mend
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format --quiet .
+
+lint: $(STAMP) ## Linters, both type checkers, the import contracts, spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/typos
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
+	$(BIN)/pytest -m "not certify" $(ARGS)
+
+demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" for a short one)
+	$(BIN)/tutti demo $(ARGS)
+
+certify: $(STAMP) ## What takes longer: benchmarks and long runs
+	$(BIN)/pytest -m certify $(ARGS)
+
+bench: $(STAMP) ## The benchmarks of bench/ (ARGS passes flags)
+	$(BIN)/tutti bench $(ARGS)
+
+lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
+	$(COMPILE) --upgrade --output-file requirements/runtime.lock pyproject.toml
+	$(COMPILE) --upgrade --extra embedded --extra test --extra dev --output-file requirements/dev.lock pyproject.toml
+
+clean: ## Remove .venv, caches and what builds left behind
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find services shared tutti tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Traces over OTLP/HTTP and Prometheus metrics; without an endpoint they cost nothing."""
