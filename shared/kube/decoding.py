@@ -1,0 +1,194 @@
+"""Reads objects off the wire so that one malformed object never costs the stream that carries it.
+
+The fast path decodes a whole list or watch line into typed structs in one pass. When that fails,
+the slow path reads the item alone, with nulls removed (null means absent to Kubernetes), and if it
+still does not fit its type it becomes an `Undecodable`: its identity and the reason, so that the
+caller can say so instead of losing it.
+"""
+
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+
+import msgspec
+
+from shared.kube.errors import ApiError, watch_error
+from shared.kube.objects import KubeStruct, ObjectMeta, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class Undecodable(KubeStruct, frozen=True, kw_only=True):
+    """An object that does not fit its type: who it is, and what is wrong, in msgspec's words with
+    the field's path.
+    """
+
+    metadata: ObjectMeta
+    error: str
+
+
+class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """One event of a watch: an object appeared, changed or went. A DELETED object is its last
+    state.
+    """
+
+    type: ChangeType
+    object: T | Undecodable
+
+
+class Bookmark(msgspec.Struct, frozen=True, gc=False):
+    """Nothing happened up to this resourceVersion."""
+
+    resource_version: str
+
+
+class ListMeta(KubeStruct, frozen=True, kw_only=True):
+    """`metadata` of a list."""
+
+    resource_version: str = ""
+    #: Token for the next page; "" on the last one.
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int = 0
+
+
+class ListPage(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """One answer to a list request."""
+
+    metadata: ListMeta
+    items: list[T | Undecodable]
+
+
+class _List(KubeStruct, Generic[T], frozen=True, kw_only=True):
+    metadata: ListMeta = ListMeta()
+    items: list[T]
+
+
+class _RawList(KubeStruct, frozen=True, kw_only=True):
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(KubeStruct, Generic[T], frozen=True, kw_only=True):
+    type: ChangeType
+    object: T
+
+
+class _RawEvent(KubeStruct, frozen=True, kw_only=True):
+    type: str
+    object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Identity(KubeStruct, frozen=True, kw_only=True):
+    """The least that names an object, read when not even its metadata fits."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+_decode_raw_list: Final = msgspec.json.Decoder(_RawList).decode
+_decode_raw_event: Final = msgspec.json.Decoder(_RawEvent).decode
+_decode_any: Final = msgspec.json.Decoder().decode
+
+
+class KindDecoder(Generic[T]):
+    """Decodes lists, single objects and watch lines of one kind. Stateless after construction; make
+    one per kind.
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        # The subscripts are types made at run time, which type checkers cannot follow.
+        self._list: Callable[[bytes], _List[T]] = msgspec.json.Decoder(_List[kind]).decode  # type: ignore[valid-type]
+        self._event: Callable[[bytes], _Event[T]] = msgspec.json.Decoder(_Event[kind]).decode  # type: ignore[valid-type]
+        self._object: Callable[[bytes | msgspec.Raw], T] = msgspec.json.Decoder(kind).decode
+
+    def page(self, body: bytes) -> ListPage[T]:
+        """Decode the answer to a list request. Raises msgspec.DecodeError only when it is no list
+        at all.
+        """
+        try:
+            fast = self._list(body)
+        except msgspec.ValidationError:
+            slow = _decode_raw_list(body)
+            return ListPage(slow.metadata, [self.object(item) for item in slow.items or ()])
+        return ListPage(fast.metadata, [*fast.items])
+
+    def object(self, body: bytes | msgspec.Raw) -> T | Undecodable:
+        """Decode one object. Raises msgspec.DecodeError only when it is no JSON."""
+        try:
+            return self._object(body)
+        except msgspec.ValidationError:
+            return self._tolerant(_decode_any(body))
+
+    def change(self, line: bytes) -> Change[T] | Bookmark:
+        """Decode one line of a watch.
+
+        Raises:
+            ApiError: The line is an ERROR event (`Gone` for an expired resourceVersion).
+            msgspec.DecodeError: The line is no event at all: the stream is broken from here on.
+        """
+        try:
+            fast = self._event(line)
+        except msgspec.ValidationError:
+            return self._slow_change(line)
+        return Change(fast.type, fast.object)
+
+    def _slow_change(self, line: bytes) -> Change[T] | Bookmark:
+        event = _decode_raw_event(line)
+        match event.type:
+            case "ADDED" | "MODIFIED" | "DELETED":
+                return Change(event.type, self.object(event.object))
+            case "BOOKMARK":
+                return Bookmark(_identify(_decode_any(event.object)).resource_version)
+            case "ERROR":
+                raise _error_event(event.object)
+            case _:
+                raise msgspec.ValidationError(f"unknown type of watch event: {event.type[:64]!r}")
+
+    def _tolerant(self, plain: Any) -> T | Undecodable:
+        plain = without_nulls(plain)
+        try:
+            return msgspec.convert(plain, self._kind)
+        except msgspec.ValidationError as error:
+            return Undecodable(metadata=_identify(plain), error=str(error))
+
+
+def without_nulls(value: Any) -> Any:
+    """The same JSON value with every null member of an object left out and null items of arrays
+    kept out too.
+    """
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value if item is not None]
+    return value
+
+
+def _identify(plain: Any) -> ObjectMeta:
+    metadata = plain.get("metadata") if isinstance(plain, dict) else None
+    if not isinstance(metadata, dict):
+        return ObjectMeta()
+    metadata = without_nulls(metadata)
+    try:
+        return msgspec.convert(metadata, ObjectMeta)
+    except msgspec.ValidationError:
+        texts = {key: value for key, value in metadata.items() if isinstance(value, str)}
+        named = msgspec.convert(texts, _Identity)
+        return ObjectMeta(
+            name=named.name,
+            namespace=named.namespace,
+            uid=named.uid,
+            resource_version=named.resource_version,
+        )
+
+
+def _error_event(body: msgspec.Raw) -> ApiError:
+    try:
+        return watch_error(msgspec.convert(without_nulls(_decode_any(body)), Status))
+    except msgspec.ValidationError:
+        return ApiError(500, "", "the watch ended with an ERROR event that is no Status")

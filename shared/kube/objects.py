@@ -1,0 +1,418 @@
+"""Kubernetes objects, typed: only the fields that scheduling reads, everything else is skipped
+while decoding.
+
+Absent and null mean the same, as they do in Kubernetes: a field has its empty value then.
+(`decoding` strips nulls on its slow path, so the types here need no `| None` for them.) None stands
+only where absent differs from empty.
+
+These structs are the API's; the model that the planner works with is `shared.model`.
+"""
+
+from datetime import datetime
+from typing import TypeAlias
+
+import msgspec
+
+Quantity: TypeAlias = str | int | float
+"""A resource amount as JSON may hold it; `quantities.amount` reads it."""
+
+ResourceList: TypeAlias = dict[str, Quantity]
+
+
+class KubeStruct(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
+):
+    """The settings that all structs share. gc=False: decoded objects form trees, never cycles."""
+
+
+class Present(KubeStruct, frozen=True, kw_only=True):
+    """A nested object whose presence is all that matters: its fields are skipped."""
+
+
+class OwnerReference(KubeStruct, frozen=True, kw_only=True):
+    """`metadata.ownerReferences[]`."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
+    """`metadata` of every object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """`resourceVersion` as the number it is (comparable since Kubernetes 1.35, and on etcd
+        always); 0 if absent.
+        """
+        return int(self.resource_version) if self.resource_version else 0
+
+    @property
+    def created_ms(self) -> int:
+        """`creationTimestamp` in milliseconds since the epoch; 0 if absent."""
+        return instant_ms(self.creation_timestamp)
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner with `controller: true`, if there is one."""
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
+
+
+def instant_ms(instant: datetime | None) -> int:
+    """Milliseconds since the epoch; 0 for None."""
+    return 0 if instant is None else int(instant.timestamp() * 1000)
+
+
+class Condition(KubeStruct, frozen=True, kw_only=True):
+    """`status.conditions[]` of any kind."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+# --- Pod ---
+
+
+class Toleration(KubeStruct, frozen=True, kw_only=True):
+    """`spec.tolerations[]`."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class SelectorRequirement(KubeStruct, frozen=True, kw_only=True):
+    """A requirement of a node selector term or of a label selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(KubeStruct, frozen=True, kw_only=True):
+    """One alternative of a node selector; a term without requirements matches nothing."""
+
+    match_expressions: tuple[SelectorRequirement, ...] = ()
+    match_fields: tuple[SelectorRequirement, ...] = ()
+
+
+class NodeSelector(KubeStruct, frozen=True, kw_only=True):
+    """Terms, any of which must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(KubeStruct, frozen=True, kw_only=True):
+    """`spec.affinity.nodeAffinity`, the required part."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinity(KubeStruct, frozen=True, kw_only=True):
+    """`podAffinity` or `podAntiAffinity`: how many required terms there are."""
+
+    required: tuple[Present, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(KubeStruct, frozen=True, kw_only=True):
+    """`spec.affinity`."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(KubeStruct, frozen=True, kw_only=True):
+    """`spec.topologySpreadConstraints[]`."""
+
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+
+
+class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
+    """`resources` of a container or a pod."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerPort(KubeStruct, frozen=True, kw_only=True):
+    """`ports[]` of a container."""
+
+    container_port: int = 0
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = msgspec.field(default="", name="hostIP")
+
+
+class Container(KubeStruct, frozen=True, kw_only=True):
+    """A container or init container."""
+
+    name: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    #: "Always" makes an init container a sidecar.
+    restart_policy: str = ""
+
+
+class ClaimSource(KubeStruct, frozen=True, kw_only=True):
+    """`volumes[].persistentVolumeClaim`."""
+
+    claim_name: str = ""
+
+
+class Volume(KubeStruct, frozen=True, kw_only=True):
+    """`spec.volumes[]`: the two kinds that tie a pod to certain nodes; with neither set it is of
+    another kind.
+    """
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Present | None = None
+
+
+class SchedulingGate(KubeStruct, frozen=True, kw_only=True):
+    """`spec.schedulingGates[]`."""
+
+    name: str = ""
+
+
+class PodSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a pod."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: ResourceList = {}
+    #: Pod-level resources (`spec.resources`).
+    resources: ResourceRequirements | None = None
+    priority: int = 0
+    priority_class_name: str = ""
+    host_network: bool = False
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    #: Claims of dynamic resource allocation: that there are any.
+    resource_claims: tuple[Present, ...] = ()
+
+
+class ContainerStateWaiting(KubeStruct, frozen=True, kw_only=True):
+    """Why a container does not run yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(KubeStruct, frozen=True, kw_only=True):
+    """`state` of a container; with `waiting` None it runs or has ended."""
+
+    waiting: ContainerStateWaiting | None = None
+
+
+class ContainerStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status.containerStatuses[]` and `initContainerStatuses[]`."""
+
+    name: str = ""
+    state: ContainerState = ContainerState()
+    #: What the kubelet has set aside, and what is in force: they differ from the spec during an
+    #: in-place resize.
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of a pod."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(KubeStruct, frozen=True, kw_only=True):
+    """v1 Pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+# --- Node ---
+
+
+class Taint(KubeStruct, frozen=True, kw_only=True):
+    """`spec.taints[]` of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of a node."""
+
+    allocatable: ResourceList = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(KubeStruct, frozen=True, kw_only=True):
+    """v1 Node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+# --- groups, queues, budgets, priority classes ---
+
+
+class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a PodGroup: the union of the three API groups."""
+
+    min_member: int = 0
+    min_task_member: dict[str, int] = {}
+    queue: str = ""
+    priority_class_name: str = ""
+    #: None: nothing declared (Volcano admits such a group at once).
+    min_resources: ResourceList | None = None
+
+
+class PodGroupStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of a PodGroup."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class PodGroup(KubeStruct, frozen=True, kw_only=True):
+    """PodGroup of scheduling.volcano.sh, scheduling.incubator.k8s.io or scheduling.sigs.dev."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class Guarantee(KubeStruct, frozen=True, kw_only=True):
+    """`spec.guarantee` of a Volcano queue."""
+
+    resource: ResourceList = {}
+
+
+class QueueSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a Queue: the union of the APIs."""
+
+    weight: int = 1
+    capability: ResourceList = {}
+    deserved: ResourceList = {}
+    guarantee: Guarantee = Guarantee()
+    reclaimable: bool | None = None
+    parent: str = ""
+    priority: int = 0
+
+
+class QueueStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of a Queue."""
+
+    state: str = ""
+
+
+class Queue(KubeStruct, frozen=True, kw_only=True):
+    """Queue of scheduling.volcano.sh, scheduling.incubator.k8s.io or scheduling.sigs.dev."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: QueueSpec = QueueSpec()
+    status: QueueStatus = QueueStatus()
+
+
+class DisruptionBudgetSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a PodDisruptionBudget."""
+
+    #: A number or a percentage ("50%"); None when absent.
+    min_available: int | str | None = None
+
+
+class DisruptionBudget(KubeStruct, frozen=True, kw_only=True):
+    """policy/v1 PodDisruptionBudget."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+
+
+class PriorityClass(KubeStruct, frozen=True, kw_only=True):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+# --- Status, the API server's answer when there is no object to give ---
+
+
+class StatusCause(KubeStruct, frozen=True, kw_only=True):
+    """`details.causes[]`: one thing that was wrong, with its field."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(KubeStruct, frozen=True, kw_only=True):
+    """`details` of a Status."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class Status(KubeStruct, frozen=True, kw_only=True):
+    """v1 Status."""
+
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: StatusDetails = StatusDetails()

@@ -1,0 +1,116 @@
+"""The resources of the API server that Tutti knows, and their paths."""
+
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+
+class Resource(msgspec.Struct, frozen=True, order=True):
+    """One kind as the API server serves it: what paths, RBAC and manifests need of it."""
+
+    #: "" for the core group.
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """`apiVersion` of its manifests: "v1", "policy/v1"."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def title(self) -> str:
+        """Its name among people and in metrics: "pods", "podgroups.scheduling.volcano.sh"."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Percent-encoded path of a collection, an object or its subresource.
+
+        Without namespace a namespaced collection is that of all namespaces. Raises ValueError when
+        the parts do not fit together (a namespace for a cluster-scoped kind, a subresource without
+        a name, a name without a namespace).
+        """
+        return _path(self, namespace, name, subresource)
+
+
+@lru_cache(maxsize=4096)
+def _path(resource: Resource, namespace: str, name: str, subresource: str) -> str:
+    if namespace and not resource.namespaced:
+        raise ValueError(
+            f"{resource.kind} is cluster-scoped: namespace {namespace!r} must be empty"
+        )
+    if name and resource.namespaced and not namespace:
+        raise ValueError(f"{resource.kind} {name!r}: a namespace is needed")
+    if subresource and not name:
+        raise ValueError(f"{resource.kind}/{subresource}: a name is needed")
+    base = (
+        f"/apis/{resource.group}/{resource.version}"
+        if resource.group
+        else f"/api/{resource.version}"
+    )
+    parts = [base]
+    if namespace:
+        parts.append(f"namespaces/{quote(namespace, safe='')}")
+    parts.append(resource.plural)
+    if name:
+        # RBAC names may hold ":"; it is legal in a path and the API server expects it plain or
+        # encoded.
+        parts.append(quote(name, safe=":"))
+    if subresource:
+        parts.append(subresource)
+    return "/".join(parts)
+
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+CONFIGMAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
+CORE_EVENTS: Final = Resource("", "v1", "events", "Event")
+EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+PRIORITY_CLASSES: Final = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
+DISRUPTION_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+PODGROUPS_VOLCANO: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+QUEUES_VOLCANO: Final = Resource(
+    "scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False
+)
+PODGROUPS_INCUBATOR: Final = Resource(
+    "scheduling.incubator.k8s.io", "v1alpha1", "podgroups", "PodGroup"
+)
+QUEUES_INCUBATOR: Final = Resource(
+    "scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue", namespaced=False
+)
+PODGROUPS_SIGS: Final = Resource("scheduling.sigs.dev", "v1alpha2", "podgroups", "PodGroup")
+QUEUES_SIGS: Final = Resource(
+    "scheduling.sigs.dev", "v1alpha2", "queues", "Queue", namespaced=False
+)
+JOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+MUTATING_WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
