@@ -1,0 +1,76 @@
+"""What can go wrong on the bus, named by situation. No exception of the client library leaves this package."""
+
+
+class BusError(Exception):
+    """Everything below, for those who handle them alike."""
+
+
+class BusUnavailable(BusError):
+    """The server cannot be reached or does not answer, after bounded attempts: try again later."""
+
+
+class NoAnswer(BusError):
+    """Nobody answered a question in time, or nobody listens: the asker goes on without."""
+
+
+class BusClosed(BusError):
+    """This connection was closed, by us or for good by the server (bad credentials): it never comes back."""
+
+
+class MessageTooLarge(BusError):
+    """The payload and its headers exceed what the server takes; nothing was sent."""
+
+
+class AppendRefused(BusError):
+    """The server refused to store a message, and said so: it is not stored.
+
+    Attributes:
+        code: JetStream's `err_code`; 10071 is "wrong last sequence".
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{text} (err_code {code})")
+        self.code = code
+        self.text = text
+
+
+class WrongLastSequence(AppendRefused):
+    """Somebody appended before us: for an outcome, another binder was first; its outcome counts."""
+
+
+class Superseded(BusError):
+    """Another writer has appended to a fenced log: this process must not decide any more. Step down."""
+
+
+class AppendUnresolved(BusError):
+    """A misuse of `FencedLog`: an append of unknown fate must be repeated as it was before anything else."""
+
+
+class LogGap(BusError):
+    """Records that a reader has not seen are no longer in the stream: take a snapshot and go on from it.
+
+    Attributes:
+        wanted: Sequence of the first record missed.
+        available: Sequence of the first record that there is.
+    """
+
+    def __init__(self, stream: str, wanted: int, available: int) -> None:
+        super().__init__(f"{stream}: record {wanted} is gone, the first there is is {available}")
+        self.stream = stream
+        self.wanted = wanted
+        self.available = available
+
+
+class ApiRefused(BusError):
+    """JetStream's API answered with an error.
+
+    Attributes:
+        code: HTTP-like status, 404 for what does not exist.
+        err_code: JetStream's own number.
+    """
+
+    def __init__(self, api: str, code: int, err_code: int, text: str) -> None:
+        super().__init__(f"{api}: {text} (code {code}, err_code {err_code})")
+        self.code = code
+        self.err_code = err_code
+        self.text = text
