@@ -1,0 +1,14 @@
+// Command kubectl runs the unmodified kubectl of the version pinned in go.mod.
+package main
+
+import (
+	"k8s.io/component-base/cli"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+)
+
+func main() {
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err) // prints the error as kubectl does and exits
+	}
+}
