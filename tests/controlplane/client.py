@@ -7,7 +7,7 @@ import base64
 import json
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -105,7 +105,7 @@ class RawClient:
         """Delete an object, or a collection; the body holds DeleteOptions."""
         return await self.request("DELETE", path, body)
 
-    async def watch(self, path: str, **params: str) -> AsyncIterator[tuple[str, Object]]:
+    async def watch(self, path: str, **params: str) -> AsyncGenerator[tuple[str, Object], None]:
         """Yield (type, object) of each event until the server closes the watch.
 
         Raises:

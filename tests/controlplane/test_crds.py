@@ -1,0 +1,234 @@
+"""The CRDs of ``deploy/crds`` on a real API server: served, checked, defaulted and printed."""
+
+import asyncio
+
+import pytest
+
+from tests.controlplane.client import ApiError, Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+
+pytestmark = pytest.mark.integration
+
+VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
+JOBS = "/apis/batch.volcano.sh/v1alpha1"
+KUBE_BATCH = ("scheduling.incubator.k8s.io/v1alpha1", "scheduling.sigs.dev/v1alpha2")
+
+
+def pod_group(api_version: str, spec: Object, **other: object) -> Object:
+    return {
+        "apiVersion": api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "gang"},
+        "spec": spec,
+        **other,
+    }
+
+
+def job(spec: Object) -> Object:
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": spec,
+    }
+
+
+async def test_a_volcano_pod_group_may_be_created_with_a_status_and_updated_with_it(
+    api: RawClient, namespace: str
+) -> None:
+    path = f"{VOLCANO}/namespaces/{namespace}/podgroups"
+    group = pod_group(
+        "scheduling.volcano.sh/v1beta1",
+        {"minMember": 3, "minResources": {"cpu": 3, "memory": "6Gi"}, "colour": "red"},
+        status={"phase": "Inqueue", "running": 1},
+    )
+
+    created = await api.create(path, group)
+    patched = await api.patch(f"{path}/gang", {"status": {"phase": "Running"}})
+    with pytest.raises(ApiError) as no_subresource:
+        await api.patch(f"{path}/gang/status", {"status": {"phase": "Running"}})
+
+    assert created["status"] == {"phase": "Inqueue", "running": 1}
+    assert created["spec"]["queue"] == "default"
+    assert created["spec"]["minResources"] == {"cpu": 3, "memory": "6Gi"}
+    assert "colour" not in created["spec"]
+    assert patched["status"]["phase"] == "Running"
+    assert no_subresource.value.status == 404
+
+
+@pytest.mark.parametrize("api_version", KUBE_BATCH)
+async def test_a_kube_batch_pod_group_keeps_unknown_fields_and_has_its_own_status(
+    api: RawClient, namespace: str, api_version: str
+) -> None:
+    path = f"/apis/{api_version}/namespaces/{namespace}/podgroups"
+    group = pod_group(
+        api_version, {"minMember": 3, "minResources": {"cpu": "3"}}, status={"phase": "Running"}
+    )
+
+    created = await api.create(path, group)
+    patched = await api.patch(f"{path}/gang/status", {"status": {"phase": "Pending", "running": 0}})
+
+    assert created["spec"] == {"minMember": 3, "minResources": {"cpu": "3"}}
+    assert "status" not in created
+    assert patched["status"] == {"phase": "Pending", "running": 0}
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ({"minMember": -1}, "spec.minMember in body should be greater"),
+        ({"minMember": 2**31}, "integer with format int32 in spec.minMember"),
+        ({"minResources": {"cpu": "lots"}}, "spec.minResources.cpu"),
+        (
+            {"networkTopology": {"mode": "firm"}},
+            'supported values: "hard", "soft"',
+        ),
+        (
+            {"subGroupPolicy": [{"subGroupSize": 0}]},
+            "subGroupSize in body should be greater than or equal to 1",
+        ),
+    ],
+)
+async def test_what_a_pod_groups_table_forbids_is_refused_with_field_and_rule(
+    api: RawClient, namespace: str, spec: Object, rule: str
+) -> None:
+    group = pod_group("scheduling.volcano.sh/v1beta1", spec)
+
+    with pytest.raises(ApiError) as refused:
+        await api.create(f"{VOLCANO}/namespaces/{namespace}/podgroups", group)
+
+    assert refused.value.status == 422
+    assert rule in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ({"weight": 0}, "spec.weight in body should be greater than or equal to 1"),
+        ({"weight": 65536}, "spec.weight in body should be less than or equal to 65535"),
+        ({"priority": -1}, "spec.priority in body should be greater than or equal to 0"),
+        ({"dequeueStrategy": "lifo"}, 'supported values: "fifo", "traverse"'),
+        ({"capability": {"cpu": "1Q"}}, "spec.capability.cpu"),
+    ],
+)
+async def test_what_a_queues_table_forbids_is_refused_with_field_and_rule(
+    api: RawClient, spec: Object, rule: str
+) -> None:
+    queue: Object = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "refused"},
+        "spec": spec,
+    }
+
+    with pytest.raises(ApiError) as refused:
+        await api.create(f"{VOLCANO}/queues", queue)
+
+    assert refused.value.status == 422
+    assert rule in str(refused.value)
+
+
+async def test_a_queue_has_defaults_and_its_own_status(api: RawClient, namespace: str) -> None:
+    name, path = f"queue-{namespace}", f"{VOLCANO}/queues"
+    queue: Object = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"capability": {"cpu": "1.5", "memory": "64Gi", "nvidia.com/gpu": 8}},
+        "status": {"state": "Closed"},
+    }
+    try:
+        created = await api.create(path, queue)
+        opened = await api.patch(f"{path}/{name}/status", {"status": {"state": "Open"}})
+        with pytest.raises(ApiError, match='supported values: "Open", "Closed", "Closing"'):
+            await api.patch(f"{path}/{name}/status", {"status": {"state": "Ajar"}})
+    finally:
+        await api.delete(f"{path}/{name}")
+
+    assert created["spec"] == {
+        "capability": {"cpu": "1.5", "memory": "64Gi", "nvidia.com/gpu": 8},
+        "dequeueStrategy": "traverse",
+        "priority": 0,
+        "weight": 1,
+    }
+    assert "status" not in created
+    assert opened["status"] == {"state": "Open"}
+
+
+TASK: Object = {
+    "name": "worker",
+    "replicas": 2,
+    "template": {"spec": {"containers": [{"name": "main", "image": "none", "flavour": "any"}]}},
+}
+
+
+async def test_a_job_keeps_its_template_and_gets_queue_and_retries(
+    api: RawClient, namespace: str
+) -> None:
+    path = f"{JOBS}/namespaces/{namespace}/jobs"
+    spec = {"minAvailable": 2, "tasks": [TASK], "policies": [{"event": "*", "action": "AbortJob"}]}
+
+    created = await api.create(path, job(spec))
+    status = {"state": {"phase": "Running"}, "running": 2}
+    patched = await api.patch(f"{path}/train/status", {"status": status})
+    with pytest.raises(ApiError, match="running in body should be greater"):
+        await api.patch(f"{path}/train/status", {"status": {"running": -1}})
+
+    assert created["spec"]["queue"] == "default"
+    assert created["spec"]["maxRetry"] == 3
+    assert created["spec"]["tasks"] == [TASK]
+    assert patched["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ({"minAvailable": -1, "tasks": [TASK]}, "spec.minAvailable in body should be greater"),
+        ({"tasks": []}, "spec.tasks in body should have at least 1 items"),
+        ({"tasks": [{**TASK, "name": "a.b"}]}, "spec.tasks[0].name in body should match"),
+        ({"tasks": [{**TASK, "replicas": -1}]}, "spec.tasks[0].replicas in body should be"),
+        ({"tasks": [TASK], "minSuccess": 0}, "spec.minSuccess in body should be greater"),
+        ({"tasks": [TASK], "queue": "Field"}, "spec.queue in body should match"),
+        ({"tasks": [TASK], "policies": [{"event": "PodSucceeded"}]}, "spec.policies[0].event"),
+        ({"tasks": [TASK], "volumes": [{"mountPath": "/a:b"}]}, "spec.volumes[0].mountPath"),
+        (
+            {"tasks": [{**TASK, "partitionPolicy": {"partitionSize": 1}}]},
+            "spec.tasks[0].partitionPolicy.totalPartitions: Required value",
+        ),
+    ],
+)
+async def test_what_a_jobs_table_forbids_is_refused_with_field_and_rule(
+    api: RawClient, namespace: str, spec: Object, rule: str
+) -> None:
+    with pytest.raises(ApiError) as refused:
+        await api.create(f"{JOBS}/namespaces/{namespace}/jobs", job(spec))
+
+    assert refused.value.status == 422
+    assert rule in str(refused.value)
+
+
+async def test_kubectl_knows_the_short_names_and_prints_the_columns(
+    control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    group = pod_group(
+        "scheduling.volcano.sh/v1beta1", {"minMember": 3}, status={"phase": "Running", "running": 2}
+    )
+    await api.create(f"{VOLCANO}/namespaces/{namespace}/podgroups", group)
+    await api.create(f"{JOBS}/namespaces/{namespace}/jobs", job({"tasks": [TASK]}))
+
+    def get(kind: str, *flags: str) -> list[list[str]]:
+        text = control_plane.kubectl("get", kind, f"--namespace={namespace}", *flags)
+        return [line.split() for line in text.splitlines()]
+
+    groups = await asyncio.to_thread(get, "pg", "--output=wide")
+    jobs = await asyncio.to_thread(get, "vcjob")
+    explained = await asyncio.to_thread(
+        control_plane.kubectl, "explain", "podgroup-v1beta1.spec.minTaskMember"
+    )
+
+    assert groups[0] == ["NAME", "STATUS", "MINMEMBER", "RUNNINGS", "AGE", "QUEUE"]
+    assert groups[1][:4] == ["gang", "Running", "3", "2"]
+    assert groups[1][-1] == "default"
+    assert jobs[0] == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE"]
+    assert jobs[1][0] == "train"
+    assert "minTaskMember <map[string]integer>" in explained
