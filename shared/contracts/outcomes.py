@@ -39,6 +39,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     delivered: int
     #: "" when the decision was carried out; StaleEpoch, PreflightFailed, BinderGaveUp, … otherwise.
     reason: str = ""
+    #: What an operator should know of a decision that was carried out: "PreflightUntested: <the webhook's words>".
+    notes: tuple[str, ...] = ()
     bound: int = 0
     #: Members whose result is not `bound`.
     members: tuple[Member, ...] = ()

@@ -1,0 +1,91 @@
+"""What an answer of the API server means for one member: the binder's table of meanings.
+
+In: the status of a Binding's POST (or of its dry run), or what a read of the pod showed. Out: one
+word that says what to do next. Nothing here reads a message's text, with one exception (a webhook
+that cannot be dry-run says so only in words): whether a 409 was our own earlier binding is decided
+by reading the pod.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+from shared.contracts.decisions import Binding
+
+PostMeaning = Literal["bound", "gone", "refused", "untested", "read", "again"]
+"""bound: written, or (dry run) would be. gone: no such pod. refused: never with this node.
+untested: a webhook cannot be dry-run, so nothing is known. read: 409, only the pod itself can tell.
+again: no verdict of the API server."""
+
+SightMeaning = Literal["bound", "gone", "conflict", "free"]
+"""bound: on the node decided. gone: no such pod. conflict: it can never be bound as decided. free:
+it still could be."""
+
+#: The API server's words for a webhook whose sideEffects forbid a dry run.
+_NO_DRY_RUN: Final = "does not support dry run"
+
+_MEANINGS: Final[dict[int, PostMeaning]] = {
+    404: "gone",
+    409: "read",
+    # Credentials that have just expired: the client fetches new ones, the same request may then
+    # pass.
+    401: "again",
+    408: "again",
+    429: "again",
+}
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """What came back for one request; status 0: nothing did, it may have been carried out."""
+
+    status: int
+    reason: str = ""
+    message: str = ""
+    #: The server's Retry-After, 0 when it gave none.
+    retry_after_ms: int = 0
+
+
+class Sight(msgspec.Struct, frozen=True, gc=False):
+    """A pod as a read showed it; only what decides about its binding."""
+
+    uid: str
+    node: str = ""
+    deleting: bool = False
+    gated: bool = False
+
+
+def meaning_of_post(answer: Answer, *, dry_run: bool) -> PostMeaning:
+    """Judge the answer to a Binding's POST; never raises, unknown statuses are the nearest
+    class's.
+    """
+    status = answer.status
+    if 200 <= status < 300:
+        return "bound"
+    if dry_run and status == 400 and _NO_DRY_RUN in answer.message.lower():
+        return "untested"
+    known = _MEANINGS.get(status)
+    if known is not None:
+        return known
+    return "again" if status == 0 or status >= 500 else "refused"
+
+
+def meaning_of_sight(sight: Sight | None, binding: Binding) -> SightMeaning:
+    """Judge what a read showed; `None`: the API server answered 404."""
+    if sight is None:
+        return "gone"
+    if sight.uid != binding.uid:
+        return "conflict"
+    if sight.node:
+        # Being deleted does not unbind it: it is on its node until it is gone, which CLUSTER will
+        # show.
+        return "bound" if sight.node == binding.node else "conflict"
+    return "conflict" if sight.deleting or sight.gated else "free"
+
+
+def conflict_text(sight: Sight, binding: Binding) -> str:
+    """Say in words why `sight` can never be bound as decided."""
+    if sight.uid != binding.uid:
+        return f"pod was re-created: UID is {sight.uid}, decided for {binding.uid}"
+    if sight.node:
+        return f'pod is already assigned to node "{sight.node}"'
+    return "pod is being deleted" if sight.deleting else "pod has scheduling gates"

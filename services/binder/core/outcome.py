@@ -1,0 +1,115 @@
+"""Put what became of a decision into its one outcome message.
+
+The message must never be longer than the decision it answers, or the bus would refuse it and the
+decision would have no outcome: a member's entry without text is shorter than its binding was, and
+all texts together have a budget.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
+from shared.contracts.outcomes import Member, MemberResult, Outcome
+
+#: Longest text kept of one member: webhooks may answer with pages.
+MESSAGE_CHARS_MAX: Final = 300
+#: All texts of one outcome: a quarter of a message, whatever the gang's size.
+TEXT_BYTES_MAX: Final = 256 * 1024
+
+
+class Finding(msgspec.Struct, frozen=True, gc=False):
+    """The end of one member that is not plainly bound."""
+
+    result: MemberResult
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class Instants(msgspec.Struct):
+    """When what happened, in milliseconds since the epoch; 0: it did not happen."""
+
+    received_ms: int = 0
+    preflight_ms: int = 0
+    first_bound_ms: int = 0
+    last_bound_ms: int = 0
+
+
+class Sender(msgspec.Struct, frozen=True):
+    """Who writes the outcome, of which delivery."""
+
+    binder: str
+    decision_seq: int
+    #: At least 1; above 1 another binder may have requests under way.
+    delivered: int
+
+
+def outcome_of(
+    decision: GangDecision | EvictionDecision,
+    sender: Sender,
+    instants: Instants,
+    *,
+    bound: int = 0,
+    reason: str = "",
+    notes: tuple[str, ...] = (),
+    findings: Sequence[tuple[Binding, Finding]] = (),
+) -> Outcome:
+    """Make the outcome: `bound` members are on their nodes, `findings` are all others in the
+    decision's order.
+    """
+    return Outcome(
+        gang_id=decision.gang_id,
+        decision_seq=sender.decision_seq,
+        epoch=decision.epoch,
+        binder=sender.binder,
+        delivered=sender.delivered,
+        reason=reason,
+        notes=notes,
+        bound=bound,
+        members=_members(findings),
+        received_ms=instants.received_ms,
+        preflight_ms=instants.preflight_ms,
+        first_bound_ms=instants.first_bound_ms,
+        last_bound_ms=instants.last_bound_ms,
+    )
+
+
+def refusal_of(
+    decision: GangDecision | EvictionDecision,
+    sender: Sender,
+    *,
+    reason: str,
+    now_ms: int,
+) -> Outcome:
+    """Make the outcome of a decision that is not carried out at all: nothing of it was sent."""
+    bindings = () if isinstance(decision, EvictionDecision) else decision.bindings
+    skipped = Finding("skipped")
+    return outcome_of(
+        decision,
+        sender,
+        Instants(received_ms=now_ms),
+        reason=reason,
+        findings=[(binding, skipped) for binding in bindings],
+    )
+
+
+def _members(findings: Sequence[tuple[Binding, Finding]]) -> tuple[Member, ...]:
+    """List the findings, with their texts as long as the budget lasts."""
+    members: list[Member] = []
+    budget = TEXT_BYTES_MAX
+    for binding, found in findings:
+        message = found.message[:MESSAGE_CHARS_MAX]
+        budget -= len(message.encode()) + len(found.reason)
+        members.append(
+            Member(
+                uid=binding.uid,
+                node=binding.node,
+                result=found.result,
+                code=found.code,
+                reason=found.reason if budget >= 0 else "",
+                message=message if budget >= 0 else "",
+            )
+        )
+    return tuple(members)

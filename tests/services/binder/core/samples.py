@@ -1,0 +1,44 @@
+"""Decisions and answers for the tests of the binder's core."""
+
+from services.binder.core.answers import Answer, Sight
+from services.binder.core.machine import Limits, Machine
+from services.binder.core.outcome import Sender
+from shared.contracts.decisions import Binding, Cycle, GangDecision
+
+LIMITS = Limits()
+BOUND = Answer(201)
+BUSY = Answer(429, "TooManyRequests", "the server has received too many requests", 0)
+SILENT = Answer(0, "Timeout", "no answer within 5 s")
+TAKEN = Answer(409, "Conflict", 'pod w-0 is already assigned to node "n"')
+CYCLE = Cycle(cluster_seq=7, outcomes_seq=1, now_ms=1_000, configuration="c")
+
+
+def make_decision(members: int, *, preflight: bool = False) -> GangDecision:
+    """A decision that binds `members` pods w-0, w-1, … with the UIDs u-0, … to the nodes n-0, …"""
+    return GangDecision(
+        gang_id="g",
+        gang="team/job",
+        dialect="volcano",
+        epoch=2,
+        attempt=1,
+        bindings=tuple(
+            Binding(uid=f"u-{index}", namespace="team", name=f"w-{index}", node=f"n-{index}")
+            for index in range(members)
+        ),
+        quorum=members,
+        preflight=preflight,
+        trace_id="0" * 32,
+        first_seen_ms=900,
+        cycle=CYCLE,
+    )
+
+
+def make_machine(members: int, *, preflight: bool = False, delivered: int = 1) -> Machine:
+    """A machine for delivery number `delivered` of such a decision, at sequence 17."""
+    sender = Sender(binder="binder-0", decision_seq=17, delivered=delivered)
+    return Machine(make_decision(members, preflight=preflight), sender, LIMITS)
+
+
+def on_its_node(index: int) -> Sight:
+    """What a read shows of a member that is bound as decided."""
+    return Sight(f"u-{index}", f"n-{index}")

@@ -1,0 +1,35 @@
+from services.binder.core.outcome import (
+    MESSAGE_CHARS_MAX,
+    Finding,
+    Instants,
+    Sender,
+    outcome_of,
+    refusal_of,
+)
+from shared.contracts.codec import encode
+from shared.contracts.subjects import MESSAGE_BYTES_MAX
+from tests.services.binder.core.samples import make_decision
+
+SENDER = Sender(binder="binder-0", decision_seq=17, delivered=1)
+
+
+def test_the_outcome_of_the_largest_gang_fits_a_message_even_with_a_page_for_each_member() -> None:
+    decision = make_decision(10_000)
+    page = Finding("refused", 403, "Forbidden", "webhook says no: " + "x" * 5_000)
+    outcome = outcome_of(
+        decision,
+        SENDER,
+        Instants(),
+        findings=[(binding, page) for binding in decision.bindings],
+    )
+    assert len(encode(outcome)) < max(MESSAGE_BYTES_MAX, len(encode(decision)))
+    assert len(outcome.members) == 10_000
+    assert len(outcome.members[0].message) == MESSAGE_CHARS_MAX
+    assert outcome.members[-1].message == ""
+    assert outcome.members[-1].code == 403
+
+
+def test_a_decision_that_is_not_carried_out_skips_every_member() -> None:
+    outcome = refusal_of(make_decision(2), SENDER, reason="StaleEpoch", now_ms=5)
+    assert outcome.reason == "StaleEpoch"
+    assert [member.result for member in outcome.members] == ["skipped", "skipped"]
