@@ -1,4 +1,12 @@
-"""One file of pure functions per gang dialect: which kinds it reads, how it reads, reports and validates them.
+"""Dialects: each file here reads one way in which users declare gangs, and nothing else knows of
+it.
 
-Watcher, controller and webhook discover the files; adding a dialect is adding a file.
+A dialect is a module that fits `protocol.Dialect`: `NAME`, `KINDS` (which resources it needs, how
+each becomes a neutral object), `status` (what a verdict becomes on its group object) and `validate`
+(what admission refuses). All of it is pure. `discovery.dialects()` finds the files;
+`rights.rights()` makes the table of RBAC rights from their kinds. Adding a dialect is adding a
+file.
+
+Not dialects, but what several of them share: `pods` (reading a pod), `kubebatch_fields` (PodGroup
+and Queue as kube-batch first had them), `checking` (validating JSON).
 """

@@ -1,0 +1,172 @@
+"""Checks of plain JSON, for `validate`: each says every violation it finds, none stops at the
+first.
+
+The object may be anything that JSON can hold; a check of a field that is absent (or null, which is
+the same to Kubernetes) finds nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from shared.dialects.protocol import FieldError, JsonObject
+from shared.kube.quantities import QuantityError, amount, cpu_milli
+
+INT32_MAX: Final = 2**31 - 1
+INT32_MIN: Final = -(2**31)
+#: Resources that may be fractions; every other one is counted in whole pieces.
+_DIVISIBLE: Final = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
+
+
+class Findings:
+    """Collects the violations of one object."""
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+
+    def add(self, path: str, message: str) -> None:
+        """Note one violation."""
+        self.errors.append(FieldError(path=path, message=message))
+
+    def section(self, parent: JsonObject, path: str) -> JsonObject:
+        """The object at `path` (its last part is the key in `parent`); {} when absent or wrong,
+        which is noted.
+        """
+        found = parent.get(_key(path))
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            self.add(path, f"Invalid value: {shown(found)}: must be an object")
+            return {}
+        return found
+
+    def items(self, parent: JsonObject, path: str) -> list[tuple[str, JsonObject]]:
+        """The objects of the array at `path` with their own paths."""
+        found = parent.get(_key(path))
+        if found is None:
+            return []
+        if not isinstance(found, list):
+            self.add(path, f"Invalid value: {shown(found)}: must be an array")
+            return []
+        objects: list[tuple[str, JsonObject]] = []
+        for index, item in enumerate(found):
+            if isinstance(item, dict):
+                objects.append((f"{path}[{index}]", item))
+            else:
+                self.add(f"{path}[{index}]", f"Invalid value: {shown(item)}: must be an object")
+        return objects
+
+    def text(self, parent: JsonObject, path: str) -> str | None:
+        """A string."""
+        found = parent.get(_key(path))
+        if found is None or isinstance(found, str):
+            return found
+        self.add(path, f"Invalid value: {shown(found)}: must be a string")
+        return None
+
+    def choice(self, parent: JsonObject, path: str, allowed: tuple[str, ...]) -> None:
+        """A string out of a few."""
+        found = self.text(parent, path)
+        if found is not None and found not in allowed:
+            supported = ", ".join(f'"{value}"' for value in allowed)
+            self.add(path, f"Unsupported value: {shown(found)}: supported values: {supported}")
+
+    def boolean(self, parent: JsonObject, path: str) -> None:
+        """A boolean."""
+        found = parent.get(_key(path))
+        if found is not None and not isinstance(found, bool):
+            self.add(path, f"Invalid value: {shown(found)}: must be true or false")
+
+    def integer(
+        self, parent: JsonObject, path: str, minimum: int = INT32_MIN, maximum: int = INT32_MAX
+    ) -> None:
+        """A whole number, by default any int32."""
+        self._integer(parent.get(_key(path)), path, minimum, maximum)
+
+    def counts(self, parent: JsonObject, path: str) -> None:
+        """An object whose values are int32 of any sign."""
+        for key, value in self.section(parent, path).items():
+            self._integer(value, f"{path}.{key}", INT32_MIN, INT32_MAX)
+
+    def quantities(
+        self,
+        parent: JsonObject,
+        path: str,
+        check: Callable[[str, Any], str | None],
+    ) -> dict[str, int]:
+        """A resource list, each amount passed to `check` (an objection, or None); the good ones in
+        our units.
+        """
+        found = self.section(parent, path)
+        good: dict[str, int] = {}
+        for name, value in found.items():
+            objection = check(name, value)
+            if objection is None:
+                good[name] = _amount_or_zero(name, value)
+            else:
+                self.add(f"{path}.{name}", f"Invalid value: {shown(value)}: {objection}")
+        return good
+
+    def _integer(self, found: object, path: str, minimum: int, maximum: int) -> None:
+        if found is None:
+            return
+        if isinstance(found, bool) or not isinstance(found, int):
+            self.add(path, f"Invalid value: {shown(found)}: must be an integer")
+        elif found < minimum:
+            self.add(path, f"Invalid value: {found}: must be greater than or equal to {minimum}")
+        elif found > maximum:
+            self.add(path, f"Invalid value: {found}: must be less than or equal to {maximum}")
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: strings quoted, everything cut to a length that fits a line."""
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
+
+
+def quantity(name: str, value: object) -> str | None:
+    """The objection to a quantity of any sign, or None: it must parse, and its size must fit 63
+    bits.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return "must be a quantity"
+    try:
+        amount(name, str(value).removeprefix("-"))
+    except QuantityError as error:
+        return str(error)
+    return None
+
+
+def amount_of(name: str, value: object) -> str | None:
+    """The objection to an amount, or None: a quantity, not negative, whole unless its resource is
+    divisible.
+    """
+    objection = quantity(name, value)
+    if objection is not None:
+        return objection
+    text = str(value)
+    if text.startswith("-") and _amount_or_zero(name, text[1:]) > 0:
+        return "must be greater than or equal to 0"
+    if name not in _DIVISIBLE and _is_fraction(text.removeprefix("-")):
+        return "must be an integer"
+    return None
+
+
+def _is_fraction(text: str) -> bool:
+    try:
+        return cpu_milli(text) % 1000 != 0
+    except QuantityError:
+        return False  # a thousand times it is beyond 63 bits: no fraction anyone could mean
+
+
+def _amount_or_zero(name: str, value: object) -> int:
+    try:
+        return amount(name, str(value))
+    except QuantityError:
+        return 0  # negative: has been noted where that is a violation
+
+
+def _key(path: str) -> str:
+    """The last part of a path: the key in its parent. Keys that users choose, with dots, never come
+    this way.
+    """
+    return path.rpartition(".")[2]

@@ -1,0 +1,84 @@
+"""A gang declared by a policy/v1 PodDisruptionBudget, as Kubeflow 0.3 did for kube-batch.
+
+The budget's controller owner claims the pods that have the same controller; the budget's selector
+is not looked at. Only an integer minAvailable is a gang size: a percentage, maxUnavailable, or a
+budget that nobody controls declares none. The budget's status belongs to Kubernetes' own
+controller, so a verdict goes into annotations alone.
+"""
+
+from typing import Final
+
+from shared.contracts.verdicts import Verdict
+from shared.dialects.pods import controller_owner, traceparent
+from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.kube import objects as kube
+from shared.kube.decoding import Undecodable
+from shared.kube.resources import DISRUPTION_BUDGETS
+from shared.model import objects as model
+
+NAME: Final = "disruption_budget"
+
+
+def read_disruption_budget(
+    found: kube.DisruptionBudget, context: ReadingContext
+) -> model.PodGroup | None:
+    """The gang that a controlled budget declares; None when it declares none."""
+    del context
+    metadata = found.metadata
+    owner = controller_owner(metadata)
+    size = found.spec.min_available
+    if owner is None or not isinstance(size, int) or size <= 0:
+        return None
+    return model.PodGroup(
+        uid=metadata.uid,
+        dialect=NAME,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        created_ms=metadata.created_ms,
+        by_owner=True,
+        owner=owner,
+        min_member=size,
+        deleting=metadata.deletion_timestamp is not None,
+        traceparent=traceparent(metadata.annotations),
+    )
+
+
+def read_undecodable_disruption_budget(
+    found: Undecodable, context: ReadingContext
+) -> model.PodGroup | None:
+    """None: the API server validates budgets; one that we cannot read declares no gang."""
+    del found, context
+    return None
+
+
+def status(verdict: Verdict) -> StatusPatch | None:
+    """An empty patch of the main resource, for the verdict's annotation to travel in; None once it
+    is gone.
+    """
+    if verdict.phase == "Gone" or not verdict.uid:
+        return None
+    return StatusPatch(
+        resource=DISRUPTION_BUDGETS,
+        namespace=verdict.namespace,
+        name=verdict.name,
+        body={"metadata": {"uid": verdict.uid}},
+    )
+
+
+def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
+    """Nothing: a budget is Kubernetes' own kind, and its API server has checked it."""
+    del kind, candidate
+    return []
+
+
+KINDS: Final = (
+    Kind(
+        resource=DISRUPTION_BUDGETS,
+        neutral="podgroup",
+        decoded=kube.DisruptionBudget,
+        read=read_disruption_budget,
+        read_undecodable=read_undecodable_disruption_budget,
+        status_at="",
+    ),
+)

@@ -1,0 +1,101 @@
+"""kube-batch's API, which two API groups serve field for field the same: `incubator` and `sigs` are
+made of this.
+
+Its phases are Pending, Running and Unknown only, its status is a subresource (since kube-batch 0.5;
+where an older CRD lacks it, a patch of it answers 404 and the main resource takes the same body).
+There is no minTaskMember and no gate at admission: pods exist before their group is looked at.
+"""
+
+from functools import partial
+from typing import Final
+
+from shared.contracts.verdicts import GangPhase, Verdict
+from shared.dialects import kubebatch_fields as fields
+from shared.dialects.checking import Findings, amount_of
+from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.kube import objects as kube
+from shared.kube.decoding import Undecodable
+from shared.kube.resources import Resource
+from shared.model import objects as model
+
+_PHASES: Final[dict[GangPhase, str]] = {
+    "Pending": "Pending",
+    "Inqueue": "Pending",
+    "Starting": "Pending",
+    "Running": "Running",
+    "Unknown": "Unknown",
+    # kube-batch let a finished group fall back to Pending, which reads as if it waited again.
+    "Completed": "Running",
+}
+
+
+def kinds(dialect: str, pod_groups: Resource, queues: Resource) -> tuple[Kind, ...]:
+    """The kinds of one of the two groups."""
+    return (
+        Kind(
+            resource=pod_groups,
+            neutral="podgroup",
+            decoded=kube.PodGroup,
+            read=partial(_read_pod_group, dialect),
+            read_undecodable=partial(_read_undecodable_pod_group, dialect),
+            status_at="status",
+        ),
+        Kind(
+            resource=queues,
+            neutral="queue",
+            decoded=kube.Queue,
+            read=partial(_read_queue, dialect),
+            read_undecodable=partial(_read_undecodable_queue, dialect),
+        ),
+    )
+
+
+def status(verdict: Verdict, pod_groups: Resource) -> StatusPatch | None:
+    """Phase, counts and conditions in kube-batch's vocabulary; None once the group is gone."""
+    phase = _PHASES.get(verdict.phase)
+    if phase is None or not verdict.uid:
+        return None
+    return StatusPatch(
+        resource=pod_groups,
+        namespace=verdict.namespace,
+        name=verdict.name,
+        subresource="status",
+        body=fields.status_body(verdict, phase),
+    )
+
+
+def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
+    """What cannot be meant; their CRDs check nothing, so this is all the checking there is."""
+    if kind == "PodGroup":
+        findings, _ = fields.check_pod_group(candidate)
+        return findings.errors
+    findings = Findings()
+    if kind == "Queue":
+        spec = findings.section(candidate, "spec")
+        findings.integer(spec, "spec.weight", minimum=0)
+        findings.quantities(spec, "spec.capability", amount_of)
+    return findings.errors
+
+
+def _read_pod_group(dialect: str, found: kube.PodGroup, context: ReadingContext) -> model.PodGroup:
+    del context
+    return fields.read_pod_group(found, dialect=dialect, with_volcano_fields=False)
+
+
+def _read_undecodable_pod_group(
+    dialect: str, found: Undecodable, context: ReadingContext
+) -> model.PodGroup:
+    del context
+    return fields.read_undecodable_pod_group(found, dialect=dialect, waits_for_inqueue=False)
+
+
+def _read_queue(dialect: str, found: kube.Queue, context: ReadingContext) -> model.Queue:
+    del context
+    return fields.read_queue(found, dialect=dialect)
+
+
+def _read_undecodable_queue(
+    dialect: str, found: Undecodable, context: ReadingContext
+) -> model.Queue:
+    del context
+    return fields.read_undecodable_queue(found, dialect=dialect)

@@ -1,0 +1,244 @@
+"""PodGroup and Queue as kube-batch defined them and its heirs kept them: shared by three dialects.
+
+Reads what is typed, collects objections instead of raising (`PodGroup.errors`: such a group is
+never planned, and its verdict says why), and writes the status block that all of them have.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, get_args
+
+from shared.contracts import annotations
+from shared.contracts.verdicts import Verdict
+from shared.dialects.checking import Findings, quantity
+from shared.dialects.pods import controller_owner, traceparent
+from shared.dialects.protocol import JsonObject
+from shared.kube import objects as kube
+from shared.kube.decoding import Undecodable
+from shared.kube.quantities import QuantityError, amount
+from shared.model import objects as model
+
+#: Settings of ours that a group may carry as annotations; all are whole seconds.
+SETTINGS: Final = (
+    annotations.DEGRADED_GRACE_SECONDS,
+    annotations.HOLD_SECONDS,
+    annotations.START_DEADLINE_SECONDS,
+)
+#: Name under which `Queue.settings` says why a queue is not usable; its state is Unknown then.
+QUEUE_ERRORS: Final = "errors"
+#: So many roles a group may name; more would only serve to outgrow a message.
+ROLES_MAX: Final = 1000
+_TEXT_CHARACTERS_MAX: Final = 253
+_QUEUE_STATES: Final = frozenset(get_args(model.QueueState))
+#: Parts of quota-style lists (`requests.cpu`, `count/pods`) that name no resource of a node.
+_QUOTA_PREFIXES: Final = ("requests.", "limits.", "count/")
+
+
+def read_pod_group(
+    found: kube.PodGroup, *, dialect: str, with_volcano_fields: bool
+) -> model.PodGroup:
+    """The neutral group. Without Volcano's fields, minTaskMember and minResources are left unread,
+    as kube-batch did.
+    """
+    metadata, spec = found.metadata, found.spec
+    errors = list(_setting_errors(metadata.annotations))
+    if spec.min_member < 0:
+        errors.append(f"spec.minMember: {spec.min_member} is negative")
+    min_task_member: tuple[tuple[str, int], ...] = ()
+    min_resources: model.Resources | None = None
+    if with_volcano_fields:
+        min_task_member = tuple(sorted(spec.min_task_member.items()))[:ROLES_MAX]
+        errors.extend(_role_errors(spec.min_task_member))
+        min_resources, resource_errors = _min_resources(spec.min_resources)
+        errors.extend(resource_errors)
+    return model.PodGroup(
+        uid=metadata.uid,
+        dialect=dialect,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        min_member=max(0, spec.min_member),
+        min_task_member=min_task_member,
+        min_resources=min_resources,
+        queue=spec.queue[:_TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        phase=found.status.phase[:_TEXT_CHARACTERS_MAX],
+        waits_for_inqueue=with_volcano_fields,
+        deleting=metadata.deletion_timestamp is not None,
+        settings=_settings(metadata.annotations),
+        traceparent=traceparent(metadata.annotations),
+        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+    )
+
+
+def read_undecodable_pod_group(
+    found: Undecodable, *, dialect: str, waits_for_inqueue: bool
+) -> model.PodGroup:
+    """A group that does not fit its type: never planned, and its verdict says which field."""
+    metadata = found.metadata
+    return model.PodGroup(
+        uid=metadata.uid,
+        dialect=dialect,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        waits_for_inqueue=waits_for_inqueue,
+        deleting=metadata.deletion_timestamp is not None,
+        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
+    )
+
+
+def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
+    """The neutral queue. One with a malformed amount is in state Unknown: a ceiling nobody can read
+    must not vanish.
+    """
+    metadata, spec = found.metadata, found.spec
+    errors: list[str] = []
+    amounts = {
+        name: _amounts(resources, f"spec.{name}", errors)
+        for name, resources in (
+            ("capability", spec.capability),
+            ("deserved", spec.deserved),
+            ("guarantee.resource", spec.guarantee.resource),
+        )
+    }
+    if spec.weight < 0:
+        errors.append(f"spec.weight: {spec.weight} is negative")
+    state = found.status.state if found.status.state in _QUEUE_STATES else "Unknown"
+    return model.Queue(
+        uid=metadata.uid,
+        dialect=dialect,
+        name=metadata.name,
+        resource_version=metadata.version,
+        created_ms=metadata.created_ms,
+        weight=max(0, spec.weight),
+        capability=amounts["capability"],
+        deserved=amounts["deserved"],
+        guarantee=amounts["guarantee.resource"],
+        reclaimable=spec.reclaimable is not False,
+        parent=spec.parent[:_TEXT_CHARACTERS_MAX],
+        priority=spec.priority,
+        state="Unknown" if errors else state,  # type: ignore[arg-type]
+        settings=_queue_errors(errors),
+    )
+
+
+def read_undecodable_queue(found: Undecodable, *, dialect: str) -> model.Queue:
+    """A queue that does not fit its type takes no gangs."""
+    metadata = found.metadata
+    return model.Queue(
+        uid=metadata.uid,
+        dialect=dialect,
+        name=metadata.name,
+        resource_version=metadata.version,
+        created_ms=metadata.created_ms,
+        state="Unknown",
+        settings=_queue_errors([found.error]),
+    )
+
+
+def status_body(verdict: Verdict, phase: str) -> JsonObject:
+    """The merge patch that makes a group's status say what the verdict says; zero counts are left
+    out, as by Go.
+    """
+    return {
+        "metadata": {"uid": verdict.uid},
+        "status": {
+            "phase": phase,
+            "running": verdict.running or None,
+            "succeeded": verdict.succeeded or None,
+            "failed": verdict.failed or None,
+            "conditions": [
+                {
+                    "type": condition.type,
+                    "status": condition.status,
+                    "lastTransitionTime": _instant(condition.since_ms),
+                    "transitionID": verdict.trace_id,
+                    "reason": condition.reason,
+                    "message": condition.message,
+                }
+                for condition in verdict.conditions
+            ],
+        },
+    }
+
+
+def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:
+    """The violations that every PodGroup shares, and its spec for what a dialect adds."""
+    findings = Findings()
+    spec = findings.section(candidate, "spec")
+    findings.integer(spec, "spec.minMember", minimum=0)
+    findings.text(spec, "spec.queue")
+    findings.text(spec, "spec.priorityClassName")
+    findings.quantities(spec, "spec.minResources", quantity)
+    metadata = findings.section(candidate, "metadata")
+    notes = findings.section(metadata, "metadata.annotations")
+    texts = {key: value for key, value in notes.items() if isinstance(value, str)}
+    for error in _setting_errors(texts):
+        path, _, message = error.partition(": ")
+        findings.add(path, message)
+    return findings, spec
+
+
+def _setting_errors(notes: dict[str, str]) -> Iterator[str]:
+    for key in SETTINGS:
+        value = notes.get(key)
+        if value is not None and not _is_seconds(value):
+            yield f'metadata.annotations[{key}]: "{value[:50]}" is not a whole number of seconds'
+
+
+def _settings(notes: dict[str, str]) -> model.Labels:
+    if not notes:
+        return ()
+    return tuple((key, notes[key]) for key in SETTINGS if key in notes and _is_seconds(notes[key]))
+
+
+def _is_seconds(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def _role_errors(min_task_member: dict[str, int]) -> Iterator[str]:
+    for role, least in sorted(min_task_member.items()):
+        if least < 0:
+            yield f"spec.minTaskMember.{role}: {least} is negative"
+    if len(min_task_member) > ROLES_MAX:
+        yield f"spec.minTaskMember: {len(min_task_member)} roles, at most {ROLES_MAX} are supported"
+
+
+def _min_resources(
+    found: kube.ResourceList | None,
+) -> tuple[model.Resources | None, list[str]]:
+    """What a node can offer of the list; a quota's own keys say the same again."""
+    if found is None:
+        return None, []
+    errors: list[str] = []
+    of_nodes = {name: text for name, text in found.items() if not name.startswith(_QUOTA_PREFIXES)}
+    return _amounts(of_nodes, "spec.minResources", errors), errors
+
+
+def _amounts(resources: kube.ResourceList, path: str, errors: list[str]) -> model.Resources:
+    good: list[tuple[str, int]] = []
+    if len(resources) > ROLES_MAX:
+        errors.append(f"{path}: {len(resources)} resources, at most {ROLES_MAX} are supported")
+        return ()
+    for name, text in sorted(resources.items()):
+        try:
+            good.append((name, amount(name, text)))
+        except QuantityError as error:
+            errors.append(f"{path}.{name}: {error}")
+    return tuple(good)
+
+
+def _queue_errors(errors: list[str]) -> model.Labels:
+    return ((QUEUE_ERRORS, "; ".join(errors)[:1024]),) if errors else ()
+
+
+def _instant(at_ms: int) -> Any:
+    """RFC 3339 in whole seconds, as metav1.Time is; None (the field is left out) when unknown."""
+    if not at_ms:
+        return None
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,220 @@
+"""Volcano's dialect: scheduling.volcano.sh/v1beta1 PodGroup and Queue.
+
+Its PodGroup has no status subresource: status and annotations travel in one patch of the main
+resource. Its operators create pods only once the group has left Pending, so an admitted group is
+set Inqueue before its pods exist (`waits_for_inqueue`).
+
+`validate` refuses what Volcano's schema and webhooks refuse and lets pass what they let pass, so a
+negative minTaskMember is admitted; a group that cannot be planned for such a reason says so in its
+condition.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from shared.contracts.verdicts import GangPhase, Verdict
+from shared.dialects import kubebatch_fields as fields
+from shared.dialects.checking import INT32_MAX, Findings, amount_of, shown
+from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.kube import objects as kube
+from shared.kube.decoding import Undecodable
+from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
+from shared.model import objects as model
+
+NAME: Final = "volcano"
+
+_PHASES: Final[dict[GangPhase, str]] = {
+    "Pending": "Pending",
+    "Inqueue": "Inqueue",
+    # Decided, but the quorum is not placed yet: to Volcano that is still waiting for it.
+    "Starting": "Inqueue",
+    "Running": "Running",
+    "Unknown": "Unknown",
+    "Completed": "Completed",
+}
+_QUEUE_STATES: Final = ("Open", "Closed", "Closing", "Unknown")
+_HIERARCHY: Final = "volcano.sh/hierarchy"
+_HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+
+
+def read_pod_group(found: kube.PodGroup, context: ReadingContext) -> model.PodGroup:
+    """A PodGroup with all of its fields."""
+    del context
+    return fields.read_pod_group(found, dialect=NAME, with_volcano_fields=True)
+
+
+def read_undecodable_pod_group(found: Undecodable, context: ReadingContext) -> model.PodGroup:
+    """A PodGroup with nothing but its identity and what is wrong with it."""
+    del context
+    return fields.read_undecodable_pod_group(found, dialect=NAME, waits_for_inqueue=True)
+
+
+def read_queue(found: kube.Queue, context: ReadingContext) -> model.Queue:
+    """A Queue."""
+    del context
+    return fields.read_queue(found, dialect=NAME)
+
+
+def read_undecodable_queue(found: Undecodable, context: ReadingContext) -> model.Queue:
+    """A Queue that nothing can be admitted to."""
+    del context
+    return fields.read_undecodable_queue(found, dialect=NAME)
+
+
+def status(verdict: Verdict) -> StatusPatch | None:
+    """Phase, counts and conditions in Volcano's vocabulary; None once the group is gone."""
+    phase = _PHASES.get(verdict.phase)
+    if phase is None or not verdict.uid:
+        return None
+    return StatusPatch(
+        resource=PODGROUPS_VOLCANO,
+        namespace=verdict.namespace,
+        name=verdict.name,
+        body=fields.status_body(verdict, phase),
+    )
+
+
+def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
+    """See the module's docstring."""
+    match kind:
+        case "PodGroup":
+            return _pod_group_errors(candidate)
+        case "Queue":
+            return _queue_errors(candidate)
+        case _:
+            return []
+
+
+def _pod_group_errors(candidate: JsonObject) -> list[FieldError]:
+    findings, spec = fields.check_pod_group(candidate)
+    findings.counts(spec, "spec.minTaskMember")
+    if spec.get("queue") == "":
+        findings.add("spec.queue", 'Invalid value: "": must be the name of a queue')
+    _check_topology(findings, spec, "spec.networkTopology", "")
+    for path, policy in findings.items(spec, "spec.subGroupPolicy"):
+        findings.text(policy, f"{path}.name")
+        findings.integer(policy, f"{path}.subGroupSize", minimum=1)
+        findings.integer(policy, f"{path}.minSubGroups", minimum=0)
+        _check_topology(
+            findings,
+            policy,
+            f"{path}.networkTopology",
+            f"in subGroupPolicy '{str(policy.get('name', ''))[:100]}': ",
+        )
+    status_given = findings.section(candidate, "status")
+    phases = ("Pending", "Running", "Unknown", "Inqueue", "Completed")
+    findings.choice(status_given, "status.phase", phases)
+    return findings.errors
+
+
+def _check_topology(findings: Findings, parent: JsonObject, path: str, where: str) -> None:
+    topology = findings.section(parent, path)
+    findings.choice(topology, f"{path}.mode", ("hard", "soft"))
+    findings.integer(topology, f"{path}.highestTierAllowed", minimum=0)
+    findings.text(topology, f"{path}.highestTierName")
+    if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
+        findings.add(
+            path,
+            f"{where}must not specify 'highestTierAllowed' and 'highestTierName' "
+            "in networkTopology simultaneously.",
+        )
+
+
+def _queue_errors(candidate: JsonObject) -> list[FieldError]:
+    findings = Findings()
+    metadata = findings.section(candidate, "metadata")
+    spec = findings.section(candidate, "spec")
+    findings.integer(spec, "spec.weight", minimum=1, maximum=65535)
+    findings.integer(spec, "spec.priority", minimum=0)
+    findings.boolean(spec, "spec.reclaimable")
+    findings.text(spec, "spec.type")
+    findings.choice(spec, "spec.dequeueStrategy", ("fifo", "traverse"))
+    parent = findings.text(spec, "spec.parent")
+    if parent and parent == metadata.get("name"):
+        findings.add("spec.parent", f"queue {parent} cannot use itself as parent")
+    _check_amounts(findings, spec)
+    for path, cluster in findings.items(spec, "spec.extendClusters"):
+        findings.text(cluster, f"{path}.name")
+        findings.integer(cluster, f"{path}.weight", maximum=INT32_MAX)
+    _check_hierarchy(findings, findings.section(metadata, "metadata.annotations"))
+    findings.choice(findings.section(candidate, "status"), "status.state", _QUEUE_STATES)
+    return findings.errors
+
+
+def _check_amounts(findings: Findings, spec: JsonObject) -> None:
+    """Each amount, and guarantee <= deserved <= capability for every key that both have."""
+    capability = findings.quantities(spec, "spec.capability", amount_of)
+    deserved = findings.quantities(spec, "spec.deserved", amount_of)
+    guaranteed = findings.section(spec, "spec.guarantee")
+    guarantee = findings.quantities(guaranteed, "spec.guarantee.resource", amount_of)
+    texts = {
+        "capability": spec.get("capability") or {},
+        "deserved": spec.get("deserved") or {},
+        "guarantee": guaranteed.get("resource") or {},
+    }
+    for key, amount in deserved.items():
+        if amount > capability.get(key, amount):
+            _add_order(findings, key, texts, "<=", "capability")
+    for key, amount in guarantee.items():
+        if key not in texts["deserved"]:
+            findings.add(
+                f"spec.deserved.{key}",
+                f'Invalid value: "<nil>": deserved[{key}] must be >= '
+                f"guarantee[{key}]={texts['guarantee'][key]}",
+            )
+        elif amount > deserved.get(key, amount):
+            _add_order(findings, key, texts, ">=", "guarantee")
+
+
+def _add_order(
+    findings: Findings, key: str, texts: dict[str, JsonObject], order: str, other: str
+) -> None:
+    ours, theirs = texts["deserved"][key], texts[other][key]
+    findings.add(
+        f"spec.deserved.{key}",
+        f'Invalid value: "{ours}": deserved[{key}]={ours} must be {order} {other}[{key}]={theirs}',
+    )
+
+
+def _check_hierarchy(findings: Findings, notes: JsonObject) -> None:
+    path, weights = notes.get(_HIERARCHY, ""), notes.get(_HIERARCHY_WEIGHTS, "")
+    if not isinstance(path, str) or not isinstance(weights, str) or path == weights == "":
+        return
+    if len(path.split("/")) != len(weights.split("/")) or not (path and weights):
+        findings.add(
+            "metadata.annotations",
+            f"Invalid value: {shown(path)}: "
+            f"{_HIERARCHY} must have the same length with {_HIERARCHY_WEIGHTS}",
+        )
+    for objection in _weight_objections(weights):
+        findings.add("metadata.annotations", f"Invalid value: {shown(weights)}: {objection}")
+
+
+def _weight_objections(weights: str) -> Iterator[str]:
+    for weight in weights.split("/") if weights else ():
+        try:
+            number = float(weight)
+        except ValueError:
+            yield f"{weight[:50]} in the {weights[:100]} is invalid number"
+            continue
+        if not number > 0:
+            yield f"{weight[:50]} in the {weights[:100]} must be larger than 0"
+
+
+KINDS: Final = (
+    Kind(
+        resource=PODGROUPS_VOLCANO,
+        neutral="podgroup",
+        decoded=kube.PodGroup,
+        read=read_pod_group,
+        read_undecodable=read_undecodable_pod_group,
+        status_at="",
+    ),
+    Kind(
+        resource=QUEUES_VOLCANO,
+        neutral="queue",
+        decoded=kube.Queue,
+        read=read_queue,
+        read_undecodable=read_undecodable_queue,
+    ),
+)

@@ -1,0 +1,63 @@
+"""Every file that is a dialect is found, fits the contract, and brings exactly its rights."""
+
+from pathlib import Path
+
+import pytest
+
+import shared.dialects
+from shared.dialects import disruption_budget, incubator, native, sigs, volcano
+from shared.dialects.discovery import dialect, dialect_of, dialects, kinds
+from shared.dialects.protocol import Dialect
+from shared.dialects.rights import Right, rights
+from shared.kube.resources import NAMESPACES, QUEUES_SIGS
+from shared.model.objects import KINDS
+
+#: Named here once more so that the type checkers compare each module with the protocol.
+STATIC: tuple[Dialect, ...] = (disruption_budget, incubator, native, sigs, volcano)
+
+
+def test_the_scan_finds_the_dialects_in_order_of_their_names() -> None:
+    assert dialects() == STATIC
+    assert dialect("volcano") is volcano
+    assert dialect_of(QUEUES_SIGS) is sigs
+    assert dialect_of(NAMESPACES) is None
+
+
+@pytest.mark.parametrize("found", dialects(), ids=lambda found: found.NAME)
+def test_a_dialect_fits_the_contract(found: Dialect) -> None:
+    assert Path(shared.dialects.__path__[0], f"{found.NAME}.py").is_file()
+    assert found.KINDS
+    for kind in found.KINDS:
+        assert kind.neutral in KINDS
+        assert kind.status_at in {None, "", "status"}
+        assert (kind.status_at is None) or kind.neutral == "podgroup"
+    assert found.validate("NoSuchKind", {}) == []
+
+
+def test_no_resource_is_read_by_two_dialects() -> None:
+    resources = [kind.resource for kind in kinds()]
+    assert len(resources) == len(set(resources))
+
+
+def test_the_watcher_may_only_read_and_the_controller_only_patch_groups() -> None:
+    table = rights()
+    assert (
+        Right(
+            service="controller",
+            group="scheduling.incubator.k8s.io",
+            resource="podgroups/status",
+            verbs=("patch",),
+        )
+        in table
+    )
+    assert (
+        Right(service="watcher", group="", resource="pods", verbs=("get", "list", "watch")) in table
+    )
+    assert {right.verbs for right in table if right.service == "watcher"} == {
+        ("get", "list", "watch")
+    }
+    assert {right.resource for right in table if right.service == "controller"} == {
+        "podgroups",
+        "podgroups/status",
+        "poddisruptionbudgets",
+    }

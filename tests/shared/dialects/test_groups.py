@@ -1,0 +1,247 @@
+"""PodGroups, queues and budgets of every dialect, read into the one neutral model."""
+
+from typing import Any
+
+import pytest
+
+from shared.dialects import disruption_budget, incubator, native, sigs, volcano
+from shared.dialects.protocol import Kind
+from shared.kube import objects as kube
+from shared.model import objects as model
+from tests.shared.dialects.reading import CONTEXT, controlled_by, decoded, metadata, undecodable
+
+FULL_SPEC = {
+    "minMember": 4,
+    "minTaskMember": {"worker": 3, "ps": 1},
+    "minResources": {"cpu": "2500m", "memory": "1Gi", "requests.cpu": 1, "count/pods": "4"},
+    "queue": "research",
+    "priorityClassName": "high",
+}
+
+
+def kind_of(dialect: Any, plural: str) -> Kind:
+    (kind,) = (kind for kind in dialect.KINDS if kind.resource.plural == plural)
+    assert isinstance(kind, Kind)
+    return kind
+
+
+def group(dialect: Any, spec: dict[str, Any], **meta: Any) -> model.PodGroup:
+    manifest = {"metadata": metadata(**meta), "spec": spec, "status": {"phase": "Inqueue"}}
+    read = kind_of(dialect, "podgroups").read(decoded(kube.PodGroup, manifest), CONTEXT)
+    assert isinstance(read, model.PodGroup)
+    return read
+
+
+def queue(dialect: Any, spec: dict[str, Any], **status: Any) -> model.Queue:
+    manifest = {"metadata": {**metadata(), "namespace": ""}, "spec": spec, "status": status}
+    read = kind_of(dialect, "queues").read(decoded(kube.Queue, manifest), CONTEXT)
+    assert isinstance(read, model.Queue)
+    return read
+
+
+def test_a_volcano_group_is_read_whole_and_waits_for_inqueue() -> None:
+    read = group(
+        volcano,
+        FULL_SPEC,
+        ownerReferences=controlled_by("Job"),
+        annotations={"tutti.dev/hold-seconds": "30"},
+    )
+    assert read == model.PodGroup(
+        uid="uid-one",
+        dialect="volcano",
+        namespace="team",
+        name="one",
+        resource_version=7,
+        created_ms=1772359200000,
+        owner=model.Owner(api_version="kubeflow.org/v1", kind="Job", name="job", uid="uid-job"),
+        min_member=4,
+        min_task_member=(("ps", 1), ("worker", 3)),
+        min_resources=(("cpu", 2500), ("memory", 1 << 30)),
+        queue="research",
+        priority_class="high",
+        phase="Inqueue",
+        waits_for_inqueue=True,
+        settings=(("tutti.dev/hold-seconds", "30"),),
+    )
+
+
+@pytest.mark.parametrize("dialect", [incubator, sigs], ids=lambda dialect: dialect.NAME)
+def test_a_kube_batch_group_has_neither_roles_nor_an_admission_gate(dialect: Any) -> None:
+    read = group(dialect, FULL_SPEC)
+    assert (read.dialect, read.min_member, read.queue) == (dialect.NAME, 4, "research")
+    assert (read.min_task_member, read.min_resources, read.waits_for_inqueue) == ((), None, False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "notes", "error"),
+    [
+        ({"minMember": -1}, {}, "spec.minMember: -1 is negative"),
+        ({"minTaskMember": {"ps": -2}}, {}, "spec.minTaskMember.ps: -2 is negative"),
+        (
+            {"minResources": {"cpu": "-1"}},
+            {},
+            "spec.minResources.cpu: '-1' is negative: an amount must be 0 or more",
+        ),
+        (
+            {},
+            {"tutti.dev/hold-seconds": "soon"},
+            'metadata.annotations[tutti.dev/hold-seconds]: "soon" is not a whole number of seconds',
+        ),
+        (
+            {"minTaskMember": {f"role-{i}": 1 for i in range(1001)}},
+            {},
+            "spec.minTaskMember: 1001 roles, at most 1000 are supported",
+        ),
+    ],
+)
+def test_a_group_that_cannot_be_meant_says_why(
+    spec: dict[str, Any], notes: dict[str, str], error: str
+) -> None:
+    read = group(volcano, spec, annotations=notes)
+    assert read.errors == (error,)
+    assert read.min_member >= 0
+    assert read.settings == ()
+
+
+@pytest.mark.parametrize("dialect", [volcano, incubator, sigs], ids=lambda dialect: dialect.NAME)
+def test_a_group_of_the_wrong_type_is_kept_and_names_the_field(dialect: Any) -> None:
+    found = undecodable(kube.PodGroup, {"metadata": metadata(), "spec": {"minMember": "four"}})
+    read = kind_of(dialect, "podgroups").read_undecodable(found, CONTEXT)
+    assert isinstance(read, model.PodGroup)
+    assert (read.uid, read.dialect) == ("uid-one", dialect.NAME)
+    assert read.waits_for_inqueue == (dialect is volcano)
+    assert "$.spec.minMember" in read.errors[0]
+
+
+def test_a_queue_is_read_with_its_amounts_and_state() -> None:
+    read = queue(
+        volcano,
+        {
+            "weight": 3,
+            "capability": {"cpu": "4", "nvidia.com/gpu": 8},
+            "deserved": {"cpu": 2},
+            "guarantee": {"resource": {"cpu": 1}},
+            "reclaimable": False,
+            "parent": "root",
+            "priority": 5,
+        },
+        state="Closed",
+    )
+    assert read == model.Queue(
+        uid="uid-one",
+        dialect="volcano",
+        name="one",
+        resource_version=7,
+        created_ms=1772359200000,
+        weight=3,
+        capability=(("cpu", 4000), ("nvidia.com/gpu", 8)),
+        deserved=(("cpu", 2000),),
+        guarantee=(("cpu", 1000),),
+        reclaimable=False,
+        parent="root",
+        priority=5,
+        state="Closed",
+    )
+
+
+@pytest.mark.parametrize("dialect", [incubator, sigs], ids=lambda dialect: dialect.NAME)
+def test_an_old_queue_without_state_is_usable(dialect: Any) -> None:
+    read = queue(dialect, {"weight": 2})
+    assert (read.dialect, read.weight, read.state, read.settings) == (dialect.NAME, 2, "", ())
+
+
+def test_a_queue_whose_ceiling_cannot_be_read_is_closed_instead_of_boundless() -> None:
+    read = queue(incubator, {"capability": {"cpu": "lots"}}, state="Open")
+    assert read.state == "Unknown"
+    assert read.settings[0][0] == "errors"
+    assert read.settings[0][1].startswith("spec.capability.cpu: 'lots'")
+
+
+def test_a_queue_of_the_wrong_type_takes_nothing() -> None:
+    found = undecodable(kube.Queue, {"metadata": metadata(), "spec": {"weight": "much"}})
+    read = kind_of(sigs, "queues").read_undecodable(found, CONTEXT)
+    assert isinstance(read, model.Queue)
+    assert (read.state, "$.spec.weight" in read.settings[0][1]) == ("Unknown", True)
+
+
+def budget(spec: dict[str, Any], **meta: Any) -> model.ClusterObject | None:
+    manifest = {"metadata": metadata(**meta), "spec": spec}
+    return kind_of(disruption_budget, "poddisruptionbudgets").read(
+        decoded(kube.DisruptionBudget, manifest), CONTEXT
+    )
+
+
+def test_a_controlled_budget_with_an_integer_is_a_gang_of_its_owners_pods() -> None:
+    read = budget({"minAvailable": 4, "selector": {}}, ownerReferences=controlled_by())
+    assert isinstance(read, model.PodGroup)
+    assert (read.by_owner, read.min_member, read.queue) == (True, 4, "")
+    assert read.owner is not None
+    assert read.owner.uid == "uid-job"
+
+
+@pytest.mark.parametrize(
+    ("spec", "owners"),
+    [
+        pytest.param({"minAvailable": 4}, [], id="nobody controls it"),
+        pytest.param({"minAvailable": "50%"}, controlled_by(), id="percentage"),
+        pytest.param({"maxUnavailable": 1}, controlled_by(), id="maxUnavailable"),
+        pytest.param({"minAvailable": 0}, controlled_by(), id="zero"),
+    ],
+)
+def test_any_other_budget_declares_no_gang(
+    spec: dict[str, Any], owners: list[dict[str, Any]]
+) -> None:
+    assert budget(spec, ownerReferences=owners) is None
+
+
+def node(status: dict[str, Any], spec: dict[str, Any] | None = None) -> model.Node:
+    manifest = {
+        "metadata": {**metadata("n1", labels={"z": "1", "a": "2"}), "namespace": ""},
+        "spec": spec or {},
+        "status": status,
+    }
+    return native.read_node(decoded(kube.Node, manifest), CONTEXT)
+
+
+def test_a_node_is_read_with_what_decides_placement() -> None:
+    read = node(
+        {
+            "allocatable": {"pods": "110", "cpu": "4", "broken": "lots", "memory": "16Gi"},
+            "conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {"type": "Ready", "status": "Unknown"},
+            ],
+        },
+        {"unschedulable": True, "taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+    )
+    assert read == model.Node(
+        uid="uid-n1",
+        name="n1",
+        resource_version=7,
+        labels=(("a", "2"), ("z", "1")),
+        allocatable=(("cpu", 4000), ("memory", 16 << 30), ("pods", 110)),
+        taints=(model.Taint(key="gpu", effect="NoSchedule"),),
+        unschedulable=True,
+        ready=False,
+    )
+
+
+def test_a_node_without_conditions_counts_as_its_taints_say() -> None:
+    assert node({}).ready
+
+
+def test_a_node_that_cannot_be_read_exists_but_takes_nothing() -> None:
+    found = undecodable(kube.Node, {"metadata": metadata("n1"), "status": {"allocatable": [1]}})
+    read = native.read_undecodable_node(found, CONTEXT)
+    assert (read.name, read.ready, read.unschedulable, read.allocatable) == ("n1", False, True, ())
+
+
+def test_a_priority_class_that_never_preempts() -> None:
+    manifest = {
+        "metadata": {**metadata("high"), "namespace": ""},
+        "value": 1000,
+        "globalDefault": True,
+        "preemptionPolicy": "Never",
+    }
+    read = native.read_priority_class(decoded(kube.PriorityClass, manifest), CONTEXT)
+    assert (read.value, read.global_default, read.preempts) == (1000, True, False)

@@ -1,0 +1,278 @@
+"""How a v1 Pod becomes a member of a gang with a shape."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.dialects.pods import SHAPE_BYTES_MAX, read_undecodable_pod
+from shared.dialects.protocol import ReadingContext
+from shared.kube import objects as kube
+from shared.model import objects as model
+from tests.shared.dialects.reading import (
+    CONTEXT,
+    controlled_by,
+    metadata,
+    pod,
+    shape_of,
+    undecodable,
+)
+
+
+def test_a_pod_belongs_to_the_group_that_its_annotation_names() -> None:
+    read = pod(annotations={"scheduling.k8s.io/group-name": "gang"})
+    assert (read.group_name, read.group_implied) == ("gang", False)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "owners", "implied_groups", "expected"),
+    [
+        pytest.param("volcano", [], True, ("podgroup-uid-one", True), id="alone"),
+        pytest.param("tutti", controlled_by(), True, ("podgroup-uid-job", True), id="with owner"),
+        pytest.param("kube-batch", controlled_by(), True, ("", False), id="shadowed"),
+        pytest.param("volcano", controlled_by(), False, ("", False), id="nobody makes groups"),
+        pytest.param("default-scheduler", controlled_by(), True, ("", False), id="foreign"),
+    ],
+)
+def test_a_bare_pod_gets_an_implied_group_only_where_one_will_be_made(
+    scheduler: str, owners: list[dict[str, Any]], implied_groups: bool, expected: tuple[str, bool]
+) -> None:
+    context = ReadingContext(scheduler_names=CONTEXT.scheduler_names, implied_groups=implied_groups)
+    read = pod({"schedulerName": scheduler}, ownerReferences=owners, context=context)
+    assert (read.group_name, read.group_implied) == expected
+    assert read.ours == (scheduler != "default-scheduler")
+
+
+def test_only_the_controller_counts_as_owner() -> None:
+    read = pod(ownerReferences=controlled_by("PyTorchJob"))
+    assert read.owner == model.Owner(
+        api_version="kubeflow.org/v1", kind="PyTorchJob", name="job", uid="uid-job"
+    )
+
+
+@pytest.mark.parametrize(
+    ("meta", "role", "index"),
+    [
+        pytest.param(
+            {"annotations": {"volcano.sh/task-spec": "ps", "volcano.sh/task-index": "3"}},
+            "ps",
+            3,
+            id="volcano annotations",
+        ),
+        pytest.param(
+            {
+                "annotations": {"volcano.sh/task-spec": "ps"},
+                "labels": {"volcano.sh/task-spec": "worker"},
+            },
+            "ps",
+            -1,
+            id="annotation before label",
+        ),
+        pytest.param(
+            {"labels": {"tf-replica-type": "worker", "tf-replica-index": "0"}},
+            "worker",
+            0,
+            id="tf-operator of the seeds",
+        ),
+        pytest.param(
+            {
+                "labels": {
+                    "training.kubeflow.org/replica-type": "master",
+                    "training.kubeflow.org/replica-index": "12",
+                }
+            },
+            "master",
+            12,
+            id="training-operator",
+        ),
+        pytest.param({"labels": {"app": "web"}}, "", -1, id="none"),
+        pytest.param({"labels": {"replica-index": "-1"}}, "", -1, id="no number"),
+        pytest.param({"labels": {"replica-index": "٣"}}, "", -1, id="digit of another script"),
+    ],
+)
+def test_role_and_index_come_from_whoever_made_the_pod(
+    meta: dict[str, Any], role: str, index: int
+) -> None:
+    read = pod(**meta)
+    assert (read.role, read.index) == (role, index)
+
+
+def test_the_model_carries_what_the_cluster_says_about_the_pod() -> None:
+    read = pod(
+        {
+            "priority": 7,
+            "nodeName": "n1",
+            "schedulingGates": [{"name": "quota"}],
+        },
+        status={
+            "phase": "Pending",
+            "containerStatuses": [
+                {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}},
+                {
+                    "name": "side",
+                    "state": {
+                        "waiting": {"reason": "ImagePullBackOff", "message": "no such image"}
+                    },
+                },
+            ],
+        },
+        deletionTimestamp="2026-03-01T11:00:00Z",
+        annotations={
+            "scheduling.k8s.io/group-min-member": "4",
+            "scheduling.volcano.sh/queue-name": "research",
+            "tutti.dev/decision": "c0ffee/42",
+            "tutti.dev/traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
+        },
+    )
+    assert read.resource_version == 7
+    assert read.created_ms == 1772359200000
+    assert (read.priority, read.node, read.gates) == (7, "n1", ("quota",))
+    assert read.waiting == "ImagePullBackOff: no such image"
+    assert read.deleting
+    assert (read.group_min_member, read.queue, read.decision_seq) == (4, "research", 42)
+    assert read.traceparent.startswith("00-aaaa")
+
+
+@pytest.mark.parametrize("value", ["", "00-zz-1-01", "x" * 200_000])
+def test_a_traceparent_that_is_none_is_left_out(value: str) -> None:
+    assert pod(annotations={"tutti.dev/traceparent": value}).traceparent == ""
+
+
+def test_pods_of_one_template_share_one_shape() -> None:
+    def member(number: int) -> model.Pod:
+        token = {"name": f"kube-api-access-{number}", "projected": {"sources": []}}
+        container = {
+            "name": "main",
+            "resources": {"requests": {"cpu": "1"}},
+            "env": [{"name": "I"}],
+        }
+        return pod(
+            {"containers": [container], "volumes": [token], "nodeName": f"n{number}"},
+            name=f"w-{number}",
+        )
+
+    assert member(1).shape is member(2).shape
+
+
+def test_the_shape_holds_every_required_constraint() -> None:
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a"]}],
+                        "matchFields": [
+                            {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+                        ],
+                    }
+                ]
+            },
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}],
+        },
+        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]},
+    }
+    shape = shape_of(
+        pod(
+            {
+                "containers": [
+                    {
+                        "name": "main",
+                        "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "1500m"}},
+                        "ports": [{"containerPort": 80, "hostPort": 8080}],
+                    }
+                ],
+                "nodeSelector": {"z": "1", "gpu": "1060g1"},
+                "tolerations": [{"key": "gpu", "operator": "Exists"}],
+                "affinity": affinity,
+                "topologySpreadConstraints": [
+                    {"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+                ],
+            }
+        )
+    )
+    assert shape == model.Shape(
+        requests=(("cpu", 1500), ("nvidia.com/gpu", 1), ("pods", 1)),
+        node_selector=(("gpu", "1060g1"), ("z", "1")),
+        node_affinity=(
+            model.SelectorTerm(
+                expressions=(model.Requirement(key="gpu", operator="In", values=("a",)),),
+                fields=(model.Requirement(key="metadata.name", operator="In", values=("n1",)),),
+            ),
+        ),
+        tolerations=(model.Toleration(key="gpu", operator="Exists"),),
+        host_ports=(model.HostPort(port=8080),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        pytest.param(
+            {"affinity": {field: {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
+            f"spec.affinity.{field}.requiredDuringSchedulingIgnoredDuringExecution",
+            id=field,
+        )
+        for field in ("podAffinity", "podAntiAffinity")
+    ]
+    + [
+        pytest.param(
+            {
+                "topologySpreadConstraints": [
+                    {"whenUnsatisfiable": "ScheduleAnyway"},
+                    {"whenUnsatisfiable": "DoNotSchedule"},
+                ]
+            },
+            "spec.topologySpreadConstraints[1]",
+            id="spread",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}]},
+            "spec.volumes[data].persistentVolumeClaim",
+            id="claim",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]},
+            "spec.volumes[scratch].ephemeral",
+            id="ephemeral volume",
+        ),
+        pytest.param({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims", id="devices"),
+    ],
+)
+def test_what_cannot_be_judged_is_named_by_its_path(spec: dict[str, Any], path: str) -> None:
+    assert shape_of(pod(spec)).unsupported == (path,)
+
+
+def test_a_quantity_that_overflows_is_explained_and_not_lost() -> None:
+    containers = [{"name": "main", "resources": {"requests": {"memory": "99999999999Ei"}}}]
+    (why,) = shape_of(pod({"containers": containers})).unsupported
+    assert why.startswith("spec.containers[main].resources.requests.memory: '99999999999Ei'")
+
+
+def test_a_pod_with_absurd_constraints_cannot_outgrow_a_message() -> None:
+    many = [{"key": f"k{i}", "value": "v" * 60, "effect": "NoSchedule"} for i in range(5000)]
+    read = pod({"tolerations": many}, annotations={"scheduling.k8s.io/group-name": "g" * 200_000})
+    assert len(msgspec.msgpack.encode(read)) < SHAPE_BYTES_MAX
+    assert "at most 65536 are judged" in shape_of(read).unsupported[0]
+
+
+def test_an_unreadable_member_of_a_group_is_kept_and_says_why() -> None:
+    manifest = {
+        "metadata": metadata(annotations={"scheduling.k8s.io/group-name": "gang"}),
+        "spec": {"priority": "high"},
+    }
+    read = read_undecodable_pod(undecodable(kube.Pod, manifest), CONTEXT)
+    assert read is not None
+    assert (read.ours, read.group_name, read.uid) == (True, "gang", "uid-one")
+    assert "$.spec.priority" in shape_of(read).unsupported[0]
+
+
+def test_an_unreadable_pod_that_names_no_group_is_nobodys_business() -> None:
+    found = undecodable(kube.Pod, {"metadata": metadata(), "spec": {"priority": "high"}})
+    assert read_undecodable_pod(found, CONTEXT) is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"), [("", "Pending"), ("Running", "Running"), ("Dreaming", "Unknown")]
+)
+def test_an_unknown_phase_is_unknown(phase: str, expected: str) -> None:
+    assert pod(status={"phase": phase}).phase == expected
