@@ -1,20 +1,63 @@
 """One connection to NATS: publish, ask, subscribe, and JetStream's API by its JSON.
 
-The connection heals itself: it reconnects every 0.1 s for as long as the process lives. What is wrong with it is told
-to one listener, which readiness shows. An exception in a subscription's handler is a bug: it is kept in `failure`,
-which the lifecycle awaits, so that the service crashes instead of going on deaf.
+The connection heals itself: it reconnects every 0.1 s for as long as the process lives. What is
+wrong with it is told to one listener, which readiness shows. An exception in a subscription's
+handler is a bug: it is kept in `failure`, which the lifecycle awaits, so that the service crashes
+instead of going on deaf.
 """
 
+import asyncio
+import contextlib
+import itertools
+import logging
+import re
+import secrets
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Self
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription as ClientSubscription
+
+from shared.bus.errors import (
+    ApiRefused,
+    BusClosed,
+    BusUnavailable,
+    MessageTooLarge,
+    NoAnswer,
+)
+from shared.bus.jetstream_api import (
+    INCARNATION,
+    NO_MESSAGE_FOUND,
+    ApiAnswer,
+    GetRequest,
+    MessageAnswer,
+    ResetRequest,
+    StreamAnswer,
+)
 
 HealthListener = Callable[[str, str], None]
-"""Called with a topic ("nats", "nats permissions") and what is wrong with it; "" when it is well again."""
+"""Called with a topic ("nats", "nats permissions") and what is wrong with it; "" when it is well
+again."""
+
+#: The server counts headers in its limit and closes the connection of whoever exceeds it.
+HEADERS_BYTES_MAX: Final = 1024
+#: JetStream answers within milliseconds; a leader election takes about a second.
+API_TIMEOUT_S: Final = 2.0
+RECONNECT_WAIT_S: Final = 0.1
+#: A half-open connection is found after at most three of these.
+PING_INTERVAL_S: Final = 5
+
+_log = logging.getLogger(__name__)
+_encode_json = msgspec.json.encode
+A = TypeVar("A", bound=ApiAnswer)
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class Message(msgspec.Struct, frozen=True):
     """A message as it arrived on a subscription; `reply` "" when nobody waits for an answer."""
 
     subject: str
@@ -45,16 +88,38 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
 class Subscription:
     """A subscription that ends with `close`, or with its bus."""
 
+    def __init__(self, inner: ClientSubscription) -> None:
+        self._inner = inner
+
     async def close(self) -> None:
-        """Stop receiving; what has arrived already may still be handled."""
-        raise NotImplementedError
+        """Stop receiving; what has arrived already is dropped. Safe to call twice, and on a closed
+        bus.
+        """
+        with contextlib.suppress(nats.errors.Error):
+            await self._inner.unsubscribe()
 
 
 class Bus:
     """A connection of one service instance. Make it with `Bus.connect`."""
 
-    name: str
-    instance: str
+    def __init__(self, name: str, instance: str, on_health: HealthListener | None) -> None:
+        self.name = name
+        self.instance = instance
+        #: Prefix of the ids of everything this process appends: tells its records from every other
+        #: process's.
+        self.writer_id = f"{name}.{instance}.{secrets.token_hex(6)}"
+        self._client = Client()
+        self._on_health = on_health
+        self._problems: dict[str, str] = {}
+        self._connected = asyncio.Event()
+        self._closing = False
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._reconnect_listeners: list[Callable[[], None]] = []
+        token = re.sub(r"[^A-Za-z0-9_-]", "_", instance) or "0"
+        self._inbox_prefix = f"_INBOX_{name}.{token}"
+        self._reply_prefix = f"{self._inbox_prefix}.{secrets.token_hex(6)}."
+        self._reply_numbers = itertools.count(1)
+        self._reply_handlers: dict[str, Callable[[Message], None]] = {}
 
     @classmethod
     async def connect(
@@ -82,10 +147,40 @@ class Bus:
         Raises:
             BusUnavailable: No server within `patience_s`.
         """
-        raise NotImplementedError
+        bus = cls(name, instance, on_health)
+        options = await asyncio.to_thread(_security_options, credentials, tls_ca)
+        try:
+            async with asyncio.timeout(patience_s):
+                await bus._client.connect(
+                    servers=[part.strip() for part in url.split(",")],
+                    name=f"{name}/{instance}",
+                    error_cb=bus._on_error,
+                    disconnected_cb=bus._on_disconnected,
+                    reconnected_cb=bus._on_reconnected,
+                    closed_cb=bus._on_closed,
+                    reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # a float works
+                    max_reconnect_attempts=-1,
+                    ping_interval=PING_INTERVAL_S,
+                    inbox_prefix=bus._inbox_prefix,
+                    **options,
+                )
+        except TimeoutError:
+            problem = bus._problems.get("nats", "no answer")
+            raise BusUnavailable(f"no NATS server at {url}: {problem}") from None
+        bus._connected.set()
+        bus.report("nats", "")
+        await bus._client.subscribe(f"{bus._reply_prefix}*", cb=bus._on_reply)
+        return bus
+
+    # ---- plain messages
 
     async def publish(
-        self, subject: str, payload: bytes, *, headers: Mapping[str, str] | None = None
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        reply: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Send without asking for an acknowledgement.
 
@@ -93,7 +188,16 @@ class Bus:
             MessageTooLarge: It exceeds `payload_bytes_max`.
             BusUnavailable: Not connected, and the buffer is full.
         """
-        raise NotImplementedError
+        if len(payload) > self.payload_bytes_max:
+            raise MessageTooLarge(
+                f"{subject}: {len(payload)} bytes, at most {self.payload_bytes_max} can be sent"
+            )
+        try:
+            await self._client.publish(subject, payload, reply, dict(headers) if headers else None)
+        except nats.errors.ConnectionClosedError as error:
+            raise BusClosed("the connection to NATS is closed") from error
+        except nats.errors.Error as error:
+            raise BusUnavailable(f"{subject}: {error}") from error
 
     async def request(
         self,
@@ -103,18 +207,91 @@ class Bus:
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> Message:
-        """Ask, and return the first answer.
+        """Ask, and return the first answer. While there is no connection it waits for one first.
 
         Raises:
             NoAnswer: Nobody listens, or nobody answered in time.
         """
-        raise NotImplementedError
+        answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+        def settle(message: Message) -> None:
+            if not answered.done():
+                answered.set_result(message)
+
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._connected.wait()
+                reply = self.expect_reply(settle)
+                try:
+                    await self.publish(subject, payload, reply=reply, headers=headers)
+                    message = await answered
+                finally:
+                    self.forget_reply(reply)
+        except TimeoutError:
+            raise NoAnswer(f"{subject}: no answer within {timeout_s} s") from None
+        if not message.payload and message.headers.get("Status") == "503":
+            raise NoAnswer(f"{subject}: nobody listens")
+        return message
+
+    def expect_reply(self, handler: Callable[[Message], None]) -> str:
+        """Register `handler` for replies and return the subject to have them sent to; end it with
+        `forget_reply`.
+        """
+        token = str(next(self._reply_numbers))
+        self._reply_handlers[token] = handler
+        return self._reply_prefix + token
+
+    def forget_reply(self, reply: str) -> None:
+        """Expect no more on a subject from `expect_reply`; later replies are dropped."""
+        self._reply_handlers.pop(reply[len(self._reply_prefix) :], None)
+
+    def new_inbox(self) -> str:
+        """A subject that only this instance may subscribe to, and nobody else uses."""
+        return f"{self._inbox_prefix}.{secrets.token_hex(6)}"
 
     async def subscribe(
         self, subject: str, handler: Callable[[Message], Awaitable[None]], *, queue: str = ""
     ) -> Subscription:
-        """Call `handler` for each message, one after the other; subscribers of one `queue` share the messages."""
-        raise NotImplementedError
+        """Call `handler` for each message, one after the other; subscribers of one `queue` share
+        the messages.
+
+        An exception of the handler fails the bus (`wait_failed`).
+        """
+
+        async def guarded(raw: Msg) -> None:
+            try:
+                await handler(Message(raw.subject, raw.data, raw.reply, raw.headers or {}))
+            except Exception as error:  # noqa: BLE001 - handed to whoever awaits wait_failed
+                self._fail(error)
+
+        try:
+            return Subscription(await self._client.subscribe(subject, queue=queue, cb=guarded))
+        except nats.errors.ConnectionClosedError as error:
+            raise BusClosed("the connection to NATS is closed") from error
+
+    # ---- JetStream
+
+    async def api(
+        self,
+        call: str,
+        body: msgspec.Struct | Mapping[str, Any] | None,
+        answer: type[A],
+        *,
+        timeout_s: float = API_TIMEOUT_S,
+    ) -> A:
+        """One request to JetStream's API.
+
+        Raises:
+            ApiRefused: It answered with an error.
+            NoAnswer: It did not answer: no JetStream, no rights, no leader, or no such consumer.
+        """
+        payload = b"" if body is None else _encode_json(body)
+        message = await self.request(f"$JS.API.{call}", payload, timeout_s=timeout_s)
+        decoded = msgspec.json.decode(message.payload, type=answer)
+        if decoded.error is not None:
+            error = decoded.error
+            raise ApiRefused(call, error.code, error.err_code, error.description)
+        return decoded
 
     async def stream_info(self, stream: str) -> StreamInfo:
         """What the stream holds now.
@@ -123,34 +300,154 @@ class Bus:
             ApiRefused: It does not exist (code 404).
             NoAnswer: JetStream did not answer.
         """
-        raise NotImplementedError
+        answer = await self.api(f"STREAM.INFO.{stream}", None, StreamAnswer)
+        return StreamInfo(
+            stream=stream,
+            incarnation=answer.config.metadata.get(INCARNATION, ""),
+            messages=answer.state.messages,
+            first_seq=answer.state.first_seq,
+            last_seq=answer.state.last_seq,
+        )
 
     async def get_message(self, stream: str, seq: int) -> StoredMessage | None:
-        """Read one record from the stream's leader (STREAM.MSG.GET, not Direct Get); None: it is not there."""
-        raise NotImplementedError
+        """Read one record from the stream's leader (STREAM.MSG.GET, not Direct Get); None: it is
+        not there.
+        """
+        return await self._get(stream, GetRequest(seq=seq))
 
     async def get_last(self, stream: str, subject: str) -> StoredMessage | None:
         """Read the newest record of a subject from the stream's leader; None: there is none."""
-        raise NotImplementedError
+        return await self._get(stream, GetRequest(last_by_subj=subject))
+
+    async def _get(self, stream: str, request: GetRequest) -> StoredMessage | None:
+        try:
+            answer = await self.api(f"STREAM.MSG.GET.{stream}", request, MessageAnswer)
+        except ApiRefused as error:
+            if error.err_code == NO_MESSAGE_FOUND:
+                return None
+            raise
+        raw = answer.message
+        assert raw is not None, "STREAM.MSG.GET answered with neither message nor error"
+        return StoredMessage(
+            subject=raw.subject, seq=raw.seq, payload=raw.payload(), headers=raw.headers()
+        )
 
     async def reset_consumer(self, stream: str, consumer: str, seq: int) -> None:
-        """Make a durable consumer deliver from sequence `seq` on."""
-        raise NotImplementedError
+        """Make a durable consumer deliver from sequence `seq` on.
+
+        Raises:
+            ApiRefused: The consumer's policy forbids it.
+            NoAnswer: There is no such consumer, or JetStream does not answer.
+        """
+        await self.api(f"CONSUMER.RESET.{stream}.{consumer}", ResetRequest(seq), ApiAnswer)
+
+    # ---- state
 
     @property
     def connected(self) -> bool:
         """Whether there is a connection at this moment."""
-        raise NotImplementedError
+        return self._connected.is_set()
+
+    async def wait_connected(self) -> None:
+        """Wait until there is a connection."""
+        await self._connected.wait()
 
     @property
     def payload_bytes_max(self) -> int:
         """The longest payload: what the server takes less 1 KiB for headers."""
-        raise NotImplementedError
+        return self._client.max_payload - HEADERS_BYTES_MAX
+
+    @property
+    def server_version(self) -> tuple[int, int]:
+        """Major and minor version of the server."""
+        version = self._client.connected_server_version
+        return version.major, version.minor
+
+    def on_reconnect(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` after each reconnection; the function returned ends that."""
+        self._reconnect_listeners.append(listener)
+        return lambda: self._reconnect_listeners.remove(listener)
+
+    def report(self, topic: str, problem: str) -> None:
+        """Tell the health listener what is wrong with `topic`, "" when it is well; repetitions are
+        not told.
+        """
+        if self._problems.get(topic, "") == problem and topic in self._problems:
+            return
+        self._problems[topic] = problem
+        if problem:
+            _log.warning("%s: %s", topic, problem)
+        if self._on_health is not None:
+            self._on_health(topic, problem)
 
     async def wait_failed(self) -> None:
-        """Wait until this bus is of no use any more, and raise why: a handler's exception, or `BusClosed`."""
-        raise NotImplementedError
+        """Wait until this bus is of no use any more, and raise why: a handler's exception, or
+        `BusClosed`.
+        """
+        await asyncio.shield(self._failure)
 
     async def close(self) -> None:
         """Flush what was published and close; safe to call twice."""
-        raise NotImplementedError
+        self._closing = True
+        self._connected.clear()
+        with contextlib.suppress(nats.errors.Error, TimeoutError, OSError):
+            if self._client.is_connected:
+                await self._client.flush(2)
+        await self._client.close()
+        if not self._failure.done():
+            self._failure.cancel()
+
+    # ---- the client's callbacks
+
+    async def _on_reply(self, raw: Msg) -> None:
+        handler = self._reply_handlers.get(raw.subject[len(self._reply_prefix) :])
+        if handler is not None:
+            handler(Message(raw.subject, raw.data, raw.reply, raw.headers or {}))
+
+    async def _on_error(self, error: Exception) -> None:
+        text = str(error) or type(error).__name__
+        if "permissions violation" in text.lower():
+            # The only sign of a denied publish; its caller sees nothing but a missing answer.
+            self.report("nats permissions", text)
+        elif isinstance(error, nats.errors.SlowConsumerError):
+            _log.warning("a message on %s was dropped: its reader is too slow", error.subject)
+        elif not self._client.is_connected:
+            self.report("nats", text)
+        else:
+            _log.warning("nats: %s", text)
+
+    async def _on_disconnected(self) -> None:
+        self._connected.clear()
+        if not self._closing:
+            self.report("nats", "disconnected")
+
+    async def _on_reconnected(self) -> None:
+        self._connected.set()
+        self.report("nats", "")
+        self.report("nats permissions", "")
+        for listener in list(self._reconnect_listeners):
+            listener()
+
+    async def _on_closed(self) -> None:
+        if not self._closing:
+            self._fail(BusClosed(f"NATS closed the connection for good: {self._client.last_error}"))
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure.done():
+            _log.error("another failure on the bus", exc_info=error)
+        else:
+            self._failure.set_exception(error)
+
+
+def _security_options(credentials: str, tls_ca: str) -> dict[str, Any]:
+    """The client's options for credentials and TLS; blocking, as it reads files."""
+    options: dict[str, Any] = {}
+    if tls_ca:
+        options["tls"] = ssl.create_default_context(cafile=tls_ca)
+    if credentials:
+        content = Path(credentials).read_text("ascii")
+        if "BEGIN NATS USER JWT" in content:
+            options["user_credentials"] = credentials
+        else:
+            options["nkeys_seed_str"] = content.strip()
+    return options

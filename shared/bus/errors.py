@@ -1,4 +1,6 @@
-"""What can go wrong on the bus, named by situation. No exception of the client library leaves this package."""
+"""What can go wrong on the bus, named by situation. No exception of the client library leaves this
+package.
+"""
 
 
 class BusError(Exception):
@@ -14,7 +16,9 @@ class NoAnswer(BusError):
 
 
 class BusClosed(BusError):
-    """This connection was closed, by us or for good by the server (bad credentials): it never comes back."""
+    """This connection was closed, by us or for good by the server (bad credentials): it never comes
+    back.
+    """
 
 
 class MessageTooLarge(BusError):
@@ -39,15 +43,20 @@ class WrongLastSequence(AppendRefused):
 
 
 class Superseded(BusError):
-    """Another writer has appended to a fenced log: this process must not decide any more. Step down."""
+    """Another writer has appended to a fenced log: this process must not decide any more. Step
+    down.
+    """
 
 
 class AppendUnresolved(BusError):
-    """A misuse of `FencedLog`: an append of unknown fate must be repeated as it was before anything else."""
+    """A misuse of `FencedLog`: an append of unknown fate must be repeated as it was before anything
+    else.
+    """
 
 
 class LogGap(BusError):
-    """Records that a reader has not seen are no longer in the stream: take a snapshot and go on from it.
+    """Records that a reader has not seen are no longer in the stream: take a snapshot and go on
+    from it.
 
     Attributes:
         wanted: Sequence of the first record missed.
@@ -59,6 +68,16 @@ class LogGap(BusError):
         self.stream = stream
         self.wanted = wanted
         self.available = available
+
+
+class StreamReplaced(BusError):
+    """The stream was made anew, or has lost its end: sequences known from it mean nothing. Start
+    cold.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(f"{stream} is not the stream it was: it was made anew or lost its end")
+        self.stream = stream
 
 
 class ApiRefused(BusError):

@@ -1,33 +1,136 @@
-"""Reading a log without gaps: every record once, in order, from a chosen sequence on."""
+"""Reading a log without gaps: every record once, in order, from a chosen sequence on.
 
+A durable consumer that acknowledges nothing forgets what it has sent, so whatever a broken
+connection swallowed is lost to it, not to us: deliveries are numbered without holes, and at the
+first doubt (a hole, a reconnection, a heartbeat that counts more than arrived) the reader resets
+the consumer to the record it wants next and goes on from a fresh inbox.
+"""
+
+import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from shared.bus.connection import Bus
-from shared.bus.pull import Delivery
+from shared.bus.errors import ApiRefused, LogGap, NoAnswer, StreamReplaced
+from shared.bus.jetstream_api import STREAM_NOT_FOUND
+from shared.bus.pull import Delivery, Interrupted, PullLoop
+
+#: Between attempts to reach a consumer that does not answer.
+PAUSE_S: Final = 0.25
 
 
 class LogReader:
-    """Follows a log through its durable consumer (acknowledgement: none), and heals what a reconnection lost."""
+    """Follows a log through its durable consumer (acknowledgement: none), and heals what a
+    reconnection lost.
+    """
 
     def __init__(
         self, bus: Bus, stream: str, consumer: str, *, filtered: bool = False, batch: int = 1024
     ) -> None:
-        """`filtered`: the consumer delivers some subjects only, so that stream sequences have holes."""
-        raise NotImplementedError
+        """Bind to a consumer that setup made.
+
+        Args:
+            bus: The connection.
+            stream: Name of the stream.
+            consumer: Name of the durable consumer.
+            filtered: It delivers some subjects only, so that stream sequences have holes.
+            batch: How many records may be under way.
+        """
+        self._bus = bus
+        self._stream = stream
+        self._consumer = consumer
+        self._filtered = filtered
+        self._batch = batch
+        self._next = 1
+        self._incarnation = ""
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     @property
     def last_seq(self) -> int:
         """Sequence of the last record given to the handler (or start - 1)."""
-        raise NotImplementedError
+        return self._next - 1
+
+    @property
+    def incarnation(self) -> str:
+        """Id of the stream that is being read; "" before the first contact."""
+        return self._incarnation
 
     async def run(self, start: int, handler: Callable[[list[Delivery]], Awaitable[None]]) -> None:
-        """Reset the consumer to sequence `start` and hand over records from there on, in order, each once.
+        """Reset the consumer to sequence `start` and hand over records from there on, in order,
+        each once, until cancelled.
 
         Raises:
-            LogGap: Records before the next one are no longer in the stream: take a snapshot, then run again.
+            LogGap: Records before the next one are no longer in the stream: take a snapshot, then
+                run again.
+            StreamReplaced: The stream was made anew since this reader first saw it: nothing known
+                of it holds any more.
         """
-        raise NotImplementedError
+        assert start >= 1, start
+        self._next = start
+
+        async def take(batch: list[Delivery]) -> None:
+            fresh = [delivery for delivery in batch if delivery.seq >= self._next]
+            if not fresh:
+                return
+            if not self._filtered and fresh[0].seq > self._next:
+                raise LogGap(self._stream, self._next, fresh[0].seq)
+            await handler(fresh)
+            self._next = fresh[-1].seq + 1
+            self._tell_waiting()
+
+        while True:
+            await self._rewind()
+            loop = PullLoop(self._bus, self._stream, self._consumer, batch=self._batch, strict=True)
+            try:
+                await loop.run(take)
+            except Interrupted:
+                continue
 
     async def wait_caught_up(self, seq: int) -> None:
-        """Wait until every record up to `seq` has been handed over and handled."""
-        raise NotImplementedError
+        """Wait until every record up to `seq` has been handed over and handled.
+
+        A filtered reader passes only the records it is given: ask it for such a one.
+        """
+        if self.last_seq >= seq:
+            return
+        handled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((seq, handled))
+        await handled
+
+    def _tell_waiting(self) -> None:
+        still = []
+        for seq, handled in self._waiting:
+            if seq > self.last_seq:
+                still.append((seq, handled))
+            elif not handled.done():
+                handled.set_result(None)
+        self._waiting = still
+
+    async def _rewind(self) -> None:
+        """Point the consumer at the next record; waits for as long as JetStream does not answer."""
+        topic = f"log {self._stream}"
+        while True:
+            try:
+                info = await self._bus.stream_info(self._stream)
+                self._check(info.incarnation, info.first_seq, info.last_seq)
+                await self._bus.reset_consumer(self._stream, self._consumer, self._next)
+            except NoAnswer as error:
+                self._bus.report(topic, str(error))
+            except ApiRefused as error:
+                if error.err_code != STREAM_NOT_FOUND:
+                    raise
+                self._bus.report(topic, str(error))
+            else:
+                self._bus.report(topic, "")
+                return
+            await asyncio.sleep(PAUSE_S)
+
+    def _check(self, incarnation: str, first_seq: int, last_seq: int) -> None:
+        if self._incarnation not in {"", incarnation}:
+            raise StreamReplaced(self._stream)
+        if last_seq < self._next - 1:
+            # Nothing that was acknowledged is ever lost by a server that keeps its files.
+            raise StreamReplaced(self._stream)
+        self._incarnation = incarnation
+        if first_seq > self._next:
+            raise LogGap(self._stream, self._next, first_seq)

@@ -1,13 +1,25 @@
-"""Our pipelined publisher for OUTCOMES and VERDICTS: bounded in flight, and every error reaches its caller.
+"""Our pipelined publisher for OUTCOMES and VERDICTS: bounded in flight, and every error reaches its
+caller.
 
 nats-py's `publish_async` never reports an error acknowledgement (its future hangs), hence this one.
+Not for the fenced logs: sequences predicted and sent in a pipeline are no fence (`shared.bus.fence`
+is).
 """
 
 import asyncio
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
-from shared.bus.connection import Bus
+from shared.bus.connection import Bus, Message
+from shared.bus.errors import AppendRefused, BusError, BusUnavailable, WrongLastSequence
+from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
+
+ATTEMPTS_MAX: Final = 5
+
+_SERVICE_UNAVAILABLE: Final = 503
+_decode_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,11 +29,35 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
 
 
+class _InFlight:
+    """One message between its first attempt and its answer."""
+
+    def __init__(
+        self,
+        subject: str,
+        payload: bytes,
+        headers: Mapping[str, str],
+        future: asyncio.Future[Stored],
+    ) -> None:
+        self.subject = subject
+        self.payload = payload
+        self.headers = headers
+        self.future = future
+        self.attempt = 0
+        self.reply = ""
+        self.overdue: asyncio.TimerHandle | None = None
+
+
 class Publisher:
     """Publishes to streams without waiting for each acknowledgement."""
 
     def __init__(self, bus: Bus, *, in_flight_max: int = 256, timeout_s: float = 1.0) -> None:
-        raise NotImplementedError
+        """`timeout_s` is how long one attempt waits for its answer; there are five."""
+        self._bus = bus
+        self._timeout_s = timeout_s
+        self._slots = asyncio.Semaphore(in_flight_max)
+        self._in_flight: set[asyncio.Future[Stored]] = set()
+        self._retries: set[asyncio.Task[None]] = set()
 
     async def publish(
         self,
@@ -33,12 +69,96 @@ class Publisher:
     ) -> asyncio.Future[Stored]:
         """Send one message as soon as fewer than `in_flight_max` are unanswered.
 
+        An attempt without answer is repeated. With `expected_last_subject_sequence` a repetition
+        may meet its own first copy and fail with `WrongLastSequence`; without, the message may be
+        stored twice, which a last-value stream does not mind.
+
         Returns:
-            A future that resolves with `Stored`, or fails: `WrongLastSequence` (somebody was first), `AppendRefused`,
-            or `BusUnavailable` after five unanswered attempts. It must be awaited, or given a callback that reads it.
+            A future that resolves with `Stored`, or fails: `WrongLastSequence` (somebody was
+            first), `AppendRefused`, or `BusUnavailable` after five unanswered attempts. It must be
+            awaited, or given a callback that reads it.
+
+        Raises:
+            MessageTooLarge: Nothing was sent.
+            BusClosed: Likewise.
         """
-        raise NotImplementedError
+        headers: dict[str, str] = {}
+        if expected_last_subject_sequence is not None:
+            headers["Nats-Expected-Last-Subject-Sequence"] = str(expected_last_subject_sequence)
+        if ttl_s is not None:
+            headers["Nats-TTL"] = f"{ttl_s}s"
+        await self._slots.acquire()
+        sent = _InFlight(subject, payload, headers, asyncio.get_running_loop().create_future())
+        self._in_flight.add(sent.future)
+        sent.future.add_done_callback(self._finish)
+        try:
+            await self._send(sent)
+        except BaseException:
+            self._forget(sent)
+            sent.future.cancel()
+            raise
+        return sent.future
 
     async def flush(self) -> None:
-        """Wait until every message sent so far is answered or has failed; the failures stay in their futures."""
-        raise NotImplementedError
+        """Wait until every message sent so far is answered or has failed; the failures stay in
+        their futures.
+        """
+        if self._in_flight:
+            await asyncio.wait(set(self._in_flight))
+
+    async def _send(self, sent: _InFlight) -> None:
+        sent.attempt += 1
+        await self._bus.wait_connected()
+        sent.reply = self._bus.expect_reply(lambda message: self._on_answer(sent, message))
+        sent.overdue = asyncio.get_running_loop().call_later(
+            self._timeout_s, self._on_overdue, sent
+        )
+        await self._bus.publish(
+            sent.subject, sent.payload, reply=sent.reply, headers=sent.headers or None
+        )
+
+    def _on_answer(self, sent: _InFlight, message: Message) -> None:
+        if sent.future.done():
+            return
+        if not message.payload:
+            return  # "no responders": the stream has no leader right now; the timer repeats it
+        answer = _decode_answer(message.payload)
+        error = answer.error
+        if error is None:
+            sent.future.set_result(Stored(stream=answer.stream, seq=answer.seq))
+        elif error.code == _SERVICE_UNAVAILABLE:
+            return
+        else:
+            kind = WrongLastSequence if error.err_code == WRONG_LAST_SEQUENCE else AppendRefused
+            text = f"{sent.subject}: {error.description}"
+            sent.future.set_exception(kind(error.err_code, text))
+        self._forget(sent)
+
+    def _on_overdue(self, sent: _InFlight) -> None:
+        self._forget(sent)
+        if sent.future.done():
+            return
+        if sent.attempt >= ATTEMPTS_MAX:
+            text = f"{sent.subject}: no answer to {sent.attempt} attempts"
+            sent.future.set_exception(BusUnavailable(text))
+            return
+        task = asyncio.get_running_loop().create_task(self._retry(sent), name="publish again")
+        self._retries.add(task)
+        task.add_done_callback(self._retries.discard)
+
+    async def _retry(self, sent: _InFlight) -> None:
+        try:
+            await self._send(sent)
+        except BusError as error:
+            self._forget(sent)
+            if not sent.future.done():
+                sent.future.set_exception(error)
+
+    def _forget(self, sent: _InFlight) -> None:
+        self._bus.forget_reply(sent.reply)
+        if sent.overdue is not None:
+            sent.overdue.cancel()
+
+    def _finish(self, future: asyncio.Future[Stored]) -> None:
+        self._in_flight.discard(future)
+        self._slots.release()

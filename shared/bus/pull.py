@@ -1,63 +1,239 @@
-"""Pulling from durable consumers: an own loop with callbacks, in batches, that survives reconnections.
+"""Pulling from durable consumers: an own loop with callbacks, in batches, that survives
+reconnections.
 
-Two readers: `PullLoop` for work (explicit acknowledgement: binder, controllers), `LogReader` (in `log_reader`) for logs
-whose records must arrive without a gap (planners, webhook).
+Two readers: `PullLoop` for work (explicit acknowledgement: binder, controllers), where the server
+delivers again what was lost; `LogReader` (in `log_reader`) for logs whose records must arrive
+without a gap (planners, webhook), built on a strict `PullLoop`.
 """
 
+import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
+from typing import Final
 
-from shared.bus.connection import Bus
+import msgspec
+
+from shared.bus.connection import Bus, Message
+from shared.bus.jetstream_api import NANOSECONDS, PullRequest
+
+#: A pull that finds nothing ends after this and is made anew.
+EXPIRES_S: Final = 30
+#: While nothing comes, the server says every so often that it is still there.
+HEARTBEAT_S: Final = 5
+#: Silence longer than this means that our pulls are lost.
+SILENCE_MAX_S: Final = 2 * HEARTBEAT_S + 2.0
+#: After a refusal (no leader, no such consumer yet), before asking again.
+PAUSE_S: Final = 0.25
+
+_HEARTBEAT: Final = "100"
+_ACK_TOKENS: Final = 9
+_encode: Final = msgspec.json.encode
+
+Handler = Callable[[list["Delivery"]], Awaitable[None]]
+
+
+class Interrupted(Exception):
+    """A strict loop may have lost a message: reset the consumer and pull anew."""
 
 
 class Delivery:
-    """One message from a stream, with what the consumer says about it. Acknowledge exactly once, where asked to."""
+    """One message from a stream, with what the consumer says about it.
 
-    __slots__ = ()
+    Acknowledge exactly once where the consumer asks for it; for a log the four methods mean
+    nothing.
 
-    subject: str
-    payload: bytes
-    #: Sequence in the stream.
-    seq: int
-    #: How often it has been delivered, this time included.
-    delivered: int
-    #: How many more wait behind it.
-    pending: int
-    #: When the stream stored it.
-    stored_ms: int
+    Attributes:
+        subject: Its subject in the stream.
+        payload: Its content.
+        seq: Its sequence in the stream.
+        number: Its sequence among this consumer's deliveries; contiguous.
+        delivered: How often it has been delivered, this time included.
+        pending: How many more wait behind it.
+        stored_ms: When the stream stored it.
+    """
+
+    __slots__ = ("_bus", "_reply", "_tokens", "number", "payload", "seq", "subject")
+
+    def __init__(self, bus: Bus, message: Message) -> None:
+        self._bus = bus
+        self._reply = message.reply
+        # $JS.ACK[.<domain>.<account>].<stream>.<consumer>.<delivered>.<seq>.<number>.<ns>.<pending>
+        # (and a random token behind it where there is a domain)
+        tokens = message.reply.split(".")
+        self._tokens = tokens if len(tokens) == _ACK_TOKENS else ["", "", *tokens[4:11]]
+        self.subject = message.subject
+        self.payload = message.payload
+        self.seq = int(self._tokens[5])
+        self.number = int(self._tokens[6])
+
+    @property
+    def delivered(self) -> int:
+        return int(self._tokens[4])
+
+    @property
+    def pending(self) -> int:
+        return int(self._tokens[8])
+
+    @property
+    def stored_ms(self) -> int:
+        return int(self._tokens[7]) // 1_000_000
 
     async def ack(self) -> None:
-        """It is done: never deliver it again."""
-        raise NotImplementedError
+        """It is done: never deliver it again. Not confirmed: a lost one means another delivery."""
+        await self._bus.publish(self._reply, b"+ACK")
 
     async def nak(self, delay_s: float = 0.0) -> None:
         """Not done: deliver it again, after `delay_s`."""
-        raise NotImplementedError
+        delay = _encode({"delay": int(delay_s * NANOSECONDS)})
+        await self._bus.publish(self._reply, b"-NAK " + delay if delay_s > 0 else b"-NAK")
 
     async def in_progress(self) -> None:
         """Still at it: the consumer's ack wait starts anew."""
-        raise NotImplementedError
+        await self._bus.publish(self._reply, b"+WPI")
 
     async def term(self, reason: str) -> None:
         """Give it up for good; `reason` is for the server's advisory."""
-        raise NotImplementedError
+        await self._bus.publish(self._reply, f"+TERM {reason}".encode())
 
 
 class PullLoop:
     """Pulls from one durable consumer for as long as `run` runs."""
 
     def __init__(
-        self, bus: Bus, stream: str, consumer: str, *, batch: int = 256, batch_bytes: int = 8 << 20
+        self,
+        bus: Bus,
+        stream: str,
+        consumer: str,
+        *,
+        batch: int = 256,
+        batch_bytes: int = 8 << 20,
+        strict: bool = False,
     ) -> None:
-        raise NotImplementedError
+        """Bind to a consumer that setup made.
 
-    async def run(self, handler: Callable[[list[Delivery]], Awaitable[None]]) -> None:
-        """Give what has arrived to `handler`, batch after batch, until cancelled or `stop` was called.
-
-        No more than `batch` messages are asked for beyond what the handler has taken, so that a slow handler is
-        back-pressure. An exception of the handler ends the loop and passes through.
+        Args:
+            bus: The connection.
+            stream: Name of the stream.
+            consumer: Name of the durable consumer.
+            batch: How many messages may be asked for and not yet taken by the handler.
+            batch_bytes: The same in bytes for one pull; above the largest message.
+            strict: End with `Interrupted` whenever a message may have been lost.
         """
-        raise NotImplementedError
+        self._bus = bus
+        self._stream = stream
+        self._consumer = consumer
+        self._batch = batch
+        self._batch_bytes = batch_bytes
+        self._strict = strict
+        self._inbox = bus.new_inbox()
+        self._pulls = itertools.count(1)
+        self._arrived: list[Delivery] = []
+        #: Messages asked for that have not arrived: at most what the server may still send.
+        self._outstanding = 0
+        #: `number` of the newest delivery.
+        self._last_number = 0
+        self._interruption = ""
+        self._pausing = False
+        self._stopped = False
+        self._wake = asyncio.Event()
+
+    async def run(self, handler: Handler) -> None:
+        """Give what has arrived to `handler`, batch after batch, until cancelled or `stop` was
+        called.
+
+        No more than `batch` messages are asked for beyond what the handler has taken, so that a
+        slow handler is back-pressure. An exception of the handler ends the loop and passes through.
+        """
+        subscription = await self._bus.subscribe(f"{self._inbox}.*", self._on_message)
+        forget = self._bus.on_reconnect(self._on_reconnect)
+        try:
+            while not self._stopped or self._arrived:
+                if self._interruption:
+                    raise Interrupted(self._interruption)
+                await self._ask()
+                if not self._arrived:
+                    await self._wait()
+                batch, self._arrived = self._arrived, []
+                if batch:
+                    await handler(batch)
+        finally:
+            forget()
+            await subscription.close()
 
     def stop(self) -> None:
         """Ask for no more; `run` returns when the handler has taken what has arrived."""
-        raise NotImplementedError
+        self._stopped = True
+        self._wake.set()
+
+    async def _ask(self) -> None:
+        """Keep the pulls topped up: a new one when half of the batch has been taken."""
+        if self._pausing:
+            self._pausing = False
+            await asyncio.sleep(PAUSE_S)
+        expected = self._outstanding + len(self._arrived)
+        if self._stopped or expected > self._batch // 2 or not self._bus.connected:
+            return
+        count = self._batch - expected
+        request = PullRequest(
+            batch=count,
+            max_bytes=self._batch_bytes,
+            expires=EXPIRES_S * NANOSECONDS,
+            idle_heartbeat=HEARTBEAT_S * NANOSECONDS,
+        )
+        self._outstanding += count
+        await self._bus.publish(
+            f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}",
+            _encode(request),
+            reply=f"{self._inbox}.{next(self._pulls)}",
+        )
+
+    async def _wait(self) -> None:
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(SILENCE_MAX_S):
+                await self._wake.wait()
+        except TimeoutError:
+            self._lost("the server has fallen silent")
+
+    async def _on_message(self, message: Message) -> None:
+        status = message.headers.get("Status")
+        if status is not None and not message.reply:
+            self._on_status(status, message)
+        else:
+            delivery = Delivery(self._bus, message)
+            self._outstanding = max(0, self._outstanding - 1)
+            if self._strict and delivery.number != self._last_number + 1:
+                self._lost(f"delivery {delivery.number} came after {self._last_number}")
+            elif not self._interruption:
+                self._last_number = delivery.number
+                self._arrived.append(delivery)
+        self._wake.set()
+
+    def _on_status(self, status: str, message: Message) -> None:
+        if status == _HEARTBEAT:
+            if int(message.headers.get("Nats-Last-Consumer", "0")) > self._last_number:
+                self._lost("the last deliveries did not arrive")
+            self._bus.report(self._topic, "")
+            return
+        # 408: it expired. 409: its limit in bytes is reached, or the consumer moved. 503: nobody
+        # serves it. Where the server does not say how much is left open, nothing is.
+        left = message.headers.get("Nats-Pending-Messages")
+        self._outstanding = max(0, self._outstanding - int(left)) if left is not None else 0
+        if left is None:
+            self._pausing = True
+            text = message.headers.get("Description", "nobody serves the consumer")
+            self._bus.report(self._topic, f"{status} {text}")
+
+    def _on_reconnect(self) -> None:
+        self._lost("reconnected")
+        self._wake.set()
+
+    def _lost(self, why: str) -> None:
+        """Forget the pulls that are under way, and in strict mode end the loop."""
+        self._outstanding = 0
+        if self._strict:
+            self._interruption = why
+
+    @property
+    def _topic(self) -> str:
+        return f"consumer {self._stream}/{self._consumer}"

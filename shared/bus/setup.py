@@ -1,15 +1,59 @@
 """Makes the streams, consumers and the lease bucket: one idempotent step with rights of its own.
 
-Services only bind to what this makes. `python -m shared.bus.setup --nats-url nats://…` runs it.
+Services only bind to what this makes. Run it again after an upgrade: streams and consumers of an
+older version get today's configuration. `python -m shared.bus.setup --nats-url nats://…` runs it.
+
+What each stream keeps, and why that much, is in `Sizes`. File storage everywhere, for leases too: a
+memory stream and its consumers vanish with a restart of the server, and nobody would make them
+anew.
 """
+
+import argparse
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from shared.bus.connection import Bus
+from shared.bus.errors import ApiRefused, BusError, BusUnavailable
+from shared.bus.jetstream_api import (
+    INCARNATION,
+    NANOSECONDS,
+    STREAM_NOT_FOUND,
+    WRONG_LAST_SEQUENCE,
+    ApiAnswer,
+    PublishAnswer,
+    StreamAnswer,
+)
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import StreamOpened
+
+#: Atomic batches need 2.12, the reset of a consumer 2.14.
+SERVER_VERSION_MIN: Final = (2, 14)
+#: A lease that is not renewed for this long is free. Whole seconds only.
+LEASE_TTL_S: Final = 1
+#: Duplicates are told apart by sequences (`shared.bus.fence`, expected last subject sequence), not
+#: by the server's memory of message ids: keep that memory small.
+DUPLICATE_WINDOW_S: Final = 5
+#: Longer than a binding takes; a binder that needs more says so (`in_progress`).
+BINDER_ACK_WAIT_S: Final = 2
+BINDER_DELIVERIES_MAX: Final = 5
+CONTROLLER_ACK_WAIT_S: Final = 30
+CONTROLLER_IN_FLIGHT_MAX: Final = 1000
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How much each stream keeps: bytes and seconds; the oldest goes first."""
+    """How much each stream keeps: bytes and seconds; the oldest goes first.
+
+    CLUSTER is a pipe with a memory: whoever is further behind takes a snapshot. DECISIONS is the
+    audit log: the planner writes a checkpoint every 10,000 records or 60 s and issues an open
+    decision again before it ages out, so that a start needs only its newest part. OUTCOMES follows
+    DECISIONS. VERDICTS keeps one per gang.
+    """
 
     cluster_bytes: int = 1 << 30
     cluster_age_s: int = 3600
@@ -18,6 +62,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     outcomes_bytes: int = 256 << 20
     outcomes_age_s: int = 7 * 86400
     verdicts_bytes: int = 256 << 20
+
+
+Config = Mapping[str, Any]
 
 
 async def ensure_streams(
@@ -31,8 +78,235 @@ async def ensure_streams(
 ) -> None:
     """Make or update everything; safe to run again at any time, also beside running services.
 
+    Args:
+        bus: A connection with the rights to do it.
+        replicas: On how many NATS servers each stream is kept: 1 or 3.
+        planners: Planner replicas; each has durable consumers of its own.
+        webhooks: Webhook replicas; likewise.
+        binder_in_flight_max: Decisions that all binders together may have unacknowledged.
+        sizes: What the streams keep.
+
     Raises:
-        ApiRefused: The server refused (no JetStream, not enough storage, a change that it cannot make).
-        BusUnavailable: The server is too old (2.14 or newer is needed) or does not answer.
+        ApiRefused: The server refused (not enough storage, a change that it cannot make).
+        BusUnavailable: The server is too old (2.14 or newer is needed).
+        NoAnswer: It has no JetStream, or this user has no right to set it up.
     """
-    raise NotImplementedError
+    if bus.server_version < SERVER_VERSION_MIN:
+        have, need = (".".join(map(str, v)) for v in (bus.server_version, SERVER_VERSION_MIN))
+        raise BusUnavailable(f"nats-server {have} is too old: {need} or newer is needed")
+    for config in stream_configs(replicas, sizes or Sizes()):
+        await _ensure_stream(bus, config)
+    await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
+    await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED)
+    for stream, config in consumer_configs(planners, webhooks, binder_in_flight_max):
+        await _ensure_consumer(bus, stream, config)
+
+
+def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
+    """The configuration of every stream, in JetStream's words."""
+
+    def log(name: str, subject: str, size: int, age_s: int, **more: object) -> Config:
+        return {
+            "name": name,
+            "subjects": [subject],
+            "storage": "file",
+            "retention": "limits",
+            "discard": "old",
+            "num_replicas": replicas,
+            "max_bytes": size,
+            "max_age": age_s * NANOSECONDS,
+            "duplicate_window": DUPLICATE_WINDOW_S * NANOSECONDS,
+            **more,
+        }
+
+    leases = log(f"KV_{subjects.LEASES}", f"$KV.{subjects.LEASES}.>", 1 << 20, LEASE_TTL_S)
+    return [
+        log(
+            subjects.CLUSTER,
+            subjects.CLUSTER_SUBJECTS,
+            sizes.cluster_bytes,
+            sizes.cluster_age_s,
+            allow_atomic=True,
+        ),
+        log(
+            subjects.DECISIONS,
+            subjects.DECISIONS_SUBJECTS,
+            sizes.decisions_bytes,
+            sizes.decisions_age_s,
+            allow_atomic=True,
+        ),
+        log(
+            subjects.OUTCOMES,
+            subjects.OUTCOMES_SUBJECTS,
+            sizes.outcomes_bytes,
+            sizes.outcomes_age_s,
+        ),
+        # A verdict of a gang that is gone carries a time to live of its own.
+        log(
+            subjects.VERDICTS,
+            subjects.VERDICTS_SUBJECTS,
+            sizes.verdicts_bytes,
+            0,
+            max_msgs_per_subject=1,
+            allow_msg_ttl=True,
+        ),
+        {
+            **leases,
+            "max_msgs_per_subject": 1,
+            "discard": "new",
+            "duplicate_window": LEASE_TTL_S * NANOSECONDS,
+            "allow_rollup_hdrs": True,
+            "deny_delete": True,
+        },
+    ]
+
+
+def consumer_configs(
+    planners: int, webhooks: int, binder_in_flight_max: int
+) -> list[tuple[str, Config]]:
+    """Every durable consumer: its stream and its configuration, in JetStream's words."""
+
+    def reader(name: str, *filters: str) -> Config:
+        more = {"filter_subjects": list(filters)} if filters else {}
+        return {"durable_name": name, "deliver_policy": "all", "ack_policy": "none", **more}
+
+    def worker(name: str, deliver: str, subject: str, ack_wait_s: int, in_flight: int) -> Config:
+        return {
+            "durable_name": name,
+            "deliver_policy": deliver,
+            "ack_policy": "explicit",
+            "filter_subject": subject,
+            "ack_wait": ack_wait_s * NANOSECONDS,
+            "max_ack_pending": in_flight,
+        }
+
+    logs = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
+    binder = worker(
+        subjects.BINDER_CONSUMER,
+        "all",
+        subjects.DECISIONS_ACT,
+        BINDER_ACK_WAIT_S,
+        binder_in_flight_max,
+    )
+    controllers = (subjects.CONTROLLER_CONSUMER, subjects.PODGROUP_CONSUMER)
+    return [
+        *(
+            (stream, reader(subjects.planner_consumer(stream, ordinal)))
+            for ordinal in range(planners)
+            for stream in logs
+        ),
+        *(
+            (
+                subjects.CLUSTER,
+                reader(
+                    subjects.webhook_consumer(ordinal),
+                    subjects.CLUSTER_QUEUES,
+                    subjects.CLUSTER_SYNCED,
+                ),
+            )
+            for ordinal in range(webhooks)
+        ),
+        (subjects.DECISIONS, {**binder, "max_deliver": BINDER_DELIVERIES_MAX}),
+        *(
+            (
+                subjects.VERDICTS,
+                worker(
+                    name,
+                    "last_per_subject",
+                    subjects.VERDICTS_SUBJECTS,
+                    CONTROLLER_ACK_WAIT_S,
+                    CONTROLLER_IN_FLIGHT_MAX,
+                ),
+            )
+            for name in controllers
+        ),
+    ]
+
+
+async def _ensure_stream(bus: Bus, config: Config) -> None:
+    """Make the stream with a new incarnation, or give it today's configuration and keep its own."""
+    name = config["name"]
+    try:
+        incarnation = (await bus.stream_info(name)).incarnation
+    except ApiRefused as error:
+        if error.err_code != STREAM_NOT_FOUND:
+            raise
+        await bus.api(f"STREAM.CREATE.{name}", _born(config, secrets.token_hex(8)), StreamAnswer)
+    else:
+        kept = incarnation or secrets.token_hex(8)
+        await bus.api(f"STREAM.UPDATE.{name}", _born(config, kept), StreamAnswer)
+
+
+def _born(config: Config, incarnation: str) -> Config:
+    return {**config, "metadata": {INCARNATION: incarnation}}
+
+
+async def _write_record_one(bus: Bus, stream: str, subject: str) -> None:
+    """Write `StreamOpened` into an empty stream; of several setups at once one succeeds."""
+    info = await bus.stream_info(stream)
+    if info.last_seq > 0:
+        return
+    record = StreamOpened(
+        stream=stream, incarnation=info.incarnation, at_ms=time.time_ns() // 1_000_000
+    )
+    answer = await bus.request(
+        subject,
+        codec.encode(record),
+        timeout_s=2.0,
+        headers={"Nats-Expected-Last-Sequence": "0"},
+    )
+    error = msgspec.json.decode(answer.payload, type=PublishAnswer).error
+    if error is not None and error.err_code != WRONG_LAST_SEQUENCE:
+        raise ApiRefused(subject, error.code, error.err_code, error.description)
+
+
+async def _ensure_consumer(bus: Bus, stream: str, config: Config) -> None:
+    name = config["durable_name"]
+    body = {"stream_name": stream, "config": {**config, "name": name}, "action": ""}
+    await bus.api(f"CONSUMER.CREATE.{stream}.{name}", body, ApiAnswer)
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    bus = await Bus.connect(
+        arguments.nats_url,
+        name="setup",
+        credentials=arguments.nats_credentials,
+        tls_ca=arguments.nats_ca,
+        patience_s=arguments.patience_s,
+    )
+    try:
+        await ensure_streams(
+            bus,
+            replicas=arguments.replicas,
+            planners=arguments.planners,
+            webhooks=arguments.webhooks,
+        )
+    finally:
+        await bus.close()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the setup step as a command; 0 when everything is in place."""
+    parser = argparse.ArgumentParser(
+        prog="python -m shared.bus.setup",
+        description="Make or update the streams and consumers that Tutti's services bind to.",
+    )
+    parser.add_argument("--nats-url", default="nats://127.0.0.1:4222", help="NATS servers")
+    parser.add_argument("--nats-credentials", default="", help="credentials file or nkey seed")
+    parser.add_argument("--nats-ca", default="", help="CA of the NATS servers")
+    parser.add_argument(
+        "--replicas", type=int, default=1, choices=(1, 3), help="copies of a stream"
+    )
+    parser.add_argument("--planners", type=int, default=2, help="planner replicas")
+    parser.add_argument("--webhooks", type=int, default=2, help="webhook replicas")
+    parser.add_argument("--patience-s", type=float, default=60.0, help="wait this long for NATS")
+    try:
+        asyncio.run(_main(parser.parse_args(argv)))
+    except BusError as error:
+        sys.stderr.write(f"setup: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""JetStream's JSON API as typed structs: only the fields that Tutti reads or sets.
+
+Requests go to `$JS.API.<call>`; every answer may carry `error` instead of its content. Durations
+are nanoseconds here and nowhere else.
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+#: Key in a stream's metadata with the id that setup gave it when it was made.
+INCARNATION: Final = "tutti.incarnation"
+
+NANOSECONDS: Final = 1_000_000_000
+
+STREAM_NOT_FOUND: Final = 10059
+NO_MESSAGE_FOUND: Final = 10037
+WRONG_LAST_SEQUENCE: Final = 10071
+BATCH_DUPLICATE_ID: Final = 10201
+BATCH_INCOMPLETE: Final = 10176
+
+
+class ApiError(msgspec.Struct, frozen=True):
+    """JetStream's error object."""
+
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class ApiAnswer(msgspec.Struct, frozen=True):
+    """What every answer has."""
+
+    error: ApiError | None = None
+
+
+class StreamState(msgspec.Struct, frozen=True):
+    """`state` of a stream."""
+
+    messages: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+
+
+class StreamConfigSeen(msgspec.Struct, frozen=True):
+    """`config` of a stream, as far as it is read back."""
+
+    name: str = ""
+    metadata: dict[str, str] = {}
+
+
+class StreamAnswer(ApiAnswer, frozen=True):
+    """Answer of STREAM.INFO, STREAM.CREATE and STREAM.UPDATE."""
+
+    config: StreamConfigSeen = StreamConfigSeen()
+    state: StreamState = StreamState()
+
+
+class RawMessage(msgspec.Struct, frozen=True):
+    """A message as STREAM.MSG.GET returns it: bytes in base64."""
+
+    subject: str
+    seq: int
+    data: str = ""
+    hdrs: str = ""
+
+    def payload(self) -> bytes:
+        """The message's content."""
+        return base64.b64decode(self.data)
+
+    def headers(self) -> Mapping[str, str]:
+        """The message's headers."""
+        return parse_headers(base64.b64decode(self.hdrs))
+
+
+class MessageAnswer(ApiAnswer, frozen=True):
+    """Answer of STREAM.MSG.GET."""
+
+    message: RawMessage | None = None
+
+
+class PublishAnswer(ApiAnswer, frozen=True):
+    """A publish acknowledgement, of a single message or of a batch's commit; `seq` is the last one
+    stored.
+    """
+
+    stream: str = ""
+    seq: int = 0
+    duplicate: bool = False
+    count: int = 0
+
+
+class GetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Request of STREAM.MSG.GET: one of the two."""
+
+    seq: int = 0
+    last_by_subj: str = ""
+
+
+class ResetRequest(msgspec.Struct, frozen=True):
+    """Request of CONSUMER.RESET."""
+
+    seq: int
+
+
+class PullRequest(msgspec.Struct, frozen=True):
+    """Request of CONSUMER.MSG.NEXT."""
+
+    batch: int
+    max_bytes: int
+    expires: int
+    idle_heartbeat: int
+
+
+def parse_headers(block: bytes) -> dict[str, str]:
+    """Read a NATS header block (`NATS/1.0`, then `Key: value` lines)."""
+    lines = block.decode("utf-8", "replace").split("\r\n")[1:]
+    pairs = (line.split(":", 1) for line in lines if ":" in line)
+    return {key: value.strip() for key, value in pairs}
