@@ -16,7 +16,12 @@ from aiohttp import ClientError, web
 
 from tests.controlplane.client import ApiError, RawClient
 from tests.controlplane.cluster import ControlPlane, KubectlError
-from tests.controlplane.components import APISERVER, ETCD, ControlPlaneOptions
+from tests.controlplane.components import (
+    APISERVER,
+    ETCD,
+    WORKLOAD_CONTROLLERS,
+    ControlPlaneOptions,
+)
 from tests.controlplane.nodes import (
     GPU,
     NodeShape,
@@ -180,6 +185,22 @@ async def test_killed_and_restarted_parts_keep_their_data_and_their_address() ->
             await api.get("/api/v1/nodes")
 
     assert kept["metadata"]["name"] == "node-0"
+
+
+async def test_controllers_and_the_default_scheduler_run_on_request() -> None:
+    options = ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS, scheduler=True)
+    with ControlPlane(options) as own:
+        async with RawClient(own.admin_kubeconfig) as api:
+            await create_nodes(api, 1)
+            create = ["create", "deployment", "web", "--image=none", "--replicas=2"]
+            await asyncio.to_thread(own.kubectl, *create)
+
+            async def placed_on() -> list[str]:
+                listed = await api.get("/api/v1/namespaces/default/pods")
+                found = [pod["spec"].get("nodeName", "") for pod in listed["items"]]
+                return found if len(found) == 2 and all(found) else []
+
+            assert await eventually(placed_on) == ["node-0", "node-0"]
 
 
 def started_by_another_process(folder: Path) -> tuple[subprocess.Popen[str], Path]:
