@@ -103,8 +103,10 @@ class KindDecoder(Generic[T]):
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
         # The subscripts are types made at run time, which type checkers cannot follow.
-        self._list: Callable[[bytes], _List[T]] = msgspec.json.Decoder(_List[kind]).decode  # type: ignore[valid-type]
-        self._event: Callable[[bytes], _Event[T]] = msgspec.json.Decoder(_Event[kind]).decode  # type: ignore[valid-type]
+        any_list: Any = _List
+        any_event: Any = _Event
+        self._list: Callable[[bytes], _List[T]] = msgspec.json.Decoder(any_list[kind]).decode
+        self._event: Callable[[bytes], _Event[T]] = msgspec.json.Decoder(any_event[kind]).decode
         self._object: Callable[[bytes | msgspec.Raw], T] = msgspec.json.Decoder(kind).decode
 
     def page(self, body: bytes) -> ListPage[T]:

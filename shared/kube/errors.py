@@ -2,13 +2,11 @@
 
 * `ApiError`: it answered, and the answer is an error (one subclass for each that somebody catches),
 * `TransportError`: it did not answer, what was asked may or may not have happened,
+* `MalformedAnswer`: it answered with something that makes no sense,
 * `CredentialsError`: we do not know who we are, a kubeconfig is missing, wrong or refused.
 
 No exception of a client library passes this package's border; cancellation always does.
 """
-
-# Errors are named by their situation, as Kubernetes names its reasons.
-# ruff: noqa: N818
 
 from typing import Final
 
@@ -39,6 +37,10 @@ class ConnectionLost(TransportError):
 
 class RequestTimeout(TransportError):
     """No whole answer within the time given."""
+
+
+class MalformedAnswer(KubeError):
+    """The answer is not what the API promises: no JSON, no list, a line without end."""
 
 
 class ApiError(KubeError):

@@ -1,6 +1,5 @@
 """The resources of the API server that Tutti knows, and their paths."""
 
-from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
@@ -34,35 +33,22 @@ class Resource(msgspec.Struct, frozen=True, order=True):
         the parts do not fit together (a namespace for a cluster-scoped kind, a subresource without
         a name, a name without a namespace).
         """
-        return _path(self, namespace, name, subresource)
-
-
-@lru_cache(maxsize=4096)
-def _path(resource: Resource, namespace: str, name: str, subresource: str) -> str:
-    if namespace and not resource.namespaced:
-        raise ValueError(
-            f"{resource.kind} is cluster-scoped: namespace {namespace!r} must be empty"
-        )
-    if name and resource.namespaced and not namespace:
-        raise ValueError(f"{resource.kind} {name!r}: a namespace is needed")
-    if subresource and not name:
-        raise ValueError(f"{resource.kind}/{subresource}: a name is needed")
-    base = (
-        f"/apis/{resource.group}/{resource.version}"
-        if resource.group
-        else f"/api/{resource.version}"
-    )
-    parts = [base]
-    if namespace:
-        parts.append(f"namespaces/{quote(namespace, safe='')}")
-    parts.append(resource.plural)
-    if name:
-        # RBAC names may hold ":"; it is legal in a path and the API server expects it plain or
-        # encoded.
-        parts.append(quote(name, safe=":"))
-    if subresource:
-        parts.append(subresource)
-    return "/".join(parts)
+        if namespace and not self.namespaced:
+            raise ValueError(
+                f"{self.kind} is cluster-scoped: namespace {namespace!r} must be empty"
+            )
+        if name and self.namespaced and not namespace:
+            raise ValueError(f"{self.kind} {name!r}: a namespace is needed")
+        if subresource and not name:
+            raise ValueError(f"{self.kind}/{subresource}: a name is needed")
+        path = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace:
+            path = f"{path}/namespaces/{quote(namespace, safe='')}"
+        path = f"{path}/{self.plural}"
+        if name:
+            # Names of RBAC objects may hold ":", which is legal in a path.
+            path = f"{path}/{quote(name, safe=':')}"
+        return f"{path}/{subresource}" if subresource else path
 
 
 PODS: Final = Resource("", "v1", "pods", "Pod")

@@ -1,0 +1,242 @@
+"""The API server's verbs, typed: get, list, create, replace, patch, delete, bind, evict.
+
+All of them are `Transport.request` or `Transport.send` with the right path and body. Nothing is
+retried here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from shared.kube.decoding import KindDecoder, ListPage, Undecodable
+from shared.kube.errors import MalformedAnswer
+from shared.kube.resources import PODS, Resource
+from shared.kube.transport import TIMEOUT_S, Reply, Transport
+
+T = TypeVar("T")
+
+PatchType = Literal["merge", "json", "strategic"]
+
+_PATCH_TYPES: Final[dict[PatchType, str]] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+}
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class KubeClient(Transport):
+    """A client of one API server; see `Transport` for how it is made, opened and closed."""
+
+    async def get(self, resource: Resource, name: str, kind: type[T], *, namespace: str = "") -> T:
+        """Read one object. Raises NotFound and whatever `request` does, MalformedAnswer."""
+        reply = await self.request("GET", resource.path(namespace, name))
+        return _typed(kind, reply, resource)
+
+    async def list(
+        self,
+        resource: Resource,
+        kind: type[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_: str = "",
+        timeout_s: float = 60.0,
+    ) -> ListPage[T]:
+        """List with a consistent read: one page, or everything when `limit` is 0.
+
+        The next page is had by passing on `metadata.continue_`. Objects that do not fit `kind` come
+        as `Undecodable`.
+        """
+        given = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "limit": str(limit) if limit else "",
+            "continue": continue_,
+        }
+        params = {key: value for key, value in given.items() if value}
+        reply = await self.request(
+            "GET", resource.path(namespace), params=params, timeout_s=timeout_s
+        )
+        try:
+            return _decoder(kind).page(reply.body)
+        except msgspec.MsgspecError as error:
+            raise MalformedAnswer(f"list of {resource.title}: {error}") from None
+
+    async def create(
+        self, resource: Resource, manifest: object, *, namespace: str = "", dry_run: bool = False
+    ) -> Reply:
+        """Create an object: anything that msgspec encodes. Raises Conflict when it exists."""
+        return await self.request(
+            "POST", resource.path(namespace), params=_dry_run(dry_run), body=_encode(manifest)
+        )
+
+    async def replace(
+        self,
+        resource: Resource,
+        name: str,
+        manifest: object,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> Reply:
+        """Write an object whole. Raises Conflict when its resourceVersion is not the newest."""
+        return await self.request(
+            "PUT", resource.path(namespace, name, subresource), body=_encode(manifest)
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: object,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        patch_type: PatchType = "merge",
+        dry_run: bool = False,
+    ) -> Reply:
+        """Change parts of an object. `strategic` exists for built-in kinds only."""
+        return await self.request(
+            "PATCH",
+            resource.path(namespace, name, subresource),
+            params=_dry_run(dry_run),
+            body=_encode(patch),
+            content_type=_PATCH_TYPES[patch_type],
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        grace_s: int | None = None,
+        propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
+        dry_run: bool = False,
+    ) -> Reply:
+        """Delete an object. Raises NotFound, and Conflict when another UID bears the name now."""
+        return await self.request(
+            "DELETE",
+            resource.path(namespace, name),
+            params=_dry_run(dry_run),
+            body=_encode(_delete_options(uid, grace_s, propagation)),
+        )
+
+    async def bind(
+        self,
+        namespace: str,
+        pod: str,
+        uid: str,
+        node: str,
+        annotations: Mapping[str, str],
+        *,
+        dry_run: bool = False,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Reply:
+        """Bind a pod to a node, if it still has this UID. Like `send`, it returns every answer.
+
+        The API server checks neither room nor that the node exists. 201 is success; 409 another
+        UID, bound already (anywhere), being deleted or gated; `errors.api_error` reads the answer.
+
+        Args:
+            namespace: The pod's namespace.
+            pod: The pod's name.
+            uid: The pod's UID, a precondition.
+            node: The node's name.
+            annotations: Merged into the pod's annotations in the same write.
+            dry_run: Check only, write nothing.
+            timeout_s: As for `send`.
+        """
+        body = _encode(
+            _Binding(
+                metadata=_BindingMeta(pod, namespace, uid, annotations), target=_BindingTarget(node)
+            )
+        )
+        path = PODS.path(namespace, pod, "binding")
+        return await self.send(
+            "POST", path, params=_dry_run(dry_run), body=body, timeout_s=timeout_s
+        )
+
+    async def evict(
+        self,
+        namespace: str,
+        pod: str,
+        uid: str,
+        *,
+        grace_s: int | None = None,
+        dry_run: bool = False,
+    ) -> Reply:
+        """Evict a pod, if it still has this UID. Like `send`, it returns every answer.
+
+        201 is success; 429 a disruption budget refuses for now; 409 another UID; 404 gone.
+        """
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+            "deleteOptions": _delete_options(uid, grace_s, ""),
+        }
+        path = PODS.path(namespace, pod, "eviction")
+        return await self.send("POST", path, params=_dry_run(dry_run), body=_encode(body))
+
+
+class _BindingMeta(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    namespace: str
+    uid: str
+    annotations: Mapping[str, str]
+
+
+class _BindingTarget(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    name: str
+    api_version: str = "v1"
+    kind: str = "Node"
+
+
+class _Binding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    api_version: str = "v1"
+    kind: str = "Binding"
+    metadata: _BindingMeta
+    target: _BindingTarget
+
+
+def _dry_run(dry_run: bool) -> Mapping[str, str] | None:
+    return {"dryRun": "All"} if dry_run else None
+
+
+def _delete_options(uid: str, grace_s: int | None, propagation: str) -> dict[str, Any]:
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = grace_s
+    if propagation:
+        options["propagationPolicy"] = propagation
+    return options
+
+
+_decoders: dict[type[Any], KindDecoder[Any]] = {}
+
+
+def _decoder(kind: type[T]) -> KindDecoder[T]:
+    """One decoder for each type that the program asks for; the program's types are few."""
+    known = _decoders.get(kind)
+    if known is None:
+        known = _decoders[kind] = KindDecoder(kind)
+    return known
+
+
+def _typed(kind: type[T], reply: Reply, resource: Resource) -> T:
+    try:
+        found = _decoder(kind).object(reply.body)
+    except msgspec.MsgspecError as error:
+        raise MalformedAnswer(f"{resource.title}: {error}") from None
+    if isinstance(found, Undecodable):
+        raise MalformedAnswer(f"{resource.title} {found.metadata.name}: {found.error}")
+    return found

@@ -1,0 +1,101 @@
+"""Connections to the API server: how a dead peer is noticed, and how a watch's lines are taken off
+one.
+"""
+
+import socket
+from typing import Any, Final
+
+import aiohttp
+
+from shared.kube.errors import ConnectionLost, MalformedAnswer, RequestTimeout
+
+#: One line of a watch. etcd takes objects up to 1.5 MiB; JSON of one is at most some times that.
+LINE_BYTES_MAX: Final = 4 * 1024 * 1024
+
+#: A peer that is gone without a word (a node that died, a NAT entry that was dropped) is noticed
+#: after about 30 s: the kernel probes a silent connection, so that an idle watch need not be broken
+#: to be known alive.
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+#: The same for a connection that we have sent to: unacknowledged data breaks it after 30 s.
+_USER_TIMEOUT_MS: Final = 30_000
+
+
+def connector(connections_max: int) -> aiohttp.TCPConnector:
+    """A pool of at most so many connections, each with TCP keepalive."""
+    return aiohttp.TCPConnector(
+        limit=connections_max,
+        # Go's server closes idle connections after minutes; closing first avoids losing a POST to
+        # that race.
+        keepalive_timeout=45.0,
+        socket_factory=_socket,
+    )
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for name, seconds in _KEEPALIVE:
+        # Not every system has all of them; SO_KEEPALIVE alone then works with the system's own
+        # times.
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
+    return made
+
+
+class LineStream:
+    """The lines of one open answer, taken in batches of whatever has arrived."""
+
+    def __init__(self, response: aiohttp.ClientResponse, what: str) -> None:
+        self._content = response.content
+        self._what = what
+        #: Pieces of a line whose end has not arrived.
+        self._rest: list[bytes] = []
+        self._rest_bytes = 0
+
+    async def batch(self) -> list[bytes]:
+        """All whole lines that can be had without waiting, at least one; [] when the answer has
+        ended.
+
+        Empty lines are left out. A batch is bounded by the connection's read buffer (4 MiB) plus
+        one line. The unfinished line of an answer that ends is dropped: the peer broke off in it.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            RequestTimeout: Nothing came for as long as the stream was told to wait.
+            MalformedAnswer: A line is longer than LINE_BYTES_MAX.
+        """
+        while True:
+            try:
+                chunk = await self._content.readany()
+            except TimeoutError as error:
+                raise RequestTimeout(f"{self._what}: silent for too long") from error
+            except (aiohttp.ClientError, OSError) as error:
+                raise ConnectionLost(f"{self._what}: {describe(error)}") from error
+            if not chunk:
+                return []
+            lines = self._split(chunk)
+            if lines:
+                return lines
+
+    def _split(self, chunk: bytes) -> list[bytes]:
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            if self._rest:
+                lines[0] = b"".join((*self._rest, lines[0]))
+                self._rest.clear()
+            self._rest_bytes = 0
+        if rest:
+            self._rest.append(rest)
+            self._rest_bytes += len(rest)
+        if self._rest_bytes > LINE_BYTES_MAX:
+            raise MalformedAnswer(f"{self._what}: a line is longer than {LINE_BYTES_MAX} bytes")
+        return [line for line in lines if line]
+
+
+def describe(error: BaseException) -> str:
+    """What a transport's exception says; many of aiohttp's say nothing but their name."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

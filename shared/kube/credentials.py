@@ -1,0 +1,300 @@
+"""Who we are towards the API server, kept fresh for as long as the process lives.
+
+`load` finds the access (a kubeconfig, or the service account of the pod we run in); `Credentials`
+hands out the headers and the TLS context for the next request. Tokens in files are read again every
+minute, plugins are run again before what they gave expires, and both once more after the API server
+refused it (401), at a bounded rate.
+
+Plain kubeconfigs are read by `kubeconfig`; only `exec` and `auth-provider` need the machinery of
+kubernetes_asyncio, whose import costs 0.36 s and 45 MB, so that runs in a short-lived process
+(`resolve_credentials`).
+"""
+
+import asyncio
+import base64
+import logging
+import os
+import ssl
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from shared.kube.errors import CredentialsError
+from shared.kube.kubeconfig import Access, read_access
+from shared.kube.resolve_credentials import Resolved, Unresolved
+from shared.kube.tls import client_context
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+#: Bound tokens live an hour at least and are rotated at 80 % of it, so a minute is early enough.
+_TOKEN_FILE_S: Final = 60.0
+#: What a plugin gave is renewed this long before it expires: time to run the plugin, and for clocks
+#: to differ.
+_EXPIRY_MARGIN_S: Final = 30.0
+#: After a 401 the source is asked again, but not more often than this: plugins may talk to a paid
+#: service.
+_RENEWAL_PAUSE_S: Final = 10.0
+#: A plugin that wants an interactive login would wait for ever.
+_PLUGIN_TIMEOUT_S: Final = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Authorization:
+    """What one request needs to be ours. Compared by identity: another object, another secret."""
+
+    def __init__(self, headers: CIMultiDict[str], tls: ssl.SSLContext | None) -> None:
+        self.headers: Final = CIMultiDictProxy(headers)
+        #: None for plain http.
+        self.tls: Final = tls
+        self._by_type: dict[str, CIMultiDictProxy[str]] = {}
+
+    def headers_for(self, content_type: str) -> CIMultiDictProxy[str]:
+        """The headers, with the type of a body. Remembered: there are only a few types."""
+        known = self._by_type.get(content_type)
+        if known is None:
+            headers = CIMultiDict(self.headers)
+            headers["Content-Type"] = content_type
+            known = self._by_type[content_type] = CIMultiDictProxy(headers)
+        return known
+
+
+async def load(
+    kubeconfig: str = "",
+    context: str = "",
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> "Credentials":
+    """Credentials from the first of: the kubeconfig given, `$KUBECONFIG`, ~/.kube/config, the
+    service account of the pod.
+
+    Args:
+        kubeconfig: Path of a file, which must exist; "" to look in the other places.
+        context: Name of a context in the kubeconfig; "" for the current one.
+        environ: The environment.
+        service_account: Folder where a pod's token is mounted.
+
+    Raises:
+        CredentialsError: None found, or the one found is wrong: names file, field and rule.
+    """
+    access = await asyncio.to_thread(find_access, kubeconfig, context, environ, service_account)
+    credentials = Credentials(access)
+    await credentials.refresh()
+    return credentials
+
+
+def find_access(
+    kubeconfig: str, context: str, environ: Mapping[str, str], service_account: Path
+) -> Access:
+    """The access that `load` uses; blocking, it reads files. Raises CredentialsError."""
+    if kubeconfig:
+        return read_access([Path(kubeconfig).expanduser()], context, must_exist=True)
+    listed = [Path(name) for name in environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+    if listed and any(path.exists() for path in listed):
+        return read_access(listed, context, must_exist=False)
+    if listed:
+        raise CredentialsError(f"$KUBECONFIG: no such file: {', '.join(map(str, listed))}")
+    home = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    if home.exists():
+        return read_access([home], context, must_exist=True)
+    if "KUBERNETES_SERVICE_HOST" in environ:
+        return in_cluster_access(environ, service_account)
+    raise CredentialsError(
+        f"no cluster: give --kubeconfig, set $KUBECONFIG, make {home}, or run in a pod"
+    )
+
+
+def in_cluster_access(environ: Mapping[str, str], service_account: Path) -> Access:
+    """The access of a pod's service account; blocking, it reads files. Raises CredentialsError."""
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if ":" in host:
+        host = f"[{host}]"
+    namespace = service_account / "namespace"
+    return Access(
+        origin=f"service account in {service_account}",
+        server=f"https://{host}:{port}",
+        namespace=_read(namespace).decode().strip() if namespace.exists() else "default",
+        ca_pem=_read(service_account / "ca.crt"),
+        token_file=str(service_account / "token"),
+    )
+
+
+class Credentials:
+    """The access in its present form. One per process; safe to share between tasks of one event
+    loop.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        wall_s: Callable[[], float] = time.time,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._access = access
+        self._wall_s = wall_s
+        self._monotonic_s = monotonic_s
+        self._renewing = asyncio.Lock()
+        self._current: Authorization | None = None
+        self._secret = Resolved()
+        self._fresh_until_s = 0.0
+        self._renewed_s = -_RENEWAL_PAUSE_S
+
+    @property
+    def server(self) -> str:
+        """Base URL of the API server, without trailing slash."""
+        return self._access.server
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that the context or the service account stands in."""
+        return self._access.namespace
+
+    @property
+    def origin(self) -> str:
+        """Where these credentials come from, for people."""
+        return self._access.origin
+
+    @property
+    def tls_server_name(self) -> str:
+        """Name to expect in the server's certificate; "" for the URL's host."""
+        return self._access.tls_server_name
+
+    def fresh(self) -> Authorization | None:
+        """The present authorization; None when `refresh` must be awaited first. Costs nothing."""
+        return self._current if self._monotonic_s() < self._fresh_until_s else None
+
+    async def refresh(self) -> Authorization:
+        """Bring the authorization up to date.
+
+        When the source fails while what it gave before may still be good, the old one is kept and
+        the source asked again after a pause.
+
+        Raises:
+            CredentialsError: There is nothing usable.
+        """
+        async with self._renewing:
+            return self.fresh() or await self._renew()
+
+    async def renew(self, refused: Authorization) -> Authorization | None:
+        """After a 401: another authorization to try once, or None when there is none (yet)."""
+        async with self._renewing:
+            if self._current is not refused:
+                return self._current
+            if self._is_static() or self._monotonic_s() < self._renewed_s + _RENEWAL_PAUSE_S:
+                return None
+            renewed = await self._renew()
+            return None if renewed is refused else renewed
+
+    def _is_static(self) -> bool:
+        access = self._access
+        return not (access.token_file or access.exec_plugin or access.auth_provider)
+
+    async def _renew(self) -> Authorization:
+        self._renewed_s = self._monotonic_s()
+        try:
+            secret = await self._resolve()
+        except CredentialsError as error:
+            if self._current is None or self._has_expired():
+                raise
+            _log.warning("credentials could not be renewed, the old ones stay in use: %s", error)
+            self._fresh_until_s = self._monotonic_s() + _RENEWAL_PAUSE_S
+            return self._current
+        self._fresh_until_s = self._until_s(secret)
+        if self._current is None or secret != self._secret:
+            self._current = await self._authorize(secret)
+            self._secret = secret
+        return self._current
+
+    async def _resolve(self) -> Resolved:
+        access = self._access
+        if access.exec_plugin is not None or access.auth_provider is not None:
+            return await _ask_plugin(access)
+        if access.token_file:
+            token = await asyncio.to_thread(_read, Path(access.token_file))
+            return Resolved(token=token.decode("utf-8", "replace").strip())
+        return Resolved(token=access.token)
+
+    def _has_expired(self) -> bool:
+        return self._secret.expires_s is not None and self._secret.expires_s <= self._wall_s()
+
+    def _until_s(self, secret: Resolved) -> float:
+        now_s = self._monotonic_s()
+        if self._access.token_file:
+            return now_s + _TOKEN_FILE_S
+        if secret.expires_s is None:
+            return float("inf")
+        # A plugin whose credentials live shorter than the margin is not to be run for every
+        # request.
+        return now_s + max(_RENEWAL_PAUSE_S, secret.expires_s - self._wall_s() - _EXPIRY_MARGIN_S)
+
+    async def _authorize(self, secret: Resolved) -> Authorization:
+        access = self._access
+        headers = CIMultiDict(access.impersonate)
+        if secret.token:
+            headers["Authorization"] = f"Bearer {secret.token}"
+        elif access.username:
+            pair = f"{access.username}:{access.password}".encode()
+            headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        if not access.server.startswith("https:"):
+            return Authorization(headers, None)
+        previous = self._current
+        if previous is not None and secret.certificate == self._secret.certificate:
+            # Same certificate, same context: the pool's connections stay usable.
+            return Authorization(headers, previous.tls)
+        given = bool(secret.certificate)
+        tls = await asyncio.to_thread(
+            client_context,
+            access.origin,
+            ca_pem=access.ca_pem,
+            insecure=access.insecure,
+            certificate_pem=secret.certificate.encode() if given else access.certificate_pem,
+            key_pem=secret.key.encode() if given else access.key_pem,
+        )
+        return Authorization(headers, tls)
+
+
+async def _ask_plugin(access: Access) -> Resolved:
+    """Run `resolve_credentials` in a process of its own; killed when it takes too long or we are
+    cancelled.
+    """
+    question = Unresolved(exec_plugin=access.exec_plugin, auth_provider=access.auth_provider)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "shared.kube.resolve_credentials",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_PLUGIN_TIMEOUT_S):
+            out, err = await process.communicate(msgspec.json.encode(question))
+    except TimeoutError:
+        raise CredentialsError(
+            f"{access.origin}: exec: no answer within {_PLUGIN_TIMEOUT_S:.0f} s; "
+            "an interactive login is not possible here"
+        ) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise CredentialsError(f"{access.origin}: {err.decode('utf-8', 'replace').strip()[-2000:]}")
+    try:
+        return msgspec.json.decode(out, type=Resolved)
+    except msgspec.MsgspecError as error:
+        raise CredentialsError(f"{access.origin}: exec: unusable answer: {error}") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CredentialsError(f"{path}: cannot be read: {error.strerror}") from None

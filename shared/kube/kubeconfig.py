@@ -1,0 +1,271 @@
+"""Reads kubeconfig files as kubectl does: which cluster, as whom.
+
+In: the files that `--kubeconfig` or `$KUBECONFIG` name (a list is merged, the first mention of a
+    name wins, relative paths start at the file they stand in). Out: one `Access`. Whatever needs a
+    program or a provider to be run (`exec`, `auth-provider`) is only carried on; `credentials` has
+    it resolved in a process of its own.
+
+`as-user-extra` is refused, because ignoring it would act as somebody else. Ignored: `proxy-url`,
+`disable-compression`, extensions.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from shared.kube.errors import CredentialsError
+
+#: A kubeconfig is a few kilobytes; a file beyond this is something else.
+_FILE_BYTES_MAX = 8 * 1024 * 1024
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster and one identity, every file it names read (but for a token file, which is read
+    again and again).
+    """
+
+    #: Where this came from, for messages: file and context.
+    origin: str
+    #: Base URL without trailing slash.
+    server: str
+    namespace: str = "default"
+    ca_pem: bytes | None = None
+    insecure: bool = False
+    tls_server_name: str = ""
+    certificate_pem: bytes | None = None
+    key_pem: bytes | None = None
+    token: str = ""
+    token_file: str = ""
+    username: str = ""
+    password: str = ""
+    #: `Impersonate-*` headers (kubeconfig `as`, `as-groups`, `as-uid`), in order.
+    impersonate: tuple[tuple[str, str], ...] = ()
+    #: The user's `exec` section, its command made absolute if it was relative to the file.
+    exec_plugin: Mapping[str, Any] | None = None
+    #: The user's `auth-provider` section.
+    auth_provider: Mapping[str, Any] | None = None
+
+
+def read_access(files: list[Path], context: str = "", *, must_exist: bool) -> Access:
+    """The access that the current context, or the one named, gives.
+
+    Args:
+        files: Kubeconfig files, most important first.
+        context: Name of the context; "" for the current one.
+        must_exist: Whether a missing file is an error (kubectl skips missing files of
+            `$KUBECONFIG`).
+
+    Raises:
+        CredentialsError: Names the file, the field and the rule.
+    """
+    merged = _Merged()
+    for path in files:
+        if must_exist or path.exists():
+            merged.include(path)
+    return merged.access(context, ", ".join(str(path) for path in files))
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A named cluster, user or context, and the file it stands in."""
+
+    path: Path
+    #: Where in the file, for messages: "users[admin].user".
+    field: str
+    value: Mapping[str, Any]
+
+    def error(self, key: str, rule: str) -> CredentialsError:
+        return CredentialsError(f"{self.path}: {self.field}.{key}: {rule}")
+
+    def text(self, key: str) -> str:
+        value = self.value.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise self.error(key, "must be a string")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.value.get(key)
+        if value is None:
+            return False
+        if not isinstance(value, bool):
+            raise self.error(key, "must be true or false")
+        return value
+
+    def section(self, key: str) -> Mapping[str, Any] | None:
+        value = self.value.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise self.error(key, "must be a mapping")
+        return value
+
+    def resolved(self, name: str) -> Path:
+        return self.path.parent / Path(name).expanduser()
+
+    def content(self, key: str) -> bytes | None:
+        """Bytes of `<key>-data` (base64), else of the file that `<key>` names; None when neither is
+        given.
+        """
+        data = self.text(f"{key}-data")
+        if data:
+            try:
+                return base64.b64decode(data, validate=True)
+            except binascii.Error as error:
+                raise self.error(f"{key}-data", f"must be base64: {error}") from None
+        name = self.text(key)
+        if not name:
+            return None
+        try:
+            return self.resolved(name).read_bytes()
+        except OSError as error:
+            raise self.error(key, f"cannot be read: {error.strerror}: {name}") from None
+
+
+class _Merged:
+    """The merge of several files: the first mention of each name, and the first current-context."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, _Entry] = {}
+        self._users: dict[str, _Entry] = {}
+        self._contexts: dict[str, _Entry] = {}
+        self._current = ""
+
+    def include(self, path: Path) -> None:
+        document = _read_yaml(path)
+        current = document.get("current-context")
+        if isinstance(current, str) and current and not self._current:
+            self._current = current
+        for kind, singular, entries in (
+            ("clusters", "cluster", self._clusters),
+            ("users", "user", self._users),
+            ("contexts", "context", self._contexts),
+        ):
+            for name, value in _named(path, document, kind, singular):
+                entries.setdefault(name, _Entry(path, f"{kind}[{name}].{singular}", value))
+
+    def access(self, context: str, origin: str) -> Access:
+        name = context or self._current
+        if not name:
+            raise CredentialsError(f"{origin}: current-context: must be set, or name a context")
+        chosen = _entry(self._contexts, "contexts", name, origin)
+        cluster = _entry(self._clusters, "clusters", chosen.text("cluster"), origin)
+        user_name = chosen.text("user")
+        # A context without user is anonymous: kubectl allows it, and so does a cluster without
+        # authentication.
+        user = _entry(self._users, "users", user_name, origin) if user_name else None
+        return _access(f"{origin} (context {name})", chosen, cluster, user)
+
+
+def _access(origin: str, context: _Entry, cluster: _Entry, user: _Entry | None) -> Access:
+    server = cluster.text("server").rstrip("/")
+    if not server.startswith(("https://", "http://")):
+        raise cluster.error("server", "must be a URL that starts with https:// or http://")
+    access = Access(
+        origin=origin,
+        server=server,
+        namespace=context.text("namespace") or "default",
+        ca_pem=cluster.content("certificate-authority"),
+        insecure=cluster.flag("insecure-skip-tls-verify"),
+        tls_server_name=cluster.text("tls-server-name"),
+    )
+    return _with_user(access, user) if user is not None else access
+
+
+def _with_user(access: Access, user: _Entry) -> Access:
+    certificate, key = user.content("client-certificate"), user.content("client-key")
+    if (certificate is None) != (key is None):
+        missing = "client-key" if key is None else "client-certificate"
+        raise user.error(missing, "must be given: a client certificate needs both parts")
+    # As kubectl: a token file is preferred to a token, because it is the one that can be renewed.
+    token_file = user.text("tokenFile")
+    return msgspec.structs.replace(
+        access,
+        certificate_pem=certificate,
+        key_pem=key,
+        token="" if token_file else user.text("token").strip(),
+        token_file=str(user.resolved(token_file)) if token_file else "",
+        username=user.text("username"),
+        password=user.text("password"),
+        impersonate=_impersonation(user),
+        exec_plugin=_exec_plugin(user),
+        auth_provider=user.section("auth-provider"),
+    )
+
+
+def _impersonation(user: _Entry) -> tuple[tuple[str, str], ...]:
+    name, uid = user.text("as"), user.text("as-uid")
+    groups = user.value.get("as-groups") or []
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+        raise user.error("as-groups", "must be a list of strings")
+    if (uid or groups) and not name:
+        raise user.error("as", "must be given: groups or a UID are impersonated only with a user")
+    if user.section("as-user-extra"):
+        raise user.error("as-user-extra", "is not supported")
+    headers = [("Impersonate-User", name)] if name else []
+    headers += [("Impersonate-Uid", uid)] if uid else []
+    return (*headers, *(("Impersonate-Group", group) for group in groups))
+
+
+def _exec_plugin(user: _Entry) -> Mapping[str, Any] | None:
+    section = user.section("exec")
+    if section is None:
+        return None
+    command = section.get("command")
+    if not isinstance(command, str) or not command:
+        raise user.error("exec.command", "must name the program to run")
+    if "/" in command:
+        return {**section, "command": str(user.resolved(command))}
+    return section
+
+
+def _entry(entries: dict[str, _Entry], kind: str, name: str, origin: str) -> _Entry:
+    found = entries.get(name)
+    if found is None:
+        known = ", ".join(sorted(entries)) or "none"
+        raise CredentialsError(f"{origin}: {kind}[{name}]: is missing, known are: {known}")
+    return found
+
+
+def _read_yaml(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise CredentialsError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(text) > _FILE_BYTES_MAX:
+        raise CredentialsError(f"{path}: is no kubeconfig: larger than {_FILE_BYTES_MAX} bytes")
+    try:
+        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - both loaders are the safe ones
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CredentialsError(f"{path}: is no YAML: {error}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise CredentialsError(f"{path}: is no kubeconfig: must be a mapping")
+    return document
+
+
+# The C loader is ten times faster on the certificates' long lines; PyYAML may have been built
+# without it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _named(
+    path: Path, document: Mapping[str, Any], kind: str, singular: str
+) -> list[tuple[str, Mapping[str, Any]]]:
+    items = document.get(kind) or []
+    if not isinstance(items, list):
+        raise CredentialsError(f"{path}: {kind}: must be a list")
+    named: list[tuple[str, Mapping[str, Any]]] = []
+    for index, item in enumerate(items):
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+            raise CredentialsError(f"{path}: {kind}[{index}].name: must be a string")
+        value = item.get(singular) or {}
+        if not isinstance(value, dict):
+            raise CredentialsError(f"{path}: {kind}[{item['name']}].{singular}: must be a mapping")
+        named.append((item["name"], value))
+    return named

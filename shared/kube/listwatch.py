@@ -1,0 +1,353 @@
+"""Keeps one resource in view for ever: a consistent list, then everything that happens to it.
+
+    listing ──Listed──▶ watching ──Changes…──▶ (410, nonsense, a restored etcd) ──▶ listing
+       │ 404               │ 404
+       └──────▶ absent ◀───┘  the kind is not served: probed every few seconds, or when woken
+
+In: answers of the API server. Out: batches to one sink, in order, none lost: after any gap the next
+    batch is a `Listed`, and what is not in it is gone. A malformed object comes as `Undecodable`, a
+    malformed line costs a new list.
+
+A watch is ended by the API server after four to five minutes and resumed at once; broken and
+half-open connections are noticed by TCP keepalive and by silence (bookmarks come each minute).
+Failures are answered by exponential backoff with full jitter, for as long as it takes: only
+cancellation ends `run`.
+"""
+
+import logging
+from asyncio import Event
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Generic, Literal, NoReturn, Protocol, TypeVar
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.connections import LineStream
+from shared.kube.decoding import Bookmark, Change, KindDecoder, ListPage, Undecodable
+from shared.kube.errors import (
+    ApiError,
+    ConnectionLost,
+    Gone,
+    KubeError,
+    MalformedAnswer,
+    NotFound,
+    TransportError,
+)
+from shared.kube.objects import ObjectMeta
+from shared.kube.pacing import Backoff, Clock, SystemClock
+from shared.kube.resources import Resource
+
+
+class HasMetadata(Protocol):
+    """Any typed Kubernetes object."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+        ...
+
+
+T = TypeVar("T", bound=HasMetadata)
+
+State = Literal["starting", "listing", "watching", "failing", "absent"]
+
+
+class Listed(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """The whole resource as of `resource_version`: what is not in it does not exist."""
+
+    objects: Sequence[T | Undecodable]
+    resource_version: int
+
+
+class Changes(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """What happened next, in order. Empty when it is only a sign of life; `resource_version` may
+    have moved all the same.
+    """
+
+    changes: Sequence[Change[T]]
+    resource_version: int
+
+
+class Absent(msgspec.Struct, frozen=True, gc=False):
+    """The API server does not serve the kind (any more): there are no such objects."""
+
+
+Batch = Listed[T] | Changes[T] | Absent
+Sink = Callable[[Listed[T] | Changes[T] | Absent], Awaitable[None]]
+"""Takes one batch. Nothing more is read until it returns, so a slow sink slows the API server's
+connection, not memory.
+"""
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """How patient a list-watch is. All in seconds."""
+
+    #: A watch asks to be ended after a time drawn from this range, so that a thousand watches do
+    #: not end at once.
+    watch_s_min: int = 240
+    watch_s_max: int = 300
+    #: A watch that is silent for so long beyond its end is dead: the API server would have ended
+    #: it.
+    silence_margin_s: float = 15.0
+    #: An unpaged list of a large resource takes seconds.
+    list_timeout_s: float = 60.0
+    backoff_s_base: float = 0.2
+    backoff_s_max: float = 30.0
+    #: How often an absent kind is looked for.
+    probe_s: float = 5.0
+    #: A watch that ended sooner than this with nothing said counts as a failure, or a broken proxy
+    #: would be a hot loop.
+    watch_s_short: float = 1.0
+
+
+_log = logging.getLogger(__name__)
+
+
+class ListWatch(Generic[T]):
+    """One resource, kept in view by `run`. The attributes may be read at any time from the same
+    event loop.
+
+    Attributes:
+        resource: What is watched.
+        state: Where it stands. "watching" means: the picture given to the sink is current.
+        heard_s: When (clock's monotonic seconds) the API server last said anything about this
+            resource.
+        relists: Lists after the first: each stands for a gap that the watch could not bridge.
+        last_error: Why it is "failing"; None when it is not.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: Resource,
+        kind: type[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        page_limit: int = 0,
+        pace: Pace | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """Prepare; nothing is sent before `run`.
+
+        Args:
+            client: An open client. Every ListWatch holds one of its connections.
+            resource: What to watch.
+            kind: Struct to decode objects to.
+            namespace: Only objects of this namespace; "" for all.
+            label_selector: Only objects with these labels.
+            field_selector: Only objects with these fields.
+            page_limit: Objects per page of a list; 0 for one answer (see docs/adr for the
+                measurement).
+            pace: Times.
+            clock: For tests.
+            random: For tests; jitter needs no secrecy.
+        """
+        self.resource = resource
+        self.state: State = "starting"
+        self.relists = 0
+        self.last_error: KubeError | None = None
+        self._client = client
+        self._path = resource.path(namespace)
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._selectors = {key: value for key, value in selectors.items() if value}
+        self._decoder = KindDecoder(kind)
+        self._page_limit = page_limit
+        self._pace = pace or Pace()
+        self._clock = clock or SystemClock()
+        self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._backoff = Backoff(
+            base_s=self._pace.backoff_s_base, max_s=self._pace.backoff_s_max, random=self._random
+        )
+        self._woken = Event()
+        self._lists = 0
+        self._version = ""
+        self.heard_s = self._clock.monotonic_s()
+
+    def wake(self) -> None:
+        """Look for an absent kind now, not at the next probe. Without effect otherwise."""
+        self._woken.set()
+
+    async def run(self, sink: Sink[T]) -> NoReturn:
+        """List and watch until cancelled. What the sink raises ends it too."""
+        while True:
+            try:
+                await self._list(sink)
+                await self._watch(sink)
+            except NotFound:
+                await self._absent(sink)
+            except KubeError as error:
+                await self._failed(error)
+
+    # --- list ---
+
+    async def _list(self, sink: Sink[T]) -> None:
+        if self.state != "absent":
+            self.state = "listing"
+        objects, version = await self._list_pages()
+        self._heard()
+        self.state = "listing"
+        self._version = version
+        self.relists += self._lists > 0
+        self._lists += 1
+        await _hand(sink, Listed(objects, _number(version)))
+
+    async def _list_pages(self) -> tuple[list[T | Undecodable], str]:
+        """Everything, at one resourceVersion: the later pages of a paged list continue the first
+        one's.
+        """
+        objects: list[T | Undecodable] = []
+        continue_ = ""
+        while True:
+            page = await self._page(self._page_limit, continue_)
+            objects = objects + page.items if objects else page.items
+            continue_ = page.metadata.continue_
+            if not continue_:
+                return objects, page.metadata.resource_version
+
+    async def _page(self, limit: int, continue_: str) -> ListPage[T]:
+        # No resourceVersion: a consistent read. With any other, living objects could look gone.
+        params = dict(self._selectors)
+        if limit:
+            params["limit"] = str(limit)
+        if continue_:
+            params["continue"] = continue_
+        reply = await self._client.request(
+            "GET", self._path, params=params, timeout_s=self._pace.list_timeout_s
+        )
+        try:
+            return self._decoder.page(reply.body)
+        except msgspec.MsgspecError as error:
+            raise MalformedAnswer(f"list of {self.resource.title}: {error}") from None
+
+    # --- watch ---
+
+    async def _watch(self, sink: Sink[T]) -> None:
+        """Watch on and on from the version listed. Ends only when nothing but a list can help."""
+        while True:
+            try:
+                if not await self._watch_once(sink):
+                    await self._failed(
+                        ConnectionLost(f"watch of {self.resource.title}: ended as soon as it began")
+                    )
+            except (Gone, NotFound, MalformedAnswer):
+                raise
+            except KubeError as error:
+                await self._failed(error)
+                if isinstance(error, TransportError) and await self._went_back():
+                    return
+
+    async def _watch_once(self, sink: Sink[T]) -> bool:
+        """One watch, from its opening to its end. Returns whether anything came or it lasted a
+        while.
+        """
+        pace = self._pace
+        lasts_s = self._random.randint(pace.watch_s_min, pace.watch_s_max)
+        params = {
+            **self._selectors,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(lasts_s),
+        }
+        began_s = self._clock.monotonic_s()
+        async with self._client.stream(
+            self._path, params, silence_s=lasts_s + pace.silence_margin_s
+        ) as stream:
+            self._heard()
+            self.state = "watching"
+            spoke = False
+            while await self._batch(stream, sink):
+                spoke = True
+        return spoke or self._clock.monotonic_s() - began_s >= pace.watch_s_short
+
+    async def _batch(self, stream: LineStream, sink: Sink[T]) -> bool:
+        """Hand on what has arrived. Returns False at the end of the watch.
+
+        When a line in the middle is an error or nonsense, what came before it is handed on first.
+        """
+        lines = await stream.batch()
+        if not lines:
+            return False
+        changes: list[Change[T]] = []
+        broken: KubeError | None = None
+        try:
+            for line in lines:
+                change = self._decoder.change(line)
+                if isinstance(change, Bookmark):
+                    self._version = change.resource_version or self._version
+                else:
+                    self._version = change.object.metadata.resource_version or self._version
+                    changes.append(change)
+        except ApiError as error:
+            broken = error
+        except msgspec.MsgspecError as error:
+            broken = MalformedAnswer(f"watch of {self.resource.title}: {error}")
+        if changes or broken is None:
+            self._heard()
+            self._backoff.reset()
+            await _hand(sink, Changes(changes, _number(self._version)))
+        if broken is not None:
+            raise broken
+        return True
+
+    async def _went_back(self) -> bool:
+        """Whether the API server's newest version is older than ours: its etcd was restored from a
+        backup.
+
+        A watch from a version in the future stays silent, so nothing else would tell. Asked after
+        each lost connection, because a restore cannot happen behind a living one; no answer counts
+        as no.
+        """
+        try:
+            page = await self._page(1, "")
+        except KubeError:
+            return False
+        return _number(page.metadata.resource_version) < _number(self._version)
+
+    # --- when it does not work ---
+
+    async def _absent(self, sink: Sink[T]) -> None:
+        """Tell the sink once, then sleep until the next probe or a wake-up."""
+        self._heard()
+        self._backoff.reset()
+        if self.state != "absent":
+            self.state = "absent"
+            await _hand(sink, Absent())
+        if await self._clock.wait(self._woken, self._pace.probe_s):
+            self._woken.clear()
+
+    async def _failed(self, error: KubeError) -> None:
+        """Remember what went wrong, say it when it is news, and wait before the next attempt."""
+        retry_after_s = error.retry_after_s if isinstance(error, ApiError) else None
+        delay_s = self._backoff.next_s(retry_after_s)
+        if self.last_error is None:
+            _log.warning("%s: %s; next attempt in %.2f s", self.resource.title, error, delay_s)
+        self.state = "failing"
+        self.last_error = error
+        await self._clock.sleep(delay_s)
+
+    def _heard(self) -> None:
+        self.heard_s = self._clock.monotonic_s()
+        self.last_error = None
+
+
+async def _hand(sink: Sink[T], batch: Batch[T]) -> None:
+    """Give the sink a batch. An API error of its own must not pass for one of ours: wrap it."""
+    try:
+        await sink(batch)
+    except KubeError as error:
+        raise RuntimeError(f"the sink failed: {error}") from error
+
+
+def _number(version: str) -> int:
+    """A resourceVersion as a number. Every API server on etcd gives one; anything else is a broken
+    promise.
+    """
+    try:
+        return int(version)
+    except ValueError:
+        raise MalformedAnswer(f"resourceVersion {version[:64]!r} is no number") from None

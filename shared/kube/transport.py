@@ -1,0 +1,251 @@
+"""Requests to the API server over one pool of connections.
+
+`Transport.send` is the one door: it adds who we are, bounds the time, renews credentials after a
+401 and turns every fault of the connection into a `TransportError`. It never retries anything else:
+whether to try again, and when, is for those who know what they asked for. `client` builds on it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, Literal, Self
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from shared.kube.connections import LineStream, connector, describe
+from shared.kube.credentials import Authorization, Credentials
+from shared.kube.errors import ConnectionLost, RequestTimeout, api_error
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+OnCall = Callable[[str, int], None]
+"""Called after every request with the verb and the HTTP status, 0 when there was no answer."""
+
+#: The API server answers or gives up within 60 s; half of that is long enough for any single
+#: object.
+TIMEOUT_S: Final = 30.0
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An answer, whole. `headers` is case-insensitive."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+    def raise_for_status(self) -> None:
+        """Raise the `ApiError` that a status of 400 or above stands for."""
+        if self.status >= 400:
+            raise api_error(self.status, self.body, self.headers.get("Retry-After"))
+
+
+class Transport:
+    """One pool of connections to one API server. `async with` opens and closes it.
+
+    Args:
+        credentials: Where to, and as whom.
+        connections_max: Requests beyond it wait for a free connection; every open watch holds one.
+        user_agent: Shown in the API server's audit log.
+        on_call: See `OnCall`; must be quick and must not raise.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        connections_max: int = 64,
+        user_agent: str = "tutti",
+        on_call: OnCall | None = None,
+    ) -> None:
+        self.credentials = credentials
+        self._server = credentials.server
+        self._server_hostname = credentials.tls_server_name or None
+        self._connections_max = connections_max
+        self._user_agent = user_agent
+        self._on_call = on_call
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=connector(self._connections_max),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Compression costs the API server more than the bytes cost us: it is nearly always
+            # near.
+            headers={"User-Agent": self._user_agent, "Accept-Encoding": "identity"},
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
+            # A watch line may be 4 MiB long (etcd's limit on an object is 1.5 MiB); the stream's
+            # high-water mark is twice this.
+            read_bufsize=2**21,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; requests under way end with `ConnectionLost`. Idempotent."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    async def send(
+        self,
+        method: Method,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_s: float = TIMEOUT_S,
+    ) -> Reply:
+        """Send one request and read the whole answer, whatever its status.
+
+        A 401 makes the credentials be renewed and the request be sent once more, where that can
+        help. Nothing else is retried. After a TransportError or cancellation the request may or may
+        not have been carried out.
+
+        Args:
+            method: HTTP method.
+            path: Percent-encoded path, as `Resource.path` makes it.
+            params: Query parameters.
+            body: The body.
+            content_type: Of the body.
+            timeout_s: For all of it, waiting for a connection included.
+
+        Raises:
+            RequestTimeout: No whole answer in time.
+            ConnectionLost: No connection, or it broke.
+            CredentialsError: They could not be renewed.
+        """
+        url = _url(self._server, path, params)
+        status = 0
+        try:
+            async with asyncio.timeout(timeout_s):
+                who = self.credentials.fresh() or await self.credentials.refresh()
+                reply = await self._exchange(method, url, body, content_type, who)
+                if reply.status == 401:
+                    renewed = await self.credentials.renew(who)
+                    if renewed is not None:
+                        reply = await self._exchange(method, url, body, content_type, renewed)
+            status = reply.status
+        except TimeoutError as error:
+            raise RequestTimeout(f"{method} {path}: no answer within {timeout_s:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionLost(f"{method} {path}: {describe(error)}") from error
+        finally:
+            if self._on_call is not None:
+                self._on_call(method, status)
+        return reply
+
+    async def request(
+        self,
+        method: Method,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_s: float = TIMEOUT_S,
+    ) -> Reply:
+        """As `send`, but an answer of 400 or above is raised as the `ApiError` it stands for."""
+        reply = await self.send(
+            method, path, params=params, body=body, content_type=content_type, timeout_s=timeout_s
+        )
+        reply.raise_for_status()
+        return reply
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        path: str,
+        params: Mapping[str, str],
+        *,
+        silence_s: float,
+        timeout_s: float = TIMEOUT_S,
+    ) -> AsyncIterator[LineStream]:
+        """Open a GET whose answer comes line by line for as long as it likes: a watch.
+
+        Args:
+            path: As for `send`.
+            params: As for `send`.
+            silence_s: A stream on which nothing comes for this long is taken for dead.
+            timeout_s: Until the answer has begun.
+
+        Raises:
+            ApiError: The answer is an error.
+            TransportError: As `send`; also what `LineStream.batch` raises inside.
+            CredentialsError: They could not be renewed.
+        """
+        url = _url(self._server, path, params)
+        response = await self._open_stream(url, path, silence_s, timeout_s)
+        try:
+            yield LineStream(response, f"GET {path}")
+        finally:
+            # Breaks the connection when the answer has not ended: there is no other way out of a
+            # watch.
+            response.close()
+
+    async def _exchange(
+        self, method: Method, url: URL, body: bytes | None, content_type: str, who: Authorization
+    ) -> Reply:
+        async with self._open_session().request(
+            method,
+            url,
+            data=body,
+            headers=who.headers if body is None else who.headers_for(content_type),
+            ssl=who.tls if who.tls is not None else True,
+            server_hostname=self._server_hostname,
+            allow_redirects=False,
+        ) as response:
+            return Reply(response.status, await response.read(), response.headers)
+
+    async def _open_stream(
+        self, url: URL, path: str, silence_s: float, timeout_s: float
+    ) -> aiohttp.ClientResponse:
+        status = 0
+        try:
+            async with asyncio.timeout(timeout_s):
+                who = self.credentials.fresh() or await self.credentials.refresh()
+                response = await self._begin(url, who, silence_s)
+                renewed = await self.credentials.renew(who) if response.status == 401 else None
+                if renewed is not None:
+                    response.close()
+                    response = await self._begin(url, renewed, silence_s)
+                status = response.status
+                if status < 400:
+                    return response
+                body = await response.read()
+        except TimeoutError as error:
+            raise RequestTimeout(f"GET {path}: no answer within {timeout_s:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionLost(f"GET {path}: {describe(error)}") from error
+        finally:
+            if self._on_call is not None:
+                self._on_call("WATCH", status)
+        raise api_error(status, body, response.headers.get("Retry-After"))
+
+    async def _begin(
+        self, url: URL, who: Authorization, silence_s: float
+    ) -> aiohttp.ClientResponse:
+        return await self._open_session().get(
+            url,
+            headers=who.headers,
+            ssl=who.tls if who.tls is not None else True,
+            server_hostname=self._server_hostname,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence_s),
+        )
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise ConnectionLost("the client is not open: use it in `async with`")
+        return self._session
+
+
+def _url(server: str, path: str, params: Mapping[str, str] | None) -> URL:
+    """The whole URL; its parts are encoded already, so yarl need not look at every character."""
+    query = f"?{urlencode(params)}" if params else ""
+    return URL(f"{server}{path}{query}", encoded=True)
