@@ -8,7 +8,6 @@ import pytest
 
 from shared.dialects import incubator, native, sigs, volcano
 
-
 TOO_MUCH = 'spec.deserved.cpu: Invalid value: "2": deserved[cpu]=2'
 BOTH_TIERS = {"highestTierAllowed": 1, "highestTierName": "x"}
 
@@ -66,7 +65,8 @@ def test_volcano_admits_these_groups(spec: Any) -> None:
         ({"queue": 3}, "spec.queue: Invalid value: 3: must be a string"),
         (
             {"networkTopology": {"mode": "firm"}},
-            'spec.networkTopology.mode: Unsupported value: "firm": supported values: "hard", "soft"',
+            'spec.networkTopology.mode: Unsupported value: "firm": '
+            'supported values: "hard", "soft"',
         ),
         (
             {"networkTopology": BOTH_TIERS},

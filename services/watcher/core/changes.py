@@ -1,0 +1,83 @@
+"""Change records: how a heap of changed objects becomes messages of bounded size.
+
+One record holds changes of one neutral kind; its encoding must fit a message. A record that does
+not fit is halved, which keeps the order of its changes.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from services.watcher.errors import InvariantViolation
+from shared.contracts import codec
+from shared.contracts.cluster import (
+    Gone,
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    PriorityClassChanges,
+    QueueChanges,
+)
+from shared.model.objects import ClusterObject
+
+ChangeRecord: TypeAlias = (
+    NodeChanges | PodChanges | PodGroupChanges | QueueChanges | PriorityClassChanges
+)
+
+#: Neutral kinds in the order in which one flush sends them: what others refer to goes first.
+RECORDS: Final[dict[str, type[ChangeRecord]]] = {
+    "priorityclass": PriorityClassChanges,
+    "queue": QueueChanges,
+    "node": NodeChanges,
+    "podgroup": PodGroupChanges,
+    "pod": PodChanges,
+}
+
+
+def record(
+    kind: str,
+    *,
+    epoch: int,
+    at_ms: int,
+    changed: Iterable[ClusterObject] = (),
+    removed: Iterable[Gone] = (),
+) -> ChangeRecord:
+    """The change record of one neutral kind; all of `changed` must be of that kind."""
+    make: Any = RECORDS[kind]  # one call for five types whose `changed` differs
+    made: ChangeRecord = make(
+        epoch=epoch, at_ms=at_ms, changed=tuple(changed), removed=tuple(removed)
+    )
+    return made
+
+
+def fitting(change: ChangeRecord, bytes_max: int) -> Iterator[tuple[ChangeRecord, bytes]]:
+    """The record, halved until every part's encoding is at most `bytes_max`, with the encodings.
+
+    Raises:
+        InvariantViolation: A single object is larger than that: its reader must have bounded it.
+    """
+    encoded = codec.encode(change)
+    if len(encoded) <= bytes_max:
+        yield change, encoded
+        return
+    changed, removed = change.changed, change.removed
+    if len(changed) + len(removed) == 1:
+        raise InvariantViolation(
+            f"one object takes {len(encoded)} bytes, a message holds {bytes_max}: "
+            f"{(changed or removed)[0]!r:.300}"
+        )
+    replace = msgspec.structs.replace
+    if len(changed) > 1:
+        half = len(changed) // 2
+        parts = (
+            replace(change, changed=changed[:half], removed=()),
+            replace(change, changed=changed[half:], removed=removed),
+        )
+    elif changed:
+        parts = (replace(change, removed=()), replace(change, changed=()))
+    else:
+        half = len(removed) // 2
+        parts = (replace(change, removed=removed[:half]), replace(change, removed=removed[half:]))
+    for part in parts:
+        yield from fitting(part, bytes_max)

@@ -1,0 +1,158 @@
+"""Snapshots: frozen pictures, cut into pages that readers fetch one by one.
+
+A reader that starts, was away too long or sees a new epoch asks for page 0 and gets a name; under
+that name the other pages stay available for `LIFETIME_MS`. Readers that ask while nothing has
+changed share one frozen picture. Pages hold references to the picture's own (immutable) objects: a
+snapshot costs little more than its encoding.
+
+Pure: the caller says what time it is, and freezes the picture at a flush boundary.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from services.watcher.core.changes import RECORDS, ChangeRecord, fitting, record
+from services.watcher.core.picture import Frozen
+from shared.contracts.cluster import SnapshotPage, SnapshotUnavailable, Synced
+from shared.contracts.subjects import PAGE_BYTES_MAX
+
+#: A reader fetches all pages of a 50,000-pod picture in about a second; one that is slower than
+#: this asks anew.
+LIFETIME_MS: Final = 30_000
+#: Planners, a webhook and a recorder may start at once; more distinct pictures than this would only
+#: be memory.
+SNAPSHOTS_MAX: Final = 4
+#: Room in a page for its own fields and those of its records.
+_PAGE_OVERHEAD_BYTES: Final = 4096
+#: Objects encoded at once to see what they weigh: near a page's worth of pods, so that halving is
+#: rare.
+_CHUNK: Final = 1000
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One frozen picture in pages."""
+
+    name: str
+    version: int
+    kinds: tuple[str, ...]
+    frozen_ms: int
+    epoch: int
+    cluster_seq: int
+    synced: Synced
+    pages: tuple[tuple[ChangeRecord, ...], ...]
+
+
+def paginate(
+    frozen: Frozen, *, kinds: tuple[str, ...], epoch: int, at_ms: int, bytes_max: int
+) -> tuple[tuple[ChangeRecord, ...], ...]:
+    """The picture as pages of records whose encodings add up to at most `bytes_max`; at least one
+    page.
+
+    `kinds` empty means all; unknown kinds are nothing to send.
+    """
+    pages: list[tuple[ChangeRecord, ...]] = []
+    page: list[ChangeRecord] = []
+    left = bytes_max
+    for kind in RECORDS:
+        if kinds and kind not in kinds:
+            continue
+        for part, weight in _parts(frozen, kind, epoch, at_ms, bytes_max):
+            if page and weight > left:
+                pages.append(tuple(page))
+                page, left = [], bytes_max
+            page.append(part)
+            left -= weight
+    if page or not pages:
+        pages.append(tuple(page))
+    return tuple(pages)
+
+
+def _parts(
+    frozen: Frozen, kind: str, epoch: int, at_ms: int, bytes_max: int
+) -> Iterator[tuple[ChangeRecord, int]]:
+    objects = frozen.objects[kind]
+    for start in range(0, len(objects), _CHUNK):
+        chunk = record(kind, epoch=epoch, at_ms=at_ms, changed=objects[start : start + _CHUNK])
+        for part, encoded in fitting(chunk, bytes_max):
+            yield part, len(encoded)
+
+
+class SnapshotShelf:
+    """The snapshots that readers may still be fetching: at most `SNAPSHOTS_MAX`, each at most
+    `LIFETIME_MS` old.
+    """
+
+    def __init__(self) -> None:
+        self._snapshots: dict[str, Snapshot] = {}
+        self._made = 0
+
+    def put(
+        self,
+        frozen: Frozen,
+        *,
+        kinds: tuple[str, ...],
+        synced: Synced,
+        cluster_seq: int,
+        now_ms: int,
+    ) -> Snapshot:
+        """Shelve a picture frozen at a flush boundary, which stands for CLUSTER up to
+        `cluster_seq`.
+        """
+        self._expire(now_ms)
+        while len(self._snapshots) >= SNAPSHOTS_MAX:
+            del self._snapshots[next(iter(self._snapshots))]
+        self._made += 1
+        snapshot = Snapshot(
+            name=f"{synced.epoch}-{self._made}",
+            version=frozen.version,
+            kinds=kinds,
+            frozen_ms=now_ms,
+            epoch=synced.epoch,
+            cluster_seq=cluster_seq,
+            synced=synced,
+            pages=paginate(
+                frozen,
+                kinds=kinds,
+                epoch=synced.epoch,
+                at_ms=now_ms,
+                bytes_max=PAGE_BYTES_MAX - _PAGE_OVERHEAD_BYTES,
+            ),
+        )
+        self._snapshots[snapshot.name] = snapshot
+        return snapshot
+
+    def current(self, version: int, kinds: tuple[str, ...], now_ms: int) -> Snapshot | None:
+        """A snapshot of this very version of the picture with half its life left, or None."""
+        self._expire(now_ms)
+        for snapshot in self._snapshots.values():
+            fresh = now_ms - snapshot.frozen_ms < LIFETIME_MS // 2
+            if fresh and (snapshot.version, snapshot.kinds) == (version, kinds):
+                return snapshot
+        return None
+
+    def page(self, name: str, number: int, now_ms: int) -> SnapshotPage | SnapshotUnavailable:
+        """One page of a snapshot that was shelved before."""
+        self._expire(now_ms)
+        snapshot = self._snapshots.get(name)
+        if snapshot is None:
+            return SnapshotUnavailable(reason=f"snapshot {name} is not kept any more: ask anew")
+        if not 0 <= number < len(snapshot.pages):
+            return SnapshotUnavailable(
+                reason=f"snapshot {name} has pages 0 to {len(snapshot.pages) - 1}, not {number}"
+            )
+        return SnapshotPage(
+            snapshot=name,
+            page=number,
+            pages=len(snapshot.pages),
+            epoch=snapshot.epoch,
+            cluster_seq=snapshot.cluster_seq,
+            synced=snapshot.synced,
+            records=snapshot.pages[number],
+        )
+
+    def _expire(self, now_ms: int) -> None:
+        old = [s.name for s in self._snapshots.values() if now_ms - s.frozen_ms > LIFETIME_MS]
+        for name in old:
+            del self._snapshots[name]

@@ -1,0 +1,18 @@
+"""Errors of the watcher."""
+
+
+class InvariantViolation(Exception):
+    """A bug of ours: the picture contradicts itself. The process ends; the next one lists anew."""
+
+
+class ClusterWentBack(Exception):
+    """A list answered with an older resourceVersion than one known before: etcd was restored from a
+    backup.
+
+    Only a new epoch may override newer resourceVersions, so the process ends and the next one lists
+    anew.
+    """
+
+
+class NotSynced(Exception):
+    """A question came before the picture was whole."""

@@ -1,0 +1,206 @@
+"""The picture: what becomes a change, what does not, and what a relist makes of it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.watcher.core.changes import ChangeRecord
+from services.watcher.core.picture import Picture
+from services.watcher.errors import ClusterWentBack, InvariantViolation
+from shared.contracts.cluster import Gone, NodeChanges, PodChanges
+from shared.model.objects import ClusterObject
+from tests.services.watcher.core.objects import group, node, pod
+
+
+def taken(picture: Picture) -> list[ChangeRecord]:
+    return picture.take(epoch=5, at_ms=99)
+
+
+def test_a_new_object_is_a_change_and_is_sent_once() -> None:
+    picture = Picture()
+    assert picture.observe("pods", pod("a"))
+    assert taken(picture) == [PodChanges(epoch=5, at_ms=99, changed=(pod("a"),))]
+    assert taken(picture) == []
+    assert not picture.has_pending()
+
+
+def test_a_heartbeat_is_no_change_but_is_remembered() -> None:
+    picture = Picture()
+    picture.observe("nodes", node("n", 1, labels=(("zone", "a"),)))
+    taken(picture)
+    assert not picture.observe("nodes", node("n", 2, labels=(("zone", "a"),)))
+    assert taken(picture) == []
+    # Version 1 arriving late is older than the heartbeat, although the heartbeat was never sent.
+    assert not picture.observe("nodes", node("n", 1, labels=(("zone", "old"),)))
+    assert picture.freeze().objects["node"] == (node("n", 2, labels=(("zone", "a"),)),)
+
+
+def test_changes_of_one_object_between_two_flushes_are_sent_as_the_last_one() -> None:
+    picture = Picture()
+    picture.observe("pods", pod("a", 1))
+    picture.observe("pods", pod("b", 2))
+    picture.observe("pods", pod("a", 3, node="n"))
+    (record,) = taken(picture)
+    assert record.changed == (pod("b", 2), pod("a", 3, node="n"))
+
+
+def test_an_object_made_and_deleted_between_two_flushes_is_only_gone() -> None:
+    picture = Picture()
+    picture.observe("pods", pod("a", 1))
+    assert picture.forget("pods", "pod", "a", 2)
+    (record,) = taken(picture)
+    assert (record.changed, record.removed) == ((), (Gone(uid="a", resource_version=2),))
+
+
+def test_a_deletion_of_something_unknown_is_no_change() -> None:
+    picture = Picture()
+    assert not picture.forget("pods", "pod", "a", 2)
+    assert not picture.has_pending()
+
+
+def test_one_flush_holds_each_kind_once_and_what_others_refer_to_first() -> None:
+    picture = Picture()
+    picture.observe("pods", pod("p"))
+    picture.observe("groups", group("g"))
+    picture.observe("nodes", node("n"))
+    assert [type(record).__name__ for record in taken(picture)] == [
+        "NodeChanges",
+        "PodGroupChanges",
+        "PodChanges",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "matters"),
+    [
+        pytest.param({"ours": True}, True, id="ours, pending"),
+        pytest.param({"ours": True, "phase": "Succeeded", "node": "n"}, True, id="ours, done"),
+        pytest.param({"ours": False}, False, id="foreign, pending"),
+        pytest.param({"ours": False, "node": "n"}, True, id="foreign, on a node"),
+        pytest.param({"ours": False, "node": "n", "phase": "Failed"}, False, id="foreign, done"),
+    ],
+)
+def test_foreign_pods_matter_only_while_they_take_room(
+    fields: dict[str, Any], matters: bool
+) -> None:
+    picture = Picture()
+    assert picture.observe("pods", pod("a", **fields)) == matters
+    assert picture.count("pod") == matters
+
+
+def test_a_foreign_pod_that_ends_is_sent_as_gone_and_once() -> None:
+    picture = Picture()
+    picture.observe("pods", pod("a", 1, ours=False, node="n", phase="Running"))
+    taken(picture)
+    assert picture.observe("pods", pod("a", 2, ours=False, node="n", phase="Succeeded"))
+    (record,) = taken(picture)
+    assert record.removed == (Gone(uid="a", resource_version=2),)
+    assert not picture.forget("pods", "pod", "a", 3)
+
+
+def test_a_relist_sends_only_the_difference() -> None:
+    picture = Picture()
+    picture.relist("pods", "pod", [pod("same", 1), pod("changed", 2), pod("gone", 3)], 10)
+    taken(picture)
+    listed = [pod("same", 1), pod("changed", 12, node="n"), pod("new", 13)]
+    assert picture.relist("pods", "pod", listed, 20) == 3
+    (record,) = taken(picture)
+    assert record.changed == (pod("changed", 12, node="n"), pod("new", 13))
+    assert record.removed == (Gone(uid="gone", resource_version=20),)
+
+
+def test_a_relist_of_one_source_leaves_other_sources_of_the_kind_alone() -> None:
+    picture = Picture()
+    picture.relist("podgroups.volcano", "podgroup", [group("a")], 10)
+    picture.relist("podgroups.sigs", "podgroup", [group("b", dialect="sigs")], 11)
+    taken(picture)
+    assert picture.relist("podgroups.sigs", "podgroup", [], 12) == 1
+    (record,) = taken(picture)
+    assert record.removed == (Gone(uid="b", resource_version=12),)
+    assert picture.count("podgroup") == 1
+
+
+def test_a_list_older_than_what_is_known_ends_the_epoch() -> None:
+    picture = Picture()
+    picture.relist("pods", "pod", [pod("a", 9)], 10)
+    picture.reached("pods", 15)
+    with pytest.raises(ClusterWentBack, match="known up to resourceVersion 15, a list answers 12"):
+        picture.relist("pods", "pod", [pod("a", 11)], 12)
+
+
+def test_the_versions_reached_never_go_back() -> None:
+    picture = Picture()
+    picture.reached("pods", 15)
+    picture.reached("pods", 14)
+    picture.reached("nodes", 3)
+    assert picture.resource_versions() == (("nodes", 3), ("pods", 15))
+
+
+def test_a_picture_with_changes_pending_cannot_be_frozen() -> None:
+    picture = Picture()
+    picture.observe("pods", pod("a"))
+    with pytest.raises(InvariantViolation):
+        picture.freeze()
+
+
+def test_a_frozen_picture_does_not_follow_the_living_one() -> None:
+    picture = Picture()
+    picture.observe("nodes", node("n"))
+    assert taken(picture) == [NodeChanges(epoch=5, at_ms=99, changed=(node("n"),))]
+    frozen = picture.freeze()
+    picture.observe("nodes", node("m"))
+    taken(picture)
+    assert frozen.objects["node"] == (node("n"),)
+    assert picture.freeze().version == frozen.version + 1
+
+
+def test_a_new_epoch_sends_nothing_of_what_its_snapshot_holds() -> None:
+    picture = Picture()
+    picture.observe("pods", pod("a"))
+    picture.open_epoch()
+    assert taken(picture) == []
+    assert picture.freeze().objects["pod"] == (pod("a"),)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abcd"),
+            st.sampled_from(["pending", "bound", "foreign", "foreign-done", "deleted", "flush"]),
+        ),
+        max_size=40,
+    )
+)
+def test_a_reader_of_the_flushes_always_has_the_picture(steps: list[tuple[str, str]]) -> None:
+    """Whatever happens between flushes, applying the records gives what the picture holds."""
+    picture = Picture()
+    reader: dict[str, ClusterObject] = {}
+    for version, (uid, step) in enumerate(steps, start=1):
+        match step:
+            case "deleted":
+                picture.forget("pods", "pod", uid, version)
+            case "flush":
+                _apply(reader, taken(picture))
+            case _:
+                fields: dict[str, Any] = {
+                    "pending": {},
+                    "bound": {"node": "n"},
+                    "foreign": {"ours": False, "node": "n"},
+                    "foreign-done": {"ours": False, "node": "n", "phase": "Failed"},
+                }[step]
+                picture.observe("pods", pod(uid, version, **fields))
+    _apply(reader, taken(picture))
+    sent = {uid: (held.node, held.ours) for uid, held in reader.items()}  # type: ignore[union-attr]
+    held = {pod.uid: (pod.node, pod.ours) for pod in picture.freeze().objects["pod"]}  # type: ignore[union-attr]
+    assert sent == held
+
+
+def _apply(reader: dict[str, ClusterObject], records: list[ChangeRecord]) -> None:
+    for record in records:
+        for gone in record.removed:
+            reader.pop(gone.uid, None)
+        for changed in record.changed:
+            assert changed.uid not in {gone.uid for gone in record.removed}
+            reader[changed.uid] = changed
