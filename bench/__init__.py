@@ -1,0 +1,1 @@
+"""Programs that measure Tutti, and its rivals, against the bind limit of a real API server."""

@@ -1,0 +1,39 @@
+"""Fixtures for every test.
+
+Async tests need no mark. ``nats_server`` is a fresh real server for each test that asks for it
+(about 20 ms); ``no_blocking_calls`` makes a test fail where code blocks the event loop. To wait for
+something in an integration test there is ``tests.support.waiting.eventually``.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+
+import psutil
+import pytest
+from blockbuster import blockbuster_ctx
+
+from tutti.nats_server import NatsServer, running_nats_server
+
+pytest_plugins = ["tests.controlplane.fixtures"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_left_behind() -> Iterator[None]:
+    """Fail the run if a process that a test started outlives the tests."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    yield
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    assert not left, f"processes outlived the tests: {left}"
+
+
+@pytest.fixture
+def no_blocking_calls() -> Iterator[None]:
+    """Raise ``BlockingError`` where code calls something that blocks while an event loop runs."""
+    with blockbuster_ctx():
+        yield
+
+
+@pytest.fixture
+async def nats_server() -> AsyncIterator[NatsServer]:
+    """A real nats-server with JetStream, on a free port, with a store of its own."""
+    async with running_nats_server() as server:
+        yield server

@@ -1,0 +1,1 @@
+"""Builders and instruments that several test folders share."""

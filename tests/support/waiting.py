@@ -1,0 +1,61 @@
+"""Waiting in integration tests: poll a condition with a deadline, and say what was last seen."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast, overload
+
+Seen = TypeVar("Seen")
+
+POLL_S = 0.02
+TIMEOUT_S = 10.0
+
+
+@overload
+async def eventually(
+    probe: Callable[[], Awaitable[Seen]], *, timeout_s: float = ..., because: str = ...
+) -> Seen: ...
+@overload
+async def eventually(
+    probe: Callable[[], Seen], *, timeout_s: float = ..., because: str = ...
+) -> Seen: ...
+async def eventually(
+    probe: Callable[[], Seen | Awaitable[Seen]],
+    *,
+    timeout_s: float = TIMEOUT_S,
+    because: str = "",
+) -> Seen:
+    """Call ``probe`` until it returns something true, and return that.
+
+    A probe may also assert: an AssertionError counts as "not yet". Any other exception passes
+    through at once.
+
+    Args:
+        probe: A function, plain or async, without arguments.
+        timeout_s: How long to go on; the deadline also interrupts an async probe that hangs.
+        because: What is waited for, for the message.
+
+    Raises:
+        AssertionError: The deadline passed; the message holds the last value or failed assertion.
+    """
+    last: object = "nothing: the first probe did not return"
+    deadline = asyncio.timeout(timeout_s)
+    try:
+        async with deadline:
+            while True:
+                try:
+                    answer = probe()
+                    seen = cast("Seen", await answer if inspect.isawaitable(answer) else answer)
+                except AssertionError as not_yet:
+                    last = not_yet
+                else:
+                    if seen:
+                        return seen
+                    last = seen
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        if not deadline.expired():  # The probe's own: not ours to hide.
+            raise
+        raise AssertionError(
+            f"not within {timeout_s} s: {because or probe}; last seen: {last!r}"
+        ) from None

