@@ -156,7 +156,7 @@ class NatsServer:
             raise
 
     async def stop(self) -> None:
-        """Stop the server in order and wait for its end; killed after STOP_TIMEOUT_S. Idempotent."""
+        """Stop the server in order and reap it; killed after STOP_TIMEOUT_S. Idempotent."""
         process = self._process
         if process is None:
             return
@@ -172,7 +172,7 @@ class NatsServer:
         self._process = None
 
     async def kill(self) -> None:
-        """End the server as a crash would (SIGKILL) and reap it. Idempotent; ``start`` may follow."""
+        """End the server as a crash would (SIGKILL) and reap it. Idempotent."""
         process = self._process
         if process is None:
             return

@@ -106,14 +106,40 @@ async def test_extra_configuration_reaches_the_server(tmp_path: Path) -> None:
         await client.close()
 
 
+@pytest.fixture
+def deaf_binary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the server's place, a program that runs and never listens."""
+    script = tmp_path / "deaf"
+    script.write_text("#!/bin/sh\nexec sleep 60\n")
+    script.chmod(0o755)
+
+    def find() -> Path:
+        return script
+
+    monkeypatch.setattr("tutti.nats_server.find_nats_server", find)
+
+
+@pytest.mark.usefixtures("deaf_binary")
 async def test_a_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
-    server = NatsServer(NatsServerSettings(data_dir=tmp_path))
+    server = NatsServer(NatsServerSettings(data_dir=tmp_path / "data"))
     before = set(psutil.Process().children())
     starting = asyncio.create_task(server.start())
     await eventually(lambda: set(psutil.Process().children()) - before)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
+    assert not set(psutil.Process().children()) - before
+
+
+@pytest.mark.usefixtures("deaf_binary")
+async def test_a_server_that_never_listens_fails_the_start_and_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tutti.nats_server.START_TIMEOUT_S", 0.05)
+    server = NatsServer(NatsServerSettings(data_dir=tmp_path / "data"))
+    before = set(psutil.Process().children())
+    with pytest.raises(NatsServerError, match="not ready in"):
+        await server.start()
     assert not set(psutil.Process().children()) - before
 
 
