@@ -1,0 +1,292 @@
+"""The repository's own rules as functions: files in, complaints out.
+
+What ruff, mypy and import-linter can check is theirs (line length, prints, complexity, layers);
+here is what they cannot. A complaint is one line: where, what, and what to do instead.
+``tests/test_tidy.py`` runs the rules over the repository, and over samples that must be refused.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+FILE_BYTES_MAX = 512 * 1024
+MAIN_LINES_MAX = 40
+
+SOURCE_ROOTS = ("services", "shared", "tutti", "bench")
+SERVICE_FILES = ("__init__.py", "__main__.py", "service.py", "state.py", "config.py", "errors.py")
+BANNED_NAMES = frozenset(
+    ["util", "utils", "helper", "helpers", "common", "misc", "base", "stuff", "tools"]
+)
+PURE = re.compile(
+    r"^(shared/(model|contracts|dialects)/|services/[^/]+/(core[./]|state\.py|policies/))"
+)
+# Found by scanning their folder, so nothing imports them by name.
+DISCOVERED = re.compile(r"^(shared/dialects|services/.+/(policies|filters|scores))/[^/]+\.py$")
+ENTRY_POINTS = re.compile(r"(^|/)(__init__|__main__)\.py$|^tutti/cli\.py$|^bench/")
+
+# Spelled in pieces, or this file would break its own rule.
+_REGISTRIES = re.compile(
+    "|".join(
+        re.escape(host + "." + domain)
+        for host, domain in (
+            ("pypi", "org"),
+            ("pythonhosted", "org"),
+            ("npmjs", "org"),
+            ("npmjs", "com"),
+            ("proxy.golang", "org"),
+            ("sum.golang", "org"),
+            ("crates", "io"),
+        )
+    )
+)
+_MACHINE_PATHS = re.compile(r"(?:^|[^\w.$}/*-])/(?:work|farm|root|tmp|home/\w+)/\w", re.ASCII)
+_UNFINISHED = re.compile(
+    r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3]) + r")\b(?! \(#\d+\))"
+)
+_WAIVER = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:\s*ignore)")
+_REASONED_WAIVER = re.compile(
+    r"#\s*(?:noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*|(?:type|pyright): ?ignore\[[\w, -]+\])"
+    r"\s*(?:[-#(:]|\u2013)\s*\w"
+)
+
+
+class File(NamedTuple):
+    """A committed file: its path from the repository's root, and its text (empty if not text)."""
+
+    path: PurePosixPath
+    text: str
+    size_bytes: int
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it is a Python module."""
+        return self.path.suffix == ".py"
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is a Python module of the product, not of its tests."""
+        return self.is_python and self.path.parts[0] in SOURCE_ROOTS
+
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+        return ast.parse(self.text, filename=str(self.path))
+
+
+Rule = Callable[[list[File]], Iterator[str]]
+
+
+def files_are_of_readable_length(files: list[File]) -> Iterator[str]:
+    """Source files stop at FILE_LINES_MAX lines, a service's ``__main__`` below MAIN_LINES_MAX."""
+    for file in files:
+        lines = file.text.count("\n")
+        if file.path.suffix in {".py", ".go", ".sh"} and lines > FILE_LINES_MAX:
+            yield f"{file.path}: {lines} lines; split it by role (limit {FILE_LINES_MAX})"
+        if file.path.match("services/*/__main__.py") and lines >= MAIN_LINES_MAX:
+            yield f"{file.path}: {lines} lines; it only wires and runs (under {MAIN_LINES_MAX})"
+
+
+def functions_fit_on_a_screen(files: list[File]) -> Iterator[str]:
+    """A function's body, without its docstring, has at most FUNCTION_LINES_MAX lines."""
+    for file in filter(lambda file: file.is_python, files):
+        for node in ast.walk(file.tree()):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            lines = body[-1].end_lineno - body[0].lineno + 1 if body and body[-1].end_lineno else 0
+            if lines > FUNCTION_LINES_MAX:
+                yield (
+                    f"{file.path}:{node.lineno}: {node.name} has {lines} lines; keep control flow "
+                    f"here and move the leaves out (limit {FUNCTION_LINES_MAX})"
+                )
+
+
+def modules_have_topical_names(files: list[File]) -> Iterator[str]:
+    """No module or package is a drawer for everything."""
+    for file in filter(lambda file: file.is_python, files):
+        for part in (*file.path.parts[:-1], file.path.stem):
+            if part.lower() in BANNED_NAMES:
+                yield f"{file.path}: `{part}` says nothing; name it after what it is about"
+
+
+def services_have_the_same_files(files: list[File]) -> Iterator[str]:
+    """Knowing one service is knowing all."""
+    paths = {str(file.path) for file in files}
+    for service in _folders(files, "services"):
+        missing = [name for name in SERVICE_FILES if f"services/{service}/{name}" not in paths]
+        cores = {f"services/{service}/core.py", f"services/{service}/core/__init__.py"}
+        if not cores & paths:
+            missing.append("core.py or core/")
+        if missing:
+            yield f"services/{service}: lacks {', '.join(missing)}"
+
+
+def service_packages_open_with_prose(files: list[File]) -> Iterator[str]:
+    """A service's ``__init__`` is its description (consumes, emits, owns, invariants), no code."""
+    for file in files:
+        if file.path.match("services/*/__init__.py") and len(file.path.parts) == 3:
+            body = file.tree().body
+            if len(body) != 1 or ast.get_docstring(file.tree()) is None:
+                yield f"{file.path}: must be one docstring and nothing else"
+
+
+def packages_are_regular(files: list[File]) -> Iterator[str]:
+    """Every folder with modules has an ``__init__.py``, tests included.
+
+    Without ``tests/__init__.py`` the folder ``tests/services`` would shadow the package.
+    """
+    paths = {file.path for file in files}
+    folders = {
+        folder
+        for file in files
+        if file.is_python and file.path.parts[0] in (*SOURCE_ROOTS, "tests")
+        for folder in file.path.parents
+        if folder.parts
+    }
+    for folder in sorted(folders):
+        if folder / "__init__.py" not in paths:
+            yield f"{folder}: lacks __init__.py"
+
+
+def tests_mirror_the_source(files: list[File]) -> Iterator[str]:
+    """Each package under services/ and shared/ has tests in the folder of the same name.
+
+    One that only declares (the model's structs) is tested where it is used.
+    """
+    acting = {
+        file.path.parts[:2]
+        for file in files
+        if file.is_source
+        and any(
+            isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(file.tree())
+        )
+    }
+    tested = {file.path.parent for file in files if file.path.match("test_*.py")}
+    for root in ("services", "shared"):
+        for package in _folders(files, root):
+            mirror = PurePosixPath("tests", root, package)
+            covered = any(folder.is_relative_to(mirror) for folder in tested)
+            if (root, package) in acting and not covered:
+                yield f"{root}/{package}: has no tests in {mirror}"
+
+
+def modules_say_what_they_are(files: list[File]) -> Iterator[str]:
+    """Every module of the product opens with a docstring."""
+    for file in files:
+        if file.is_source and ast.get_docstring(file.tree()) is None:
+            yield f"{file.path}: opens without a docstring; say what it is, takes, gives and leaves"
+
+
+def modules_are_used(files: list[File]) -> Iterator[str]:
+    """Every module of the product is imported by another one; a test's import does not count."""
+    source = [file for file in files if file.is_source]
+    imported = {name for file in source for name in _imports(file)}
+    for file in source:
+        path = str(file.path)
+        module = path.removesuffix(".py").replace("/", ".")
+        if ENTRY_POINTS.search(path) or DISCOVERED.match(path) or module in imported:
+            continue
+        yield f"{file.path}: nothing imports it; wire it in or delete it"
+
+
+def pure_code_never_asks_for_now(files: list[File]) -> Iterator[str]:
+    """In the pure packages time comes in the event (import-linter keeps the time module out)."""
+    for file in files:
+        if not (file.is_python and PURE.match(str(file.path))):
+            continue
+        for node in ast.walk(file.tree()):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in {"now", "utcnow", "today"}
+            ):
+                yield f"{file.path}:{node.lineno}: asks the clock; take the instant as an argument"
+
+
+def nothing_names_this_machine_or_a_registry(files: list[File]) -> Iterator[str]:
+    """No absolute path of a development machine, no package registry's host name."""
+    for file in files:
+        for number, line in enumerate(file.text.splitlines(), start=1):
+            if _MACHINE_PATHS.search(line):
+                yield f"{file.path}:{number}: a path of one machine; make it relative or a setting"
+            if _REGISTRIES.search(line):
+                yield f"{file.path}:{number}: a registry's host name; clients know their registry"
+
+
+def nothing_is_left_for_later(files: list[File]) -> Iterator[str]:
+    """A mark of unfinished work carries its issue, as in ``(#12)`` right after it."""
+    for file in files:
+        for number, line in enumerate(file.text.splitlines(), start=1):
+            if _UNFINISHED.search(line):
+                yield f"{file.path}:{number}: unfinished and without an issue; do it or file it"
+
+
+def waivers_have_reasons(files: list[File]) -> Iterator[str]:
+    """A linter's or type checker's waiver in the product names the rule and the reason."""
+    for file in filter(lambda file: file.is_source, files):
+        for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
+            if (
+                token.type == tokenize.COMMENT
+                and _WAIVER.search(token.string)
+                and not _REASONED_WAIVER.search(token.string)
+            ):
+                yield f"{file.path}:{token.start[0]}: write the waiver as `# noqa: RULE - reason`"
+
+
+def markdown_opens_with_a_title(files: list[File]) -> Iterator[str]:
+    """A page starts with its one title."""
+    for file in files:
+        if file.path.suffix == ".md" and not file.text.startswith("# "):
+            yield f"{file.path}: starts without a `# Title`"
+
+
+def nothing_is_a_blob(files: list[File]) -> Iterator[str]:
+    """Git never forgets: what is large is made, not committed."""
+    for file in files:
+        if file.size_bytes > FILE_BYTES_MAX:
+            yield f"{file.path}: {file.size_bytes} bytes (limit {FILE_BYTES_MAX})"
+
+
+RULES: tuple[Rule, ...] = (
+    files_are_of_readable_length,
+    functions_fit_on_a_screen,
+    markdown_opens_with_a_title,
+    modules_are_used,
+    modules_have_topical_names,
+    modules_say_what_they_are,
+    nothing_is_a_blob,
+    nothing_is_left_for_later,
+    nothing_names_this_machine_or_a_registry,
+    packages_are_regular,
+    pure_code_never_asks_for_now,
+    service_packages_open_with_prose,
+    services_have_the_same_files,
+    tests_mirror_the_source,
+    waivers_have_reasons,
+)
+
+
+def _folders(files: Iterable[File], root: str) -> list[str]:
+    """The packages directly under ``root``, sorted."""
+    return sorted(
+        {
+            file.path.parts[1]
+            for file in files
+            if file.path.parts[0] == root and len(file.path.parts) > 2
+        }
+    )
+
+
+def _imports(file: File) -> Iterator[str]:
+    """Every dotted name that an import in the file could mean: modules, and names from modules."""
+    for node in ast.walk(file.tree()):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
