@@ -35,6 +35,14 @@ RECORDS: Final[dict[str, type[ChangeRecord]]] = {
 }
 
 
+_KIND_OF: Final = {struct: kind for kind, struct in RECORDS.items()}
+
+
+def kind_of(change: ChangeRecord) -> str:
+    """The neutral kind of a change record's objects."""
+    return _KIND_OF[type(change)]
+
+
 def record(
     kind: str,
     *,

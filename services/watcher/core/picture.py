@@ -118,6 +118,18 @@ class Picture:
             changes += self.forget(source, kind, uid, resource_version)
         return changes
 
+    def withdraw(self, source: str, kind: str) -> int:
+        """Take out everything of a source whose kind is not served any more; how much it was.
+
+        What is known of its resourceVersions is forgotten: a kind that comes back begins anew.
+        """
+        version = self._versions.pop(source, 0)
+        uids = list(self._sources.get(source, {}))
+        for uid in uids:
+            known = self._objects[kind][uid].resource_version
+            self.forget(source, kind, uid, max(version, known))
+        return len(uids)
+
     def reached(self, source: str, resource_version: int) -> None:
         """The source is known up to this resourceVersion (a list, an event, a bookmark)."""
         self._versions[source] = max(resource_version, self._versions.get(source, 0))

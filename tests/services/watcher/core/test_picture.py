@@ -164,6 +164,14 @@ def test_a_new_epoch_sends_nothing_of_what_its_snapshot_holds() -> None:
     assert picture.freeze().objects["pod"] == (pod("a"),)
 
 
+STEPS: dict[str, dict[str, Any]] = {
+    "pending": {},
+    "bound": {"node": "n"},
+    "foreign": {"ours": False, "node": "n"},
+    "foreign-done": {"ours": False, "node": "n", "phase": "Failed"},
+}
+
+
 @given(
     st.lists(
         st.tuples(
@@ -184,13 +192,7 @@ def test_a_reader_of_the_flushes_always_has_the_picture(steps: list[tuple[str, s
             case "flush":
                 _apply(reader, taken(picture))
             case _:
-                fields: dict[str, Any] = {
-                    "pending": {},
-                    "bound": {"node": "n"},
-                    "foreign": {"ours": False, "node": "n"},
-                    "foreign-done": {"ours": False, "node": "n", "phase": "Failed"},
-                }[step]
-                picture.observe("pods", pod(uid, version, **fields))
+                picture.observe("pods", pod(uid, version, **STEPS[step]))
     _apply(reader, taken(picture))
     sent = {uid: (held.node, held.ours) for uid, held in reader.items()}  # type: ignore[union-attr]
     held = {pod.uid: (pod.node, pod.ours) for pod in picture.freeze().objects["pod"]}  # type: ignore[union-attr]

@@ -1,0 +1,183 @@
+"""The one task that appends to CLUSTER: changes as they come, and a renewal each second.
+
+Group commit: while one append waits for its acknowledgement, changes collect in the picture; the
+next flush takes them all. No timer, so nothing waits when it is idle, and messages pack by
+themselves under load. A snapshot is frozen between taking the changes of a flush and taking those
+of the next, and stands for the sequence at which that flush ended.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+import msgspec
+
+from services.watcher.core.changes import fitting, kind_of
+from services.watcher.core.picture import Frozen
+from services.watcher.errors import InvariantViolation
+from services.watcher.reporting import Reporting
+from services.watcher.state import WatcherState
+from shared.bus.connection import Bus
+from shared.bus.errors import AppendRefused, BusUnavailable
+from shared.bus.fence import FencedLog
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import Synced
+from shared.runtime.backoff import delays_s
+
+#: How often `cluster.synced` is renewed; readers stop deciding when it is older than five seconds.
+RENEWAL_S: Final = 1.0
+#: Messages are cut well below the server's limit: one of a quarter of it is as cheap per change.
+MESSAGE_BYTES: Final = subjects.MESSAGE_BYTES_MAX // 4
+
+logger = logging.getLogger(__name__)
+
+
+class Boundary(msgspec.Struct, frozen=True, kw_only=True):
+    """The picture between two flushes, and what of CLUSTER it stands for."""
+
+    frozen: Frozen
+    cluster_seq: int
+    synced: Synced
+
+
+class Publishing:
+    """Appends the state's changes under one epoch. `open` it, then `run` it; `poke` it on news."""
+
+    def __init__(
+        self,
+        state: WatcherState,
+        *,
+        watcher: str,
+        now_ms: Callable[[], int],
+        reporting: Reporting,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            state: Whose changes to publish.
+            watcher: Our instance's name, for `Synced`.
+            now_ms: Wall clock.
+            reporting: Told of appends.
+        """
+        self._state = state
+        self._watcher = watcher
+        self._now_ms = now_ms
+        self._reporting = reporting
+        self._log: FencedLog | None = None
+        self._synced: Synced | None = None
+        self._due = asyncio.Event()
+        self._renewal_due = False
+        self._waiting: list[asyncio.Future[Boundary]] = []
+
+    def poke(self) -> None:
+        """Say that the picture has changes pending."""
+        self._due.set()
+
+    async def open(self, bus: Bus) -> int:
+        """Open a new epoch behind whatever is in CLUSTER now; returns it.
+
+        Nothing of what the picture holds is sent: readers take it from the snapshot.
+
+        Raises:
+            Superseded: Another watcher appended at this very moment.
+        """
+        last = await bus.get_last(subjects.CLUSTER, subjects.CLUSTER_SUBJECTS)
+        # Empty after more than an hour without watcher: its records have aged out. Nothing in them
+        # would matter to us, so the stream's own count serves as well.
+        last_seq = last.seq if last else (await bus.stream_info(subjects.CLUSTER)).last_seq
+        self._log = FencedLog(bus, subjects.CLUSTER, last_applied=last_seq)
+        self._state.picture.open_epoch()
+        epoch = last_seq + 1
+        self._synced = self._renewed(epoch)
+        (seq,) = await self._append([(subjects.CLUSTER_SYNCED, codec.encode(self._synced))])
+        if seq != epoch:
+            raise InvariantViolation(f"epoch {epoch} was opened by record {seq}")
+        return epoch
+
+    async def run(self, ill: Callable[[], str]) -> NoReturn:
+        """Flush on every poke and renew each second, until cancelled.
+
+        Args:
+            ill: Why the picture is not current; "" when it is. Asked before each renewal.
+
+        Raises:
+            Superseded: Another watcher has taken over.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._tick(), name="watcher-renewals")
+            while True:
+                await self._due.wait()
+                self._due.clear()
+                await self._flush(ill)
+
+    async def boundary(self) -> Boundary:
+        """The picture at the next flush boundary; at once when nothing is under way."""
+        future: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._due.set()
+        return await future
+
+    async def _tick(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(RENEWAL_S)
+            self._renewal_due = True
+            self._due.set()
+
+    async def _flush(self, ill: Callable[[], str]) -> None:
+        """Append what is pending, then the renewal if one is due; serve who waits for a boundary.
+
+        Everything is taken in one go: the frozen picture equals the records up to the last one.
+        """
+        assert self._log is not None, "flush before open"
+        assert self._synced is not None, "flush before open"
+        at_ms = self._now_ms()
+        messages: list[tuple[str, bytes]] = []
+        for record in self._state.picture.take(epoch=self._synced.epoch, at_ms=at_ms):
+            subject = subjects.cluster(kind_of(record))
+            for part, encoded in fitting(record, MESSAGE_BYTES):
+                messages.append((subject, encoded))
+                self._reporting.packed(part)
+        if self._renewal_due:
+            self._renewal_due = False
+            if not ill():
+                self._synced = self._renewed(self._synced.epoch)
+                messages.append((subjects.CLUSTER_SYNCED, codec.encode(self._synced)))
+        waiting, self._waiting = self._waiting, []
+        frozen = self._state.picture.freeze() if waiting else None
+        if messages:
+            loop = asyncio.get_running_loop()
+            began_s = loop.time()
+            await self._append(messages)
+            self._reporting.flushed(messages, loop.time() - began_s)
+        if frozen is not None:
+            boundary = Boundary(
+                frozen=frozen, cluster_seq=self._log.last_applied, synced=self._synced
+            )
+            for future in waiting:
+                if not future.done():
+                    future.set_result(boundary)
+
+    async def _append(self, messages: list[tuple[str, bytes]]) -> list[int]:
+        """Append all of them, however long that takes."""
+        assert self._log is not None, "append before open"
+        delays = delays_s(random.Random())  # noqa: S311 - jitter, no secret
+        while True:
+            try:
+                return await self._log.append_batch(messages)
+            except BusUnavailable as error:
+                # Its fate is unknown: the same call again finds out, at its own pace.
+                logger.warning("CLUSTER cannot be written: %s", error)
+            except AppendRefused as error:
+                logger.warning("CLUSTER refuses what it is given: %s", error)
+                await asyncio.sleep(next(delays))
+
+    def _renewed(self, epoch: int) -> Synced:
+        return Synced(
+            epoch=epoch,
+            at_ms=self._now_ms(),
+            watcher=self._watcher,
+            resource_versions=self._state.picture.resource_versions(),
+            dialects=self._state.awake(),
+        )

@@ -1,0 +1,73 @@
+"""The watcher's metrics."""
+
+from typing import Final
+
+from services.watcher.core.changes import RECORDS, ChangeRecord, kind_of
+from services.watcher.state import WatcherState
+from shared.dialects.protocol import Kind
+from shared.telemetry.metrics import Metrics
+
+_FLUSH_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
+
+
+class Reporting:
+    """Counts what comes in from the API server and what goes out to CLUSTER."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Register all metrics; once per process."""
+        #: The epoch we write under; 0 while we are none of the writers.
+        self.epoch = 0
+        self._listed = metrics.counters(
+            "listed_objects_total", "Objects in lists, by resource", "resource"
+        )
+        self._events = metrics.counters(
+            "watch_events_total", "Events of watches, by resource", "resource"
+        )
+        self._sent = metrics.counters(
+            "changes_sent_total", "Objects changed or removed, sent to CLUSTER, by kind", "kind"
+        )
+        self._appends = metrics.counter("appends_total", "Messages appended to CLUSTER")
+        self._bytes = metrics.counter("append_bytes_total", "Bytes appended to CLUSTER")
+        self._flush = metrics.histogram(
+            "flush_seconds", "From taking changes to their last acknowledgement", _FLUSH_BUCKETS_S
+        )
+        self._epoch = metrics.gauge("epoch", "The epoch we write under; 0: a standby")
+        self._objects = metrics.gauges("objects", "Objects in the picture, by kind", "kind")
+        self._relists = metrics.gauge("relists", "Lists that a gap in a watch made necessary")
+        self._unreadable = metrics.gauge("unreadable", "Objects that did not fit their type")
+        self._snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
+
+    def listed(self, kind: Kind, objects: int) -> None:
+        """A list came."""
+        self._listed(kind.resource.title).inc(objects)
+
+    def received(self, kind: Kind, events: int) -> None:
+        """A batch of a watch came."""
+        if events:
+            self._events(kind.resource.title).inc(events)
+
+    def packed(self, record: ChangeRecord) -> None:
+        """A record is about to be sent."""
+        self._sent(kind_of(record)).inc(len(record.changed) + len(record.removed))
+
+    def flushed(self, messages: list[tuple[str, bytes]], took_s: float) -> None:
+        """All messages of a flush are stored."""
+        self._appends.inc(len(messages))
+        self._bytes.inc(sum(len(payload) for _, payload in messages))
+        self._flush.observe(took_s)
+
+    def opened(self, epoch: int) -> None:
+        """We have become the writer."""
+        self.epoch = epoch
+        self._epoch.set(epoch)
+
+    def snapshot(self) -> None:
+        """A reader began a snapshot."""
+        self._snapshots.inc()
+
+    def observe(self, state: WatcherState, relists: int) -> None:
+        """Take the gauges' values, now and then."""
+        for kind in RECORDS:
+            self._objects(kind).set(state.picture.count(kind))
+        self._relists.set(relists)
+        self._unreadable.set(state.unreadable)

@@ -1,0 +1,138 @@
+"""Decoded batches become changes; what is served decides how bare pods are read."""
+
+from typing import Any
+
+import pytest
+
+from services.watcher.errors import ClusterWentBack
+from services.watcher.state import WatcherState
+from shared.dialects.discovery import kinds
+from shared.dialects.protocol import Kind
+from shared.kube import objects as kube
+from shared.kube.decoding import Change, Undecodable
+from shared.kube.resources import (
+    DISRUPTION_BUDGETS,
+    PODGROUPS_SIGS,
+    PODGROUPS_VOLCANO,
+    PODS,
+    QUEUES_VOLCANO,
+    Resource,
+)
+from shared.model.objects import Pod
+from tests.shared.dialects.reading import controlled_by, decoded, metadata
+
+NAMES = ("tutti", "kube-batch", "volcano")
+
+
+def kind(resource: Resource) -> Kind:
+    (found,) = (kind for kind in kinds() if kind.resource == resource)
+    return found
+
+
+def fresh() -> WatcherState:
+    return WatcherState(NAMES, podgroup_controller=True)
+
+
+def bare_pod(name: str = "p", version: str = "7") -> kube.Pod:
+    meta = metadata(name, resourceVersion=version)
+    return decoded(kube.Pod, {"metadata": meta, "spec": {"schedulerName": "volcano"}})
+
+
+def pods_of(state: WatcherState) -> list[Pod]:
+    state.picture.take(epoch=1, at_ms=1)
+    return [pod for pod in state.picture.freeze().objects["pod"] if isinstance(pod, Pod)]
+
+
+@pytest.mark.parametrize(
+    ("served", "podgroup_controller", "group"),
+    [(True, True, "podgroup-uid-p"), (False, True, ""), (True, False, "")],
+)
+def test_bare_pods_have_a_group_only_where_it_can_be_made_and_somebody_makes_it(
+    *, served: bool, podgroup_controller: bool, group: str
+) -> None:
+    state = WatcherState(NAMES, podgroup_controller=podgroup_controller)
+    if served:
+        state.listed(kind(PODGROUPS_VOLCANO), [], 5)
+    else:
+        state.absent(kind(PODGROUPS_VOLCANO))
+    state.listed(kind(PODS), [bare_pod()], 6)
+    assert [pod.group_name for pod in pods_of(state)] == [group]
+
+
+def test_pods_listed_again_after_the_kind_came_are_changes_although_no_pod_changed() -> None:
+    state = fresh()
+    state.absent(kind(PODGROUPS_VOLCANO))
+    state.listed(kind(PODS), [bare_pod()], 6)
+    assert pods_of(state)[0].group_name == ""
+    state.listed(kind(PODGROUPS_VOLCANO), [], 8)
+    assert state.implied_groups
+    assert state.listed(kind(PODS), [bare_pod()], 9) == 1
+    assert pods_of(state)[0].group_name == "podgroup-uid-p"
+
+
+def test_a_watch_adds_changes_and_deletes() -> None:
+    state = fresh()
+    state.listed(kind(PODS), [], 5)
+    events = [
+        Change("ADDED", bare_pod("a", "6")),
+        Change("ADDED", bare_pod("b", "7")),
+        Change("DELETED", bare_pod("a", "8")),
+    ]
+    assert state.changed(kind(PODS), events, 8) == 3
+    assert [pod.name for pod in pods_of(state)] == ["b"]
+    assert dict(state.picture.resource_versions())["pods"] == 8
+    # A bookmark: nothing happened up to 20, so an older list cannot be true.
+    assert state.changed(kind(PODS), [], 20) == 0
+    with pytest.raises(ClusterWentBack):
+        state.listed(kind(PODS), [], 19)
+
+
+def test_a_budget_that_loses_its_owner_is_no_gang_any_more() -> None:
+    def budget(version: str, owners: Any) -> kube.DisruptionBudget:
+        meta = metadata("b", resourceVersion=version, ownerReferences=owners)
+        return decoded(kube.DisruptionBudget, {"metadata": meta, "spec": {"minAvailable": 3}})
+
+    state = fresh()
+    assert state.listed(kind(DISRUPTION_BUDGETS), [budget("5", controlled_by())], 5) == 1
+    change = Change("MODIFIED", budget("6", []))
+    assert state.changed(kind(DISRUPTION_BUDGETS), [change], 6) == 1
+    assert state.picture.count("podgroup") == 0
+
+
+def test_a_kind_that_goes_takes_its_objects_along_and_may_come_back_older() -> None:
+    group = decoded(kube.PodGroup, {"metadata": metadata("g", resourceVersion="50")})
+    state = fresh()
+    state.listed(kind(PODGROUPS_SIGS), [group], 60)
+    assert state.awake() == ("sigs",)
+    assert state.absent(kind(PODGROUPS_SIGS)) == 1
+    assert state.awake() == ()
+    assert state.picture.count("podgroup") == 0
+    assert state.service_of(kind(PODGROUPS_SIGS)) == "absent"
+    assert state.service_of(kind(QUEUES_VOLCANO)) == "unknown"
+    assert state.listed(kind(PODGROUPS_SIGS), [], 40) == 0
+
+
+def test_what_cannot_be_read_is_counted_told_and_kept_with_its_reason() -> None:
+    broken = Undecodable(
+        metadata=kube.ObjectMeta(name="g", namespace="team", uid="u", resource_version="9"),
+        error="Expected `int`, got `str` - at `$.spec.minMember`",
+    )
+    state = fresh()
+    assert state.listed(kind(PODGROUPS_VOLCANO), [broken], 9) == 1
+    assert state.unreadable == 1
+    (problem,) = state.take_problems()
+    assert problem.startswith("podgroups.scheduling.volcano.sh team/g: Expected `int`")
+    assert state.take_problems() == []
+
+
+def test_a_flood_of_malformed_objects_does_not_flood_the_log() -> None:
+    broken = [
+        Undecodable(
+            metadata=kube.ObjectMeta(name=f"g{i}", uid=f"u{i}", resource_version="9"), error="no"
+        )
+        for i in range(1000)
+    ]
+    state = fresh()
+    state.listed(kind(PODGROUPS_VOLCANO), broken, 9)
+    assert state.unreadable == 1000
+    assert len(state.take_problems()) == 20
