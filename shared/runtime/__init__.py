@@ -1,1 +1,3 @@
-"""What every process needs around its work: settings, lifecycle, shutdown order, health and logging."""
+"""What every process needs around its work: settings, lifecycle, shutdown order, health and
+logging.
+"""

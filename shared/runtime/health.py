@@ -1,26 +1,112 @@
-"""Health over HTTP, and the answer to `ask.status`."""
+"""Health over HTTP.
+
+`/healthz`: the event loop turns. `/readyz`: able to do its work, or why not. `/metrics`:
+Prometheus.
+"""
+
+import logging
+
+import msgspec
+from aiohttp import web
+
+from shared.telemetry.metrics import Metrics
+
+_log = logging.getLogger(__name__)
 
 
 class Readiness:
-    """What must be true before this process counts as ready: conditions by name, each met or with a reason why not."""
+    """What must be true before this process counts as ready: conditions by name, each met or with a
+    reason why not.
+    """
+
+    def __init__(self) -> None:
+        #: Condition -> why it is not met; "" when it is.
+        self._conditions: dict[str, str] = {}
 
     def require(self, *names: str) -> None:
-        """Add conditions, not met yet."""
-        raise NotImplementedError
+        """Add conditions, not met yet. Those known already stay as they are."""
+        for name in names:
+            self._conditions.setdefault(name, "not yet")
 
     def set(self, name: str) -> None:
         """The condition is met."""
-        raise NotImplementedError
+        self._change(name, "")
 
     def unready(self, name: str, why: str) -> None:
         """The condition is not met (any more), because of `why`."""
-        raise NotImplementedError
+        assert why, f"{name}: say why"
+        self._change(name, why)
 
     @property
     def ready(self) -> bool:
         """Whether every condition is met."""
-        raise NotImplementedError
+        return not any(self._conditions.values())
 
     def reasons(self) -> tuple[str, ...]:
         """`name: why` of all that are not met."""
-        raise NotImplementedError
+        return tuple(f"{name}: {why}" for name, why in self._conditions.items() if why)
+
+    def _change(self, name: str, why: str) -> None:
+        before, was_ready = self._conditions.get(name), self.ready
+        self._conditions[name] = why
+        if before == why:
+            return
+        if self.ready and not was_ready:
+            _log.info("ready")
+        elif why:
+            _log.info("not ready: %s: %s", name, why)
+
+
+class _Report(msgspec.Struct, frozen=True):
+    ready: bool
+    reasons: tuple[str, ...] = ()
+
+
+class HealthServer:
+    """Serves the three pages on one port."""
+
+    def __init__(self, readiness: Readiness, metrics: Metrics) -> None:
+        self._readiness = readiness
+        self._metrics = metrics
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen, and return the port (chosen by the kernel if `port` is 0).
+
+        Raises:
+            OSError: The address is taken, or not ours.
+        """
+        app = web.Application()
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._exposition)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self.port
+
+    async def stop(self) -> None:
+        """Stop listening. Safe to call twice."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        report = _Report(self._readiness.ready, self._readiness.reasons())
+        return web.Response(
+            body=msgspec.json.encode(report),
+            content_type="application/json",
+            status=200 if report.ready else 503,
+        )
+
+    async def _exposition(self, _: web.Request) -> web.Response:
+        return web.Response(
+            body=self._metrics.exposition(),
+            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
+        )

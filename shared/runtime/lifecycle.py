@@ -1,25 +1,59 @@
 """The life of a process: start, serve, and one order of shutting down.
 
-`run` starts logging, uvloop, the health server and the bus, calls the service's `main` with a `Context`, and on SIGTERM,
-SIGINT or the end of `main` goes through the `Step`s in order, then cancels what is left.
+`run` starts logging, uvloop, the health server and the bus, calls the service's `main` with a
+`Context`, and on SIGTERM, SIGINT or the end of `main` goes through the `Step`s in order, cancels
+what is left, closes the bus and the health server, and flushes telemetry. A second signal skips
+what remains of the steps.
+
+A crash (an exception in `main`, in a spawned task or in a handler on the bus) skips to releasing
+the lease, so that a standby takes over at once, and is never survived: the supervisor restarts us.
 """
 
 import asyncio
 import enum
+import functools
+import importlib.metadata
+import logging
+import os
+import re
+import signal
+import socket
+import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+import uvloop
+
+from shared.bus.asking import serve
 from shared.bus.connection import Bus
-from shared.runtime.health import Readiness
+from shared.bus.errors import Superseded
+from shared.contracts import codec, subjects
+from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.runtime import logs
+from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import Tracer
+from shared.telemetry.tracing import Tracer, tracer_for
 
 S = TypeVar("S", bound=CommonSettings)
 
+STATUS_STOPPED: Final = 0
+STATUS_CRASHED: Final = 1
+STATUS_SUPERSEDED: Final = 3
+
+#: A step gets at least this long, whatever of the grace the steps before it have used.
+STEP_MIN_S: Final = 0.5
+FLUSH_S: Final = 2.0
+
+_log = logging.getLogger(__name__)
+
 
 class Step(enum.IntEnum):
-    """The shutdown order: each step's callbacks run together, and end before the next step begins."""
+    """The shutdown order: each step's callbacks run together, and end before the next begins.
+
+    After the last the lifecycle itself cancels the tasks, closes the bus and the health server, and
+    flushes telemetry.
+    """
 
     STOP_TAKING = 1
     FINISH = 2
@@ -27,44 +61,237 @@ class Step(enum.IntEnum):
     ACKNOWLEDGE = 4
     RELEASE_LEASE = 5
     CLOSE_KUBE = 6
-    # After these the lifecycle itself cancels the tasks, closes the bus, the health server, and flushes telemetry.
+
+
+#: What is left to do for a process that crashed.
+_AFTER_CRASH: Final = (Step.RELEASE_LEASE, Step.CLOSE_KUBE)
+
+Callback = Callable[[], Awaitable[None]]
 
 
 class Context(Generic[S]):
-    """What a service is given."""
+    """What a service is given. `bus` is connected before `main` is called."""
 
-    service: str
-    instance: str
-    ordinal: int
-    settings: S
     bus: Bus
-    ready: Readiness
-    metrics: Metrics
-    tracer: Tracer
-    #: Set when the process was asked to stop, before the first step.
-    stopping: asyncio.Event
+
+    def __init__(self, service: str, settings: S, group: asyncio.TaskGroup) -> None:
+        self.service = service
+        self.settings = settings
+        self.ordinal = ordinal_of(settings)
+        self.instance = instance_of(service, settings)
+        self.ready = Readiness()
+        self.metrics = Metrics(service)
+        self.tracer: Tracer = tracer_for(
+            settings.otlp_endpoint, service=service, instance=self.instance
+        )
+        #: Set when the process was asked to stop, before the first step.
+        self.stopping = asyncio.Event()
+        self.active = True
+        self._group = group
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._callbacks: list[tuple[Step, str, Callback]] = []
 
     def now_ms(self) -> int:
         """Wall clock in milliseconds since the epoch."""
-        raise NotImplementedError
+        return time.time_ns() // 1_000_000
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a named task until the shutdown's end; an exception in it ends the process with status 1."""
-        raise NotImplementedError
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run a named task until the shutdown's end; an exception in it crashes the process.
 
-    def on_shutdown(self, step: Step, name: str, callback: Callable[[], Awaitable[None]]) -> None:
-        """Have `callback` run in `step`. All steps share the grace; what overruns it is cancelled and logged."""
-        raise NotImplementedError
+        Whoever must end a task earlier uses a TaskGroup of its own.
+        """
+        task = self._group.create_task(work, name=name)
+        self._tasks.append(task)
+        task.add_done_callback(self._tasks.remove)
+
+    def on_shutdown(self, step: Step, name: str, callback: Callback) -> None:
+        """Have `callback` run in `step`.
+
+        All steps share the grace; what overruns it is cancelled and logged. After a crash only the
+        steps from RELEASE_LEASE on are run.
+        """
+        self._callbacks.append((step, name, callback))
 
     def set_active(self, active: bool) -> None:
         """Say (for `ask.status`) whether this is the one that writes."""
-        raise NotImplementedError
+        self.active = active
+
+    async def _go_through(self, steps: tuple[Step, ...], deadline: float) -> None:
+        loop = asyncio.get_running_loop()
+        for step in steps:
+            todo = [entry for entry in self._callbacks if entry[0] is step]
+            limit = max(deadline, loop.time() + STEP_MIN_S)
+            await asyncio.gather(*(_bounded(name, callback, limit) for _, name, callback in todo))
+
+    def _cancel_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+
+async def _bounded(name: str, callback: Callback, limit: float) -> None:
+    try:
+        async with asyncio.timeout_at(limit):
+            await callback()
+    except TimeoutError:
+        _log.warning("shutdown: %s did not end in time", name)
+    except Exception:  # noqa: BLE001 - the other callbacks must still run
+        _log.exception("shutdown: %s failed", name)
+
+
+class _Life(Generic[S]):
+    """One run of one service."""
+
+    def __init__(self, service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]):
+        self._service = service
+        self._settings = settings
+        self._main = main
+        self._started_ms = time.time_ns() // 1_000_000
+        self._context: Context[S] | None = None
+        self._bus: Bus | None = None
+        self._health: HealthServer | None = None
+        self._body: asyncio.Task[Any] | None = None
+
+    async def live(self) -> int:
+        """Live, and return the exit status."""
+        self._body = asyncio.current_task()
+        status = STATUS_STOPPED
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._serve_and_stop(group)
+        except BaseExceptionGroup as crash:
+            status = _status_of(crash)
+        except asyncio.CancelledError:
+            _log.warning("a second signal: stopping without finishing")
+            status = STATUS_CRASHED
+        finally:
+            await self._close(crashed=status != STATUS_STOPPED)
+        _log.info("stopped", extra={"status": status})
+        return status
+
+    async def _serve_and_stop(self, group: asyncio.TaskGroup) -> None:
+        context = self._context = Context(self._service, self._settings, group)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+        context.ready.require("nats", "main")
+        self._health = HealthServer(context.ready, context.metrics)
+        port = await self._health.start(self._settings.http_host, self._settings.http_port)
+        _log.info("started", extra={"http_port": port, "pid": os.getpid()})
+        context.spawn("main", self._work(context))
+        await context.stopping.wait()
+        _log.info("stopping")
+        grace = loop.time() + self._settings.shutdown_grace_s
+        await context._go_through(tuple(Step), grace)  # noqa: SLF001 - the two are one module
+        context._cancel_tasks()  # noqa: SLF001
+
+    async def _work(self, context: Context[S]) -> None:
+        def on_health(topic: str, problem: str) -> None:
+            if problem:
+                context.ready.unready(topic, problem)
+            else:
+                context.ready.set(topic)
+
+        self._bus = context.bus = await Bus.connect(
+            self._settings.nats_url,
+            name=self._service,
+            instance=context.instance,
+            credentials=self._settings.nats_credentials,
+            tls_ca=self._settings.nats_ca,
+            on_health=on_health,
+        )
+        context.spawn("bus", context.bus.wait_failed())
+        await serve(
+            context.bus,
+            subjects.ASK_STATUS,
+            codec.decode_status_request,
+            functools.partial(self._status, context),
+        )
+        # Once main has waited for the first time it has named its own conditions.
+        asyncio.get_running_loop().call_soon(context.ready.set, "main")
+        await self._main(context)
+        context.stopping.set()
+
+    async def _status(self, context: Context[S], _: StatusRequest) -> ServiceStatus:
+        assert self._health is not None
+        return ServiceStatus(
+            service=self._service,
+            instance=context.instance,
+            pid=os.getpid(),
+            version=_version(),
+            http_port=self._health.port,
+            ready=context.ready.ready,
+            not_ready=context.ready.reasons(),
+            active=context.active,
+            started_ms=self._started_ms,
+            figures=context.metrics.figures(),
+        )
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        context, body = self._context, self._body
+        if context is None or body is None:
+            return
+        if context.stopping.is_set():
+            body.cancel()
+            return
+        _log.info("%s received", signal.Signals(number).name)
+        context.stopping.set()
+
+    async def _close(self, *, crashed: bool) -> None:
+        context = self._context
+        if crashed and context is not None and self._bus is not None:
+            await context._go_through(_AFTER_CRASH, 0.0)  # noqa: SLF001
+        if self._bus is not None:
+            await self._bus.close()
+        if self._health is not None:
+            await self._health.stop()
+        if context is not None:
+            await context.tracer.close(FLUSH_S)
 
 
 def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
     """Run a service to its end and return the exit status.
 
-    `main` runs as long as the service lives and is cancelled after the shutdown's steps; when it returns by itself the
-    shutdown begins. Status: 0 stopped as asked, 1 crashed, 3 superseded by another writer (restart me).
+    `main` runs as long as the service lives and is cancelled after the shutdown's steps; when it
+    returns by itself the shutdown begins. Status: 0 stopped as asked, 1 crashed, 3 superseded by
+    another writer (restart me).
     """
-    raise NotImplementedError
+    logs.configure(
+        service,
+        instance_of(service, settings),
+        log_format=settings.log_format,
+        level=settings.log_level,
+    )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_Life(service, settings, main).live())
+
+
+def ordinal_of(settings: CommonSettings) -> int:
+    """Number of this replica: as set, or in a pod that of the StatefulSet's host name, or 0."""
+    if settings.ordinal >= 0:
+        return settings.ordinal
+    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+    found = re.search(r"-(\d+)$", socket.gethostname()) if in_pod else None
+    return int(found[1]) if found else 0
+
+
+def instance_of(service: str, settings: CommonSettings) -> str:
+    """Name of this instance: as set, or `<service>-<ordinal>`."""
+    return settings.instance or f"{service}-{ordinal_of(settings)}"
+
+
+def _status_of(crash: BaseExceptionGroup[BaseException]) -> int:
+    """Log why we crashed, and return the status: being superseded is not an error of ours."""
+    if crash.subgroup(lambda error: not isinstance(error, Superseded | BaseExceptionGroup)) is None:
+        superseded = crash.exceptions[0]
+        _log.warning("superseded: %s", superseded)
+        return STATUS_SUPERSEDED
+    _log.critical("crashed", exc_info=crash)
+    return STATUS_CRASHED
+
+
+@functools.cache
+def _version() -> str:
+    try:
+        return importlib.metadata.version("tutti")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

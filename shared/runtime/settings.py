@@ -1,57 +1,73 @@
-"""Settings of a process: one frozen struct, filled from flags and the environment, refused with name and rule."""
+"""Settings of a process: one frozen struct, filled from flags and the environment, refused with
+name and rule.
 
+A field is a setting: its type and `msgspec.Meta` (description, bounds) are the rule, its name the
+flag (`--nats-url`) and the variable (`TUTTI_NATS_URL`). Flags win over variables.
+"""
+
+import argparse
+import difflib
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
+from typing_extensions import override
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+PREFIX: Final = "TUTTI_"
+EXIT_STATUS: Final = 2
+
 
 class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every service can be told. A service's settings inherit it: `class S(CommonSettings, frozen=True, kw_only=True)`."""
+    """What every service can be told.
 
-    nats_url: Annotated[str, Meta(min_length=1, description="NATS servers, separated by commas")] = (
-        "nats://127.0.0.1:4222"
-    )
-    nats_credentials: Annotated[str, Meta(description="file with NATS credentials or an nkey seed")] = ""
+    A service's settings inherit it: `class S(CommonSettings, frozen=True, kw_only=True)`.
+    """
+
+    nats_url: Annotated[
+        str, Meta(min_length=1, description="NATS servers, separated by commas")
+    ] = "nats://127.0.0.1:4222"
+    nats_credentials: Annotated[
+        str, Meta(description="file with NATS credentials or an nkey seed")
+    ] = ""
     nats_ca: Annotated[str, Meta(description="file with the CA of the NATS servers")] = ""
-    instance: Annotated[str, Meta(description="name of this instance; default: SERVICE-ORDINAL")] = ""
-    ordinal: Annotated[int, Meta(ge=-1, description="number of this replica; -1: from the host's name")] = -1
-    http_host: Annotated[str, Meta(description="address of /healthz, /readyz, /metrics")] = "127.0.0.1"
+    instance: Annotated[str, Meta(description="name of this instance; empty: SERVICE-ORDINAL")] = ""
+    ordinal: Annotated[
+        int, Meta(ge=-1, description="number of this replica; -1: from the host's name, else 0")
+    ] = -1
+    http_host: Annotated[str, Meta(description="address of /healthz, /readyz, /metrics")] = (
+        "127.0.0.1"
+    )
     http_port: Annotated[int, Meta(ge=0, le=65535, description="its port; 0: any free one")] = 0
-    log_format: Annotated[Literal["json", "text"], Meta(description="one JSON object or plain text per line")] = "json"
+    log_format: Annotated[
+        Literal["json", "text"], Meta(description="one JSON object or plain text per line")
+    ] = "json"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
+        Literal["debug", "info", "warning", "error"], Meta(description="least level logged")
     ] = "info"
-    otlp_endpoint: Annotated[str, Meta(description="OTLP/HTTP endpoint for traces; empty: none")] = ""
-    shutdown_grace_s: Annotated[float, Meta(gt=0, description="time to finish work after SIGTERM")] = 10.0
+    otlp_endpoint: Annotated[
+        str, Meta(description="OTLP/HTTP endpoint for traces; empty: none")
+    ] = ""
+    shutdown_grace_s: Annotated[
+        float, Meta(gt=0, description="seconds to finish work after SIGTERM")
+    ] = 10.0
 
 
 class KubeSettings(CommonSettings, frozen=True, kw_only=True):
-    """The same for services that talk to the API server; with both empty the pod's service account is used."""
+    """The same for services that talk to the API server.
 
-    kubeconfig: Annotated[str, Meta(description="kubeconfig file")] = ""
+    With both empty the pod's service account is used.
+    """
+
+    kubeconfig: Annotated[str, Meta(description="kubeconfig file; empty: in-cluster")] = ""
     context: Annotated[str, Meta(description="context in it; empty: the current one")] = ""
 
 
 class SettingsError(Exception):
     """A setting is unknown or breaks its rule; the text names both, and where it came from."""
-
-
-def parse(kind: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> S:
-    """Fill `kind` from flags (`--nats-url X`, lists by repeating or commas, `--x/--no-x`) over `TUTTI_NATS_URL`.
-
-    Raises:
-        SettingsError: See there.
-    """
-    raise NotImplementedError
-
-
-def load(kind: type[S], argv: Sequence[str], environ: Mapping[str, str], prog: str) -> S:
-    """`parse`, for a `__main__`: answers `--help`, and on an error prints it and exits with status 2."""
-    raise NotImplementedError
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +80,166 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     description: str
 
 
+class _Field(msgspec.Struct, frozen=True):
+    """A field of a settings struct with what its annotation says."""
+
+    name: str
+    annotation: Any
+    kind: Any
+    meta: Meta
+    default: Any
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+    @property
+    def is_list(self) -> bool:
+        return get_origin(self.kind) is tuple
+
+    def read(self, raw: str | Sequence[str] | bool, source: str) -> object:
+        """The value that `raw` stands for.
+
+        Raises:
+            SettingsError: It breaks the rule.
+        """
+        value: object = raw
+        if self.is_list:
+            parts = [raw] if isinstance(raw, str) else raw if isinstance(raw, Sequence) else []
+            value = [item.strip() for part in parts for item in part.split(",") if item.strip()]
+        try:
+            return msgspec.convert(value, self.annotation, strict=False)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"{source}: {error} (given: {raw!r})") from None
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of exiting."""
+
+    @override
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(message)
+
+
+def parse(kind: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> S:
+    """Fill `kind` from flags over variables.
+
+    Lists are given by repeating a flag or by commas, booleans by `--x` and `--no-x` (variables:
+    true, false, 1, 0). A variable with our prefix that is no setting of this process may be another
+    service's: it is left alone (`unknown_variables` lists them).
+
+    Raises:
+        SettingsError: A flag is unknown, or a value breaks its rule.
+    """
+    return _build(kind, vars(_parser(kind, "").parse_args(list(argv))), environ)
+
+
+def load(kind: type[S], argv: Sequence[str], environ: Mapping[str, str], prog: str) -> S:
+    """`parse`, for a `__main__`: answers `--help`, and on an error prints it and exits with 2."""
+    parser = _parser(kind, prog)
+    try:
+        settings = _build(kind, vars(parser.parse_args(list(argv))), environ)
+    except SettingsError as error:
+        sys.stderr.write(f"{prog}: {error}\n")
+        raise SystemExit(EXIT_STATUS) from None
+    for name, hint in unknown_variables(kind, environ).items():
+        meant = f"; {hint} is" if hint else ""
+        sys.stderr.write(f"{prog}: {name} is no setting of this service{meant}\n")
+    return settings
+
+
+def unknown_variables(kind: type[msgspec.Struct], environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables with our prefix that `kind` does not know, each with the nearest one that it
+    does.
+    """
+    known = [field.variable for field in _fields(kind)]
+    return {
+        name: next(iter(difflib.get_close_matches(name, known, 1)), "")
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in known
+    }
+
+
 def describe(kind: type[msgspec.Struct]) -> list[Setting]:
     """All settings of `kind`, in order."""
-    raise NotImplementedError
+    return [
+        Setting(
+            flag=field.flag,
+            variable=field.variable,
+            default=_shown(field.default),
+            rule=_rule(field),
+            description=field.meta.description or "",
+        )
+        for field in _fields(kind)
+    ]
+
+
+def _build(kind: type[S], flags: Mapping[str, Any], environ: Mapping[str, str]) -> S:
+    values: dict[str, object] = {}
+    for field in _fields(kind):
+        if flags[field.name] is not None:
+            values[field.name] = field.read(flags[field.name], field.flag)
+        elif field.variable in environ:
+            values[field.name] = field.read(environ[field.variable], field.variable)
+        elif field.default is msgspec.NODEFAULT:
+            raise SettingsError(f"{field.flag} (or {field.variable}) is required")
+    return kind(**values)
+
+
+def _parser(kind: type[msgspec.Struct], prog: str) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=prog or None,
+        description=(kind.__doc__ or "").strip().split("\n")[0],
+        allow_abbrev=False,
+        add_help=bool(prog),
+    )
+    for field in _fields(kind):
+        text = f"{field.meta.description or ''} [{_rule(field)}; default: {_shown(field.default)}]"
+        options: dict[str, Any] = {"dest": field.name, "default": None}
+        options["help"] = text.replace("%", "%%")
+        if field.kind is bool:
+            options["action"] = argparse.BooleanOptionalAction
+        elif field.is_list:
+            options |= {"action": "append", "metavar": "X"}
+        else:
+            options["metavar"] = "X"
+        parser.add_argument(field.flag, **options)
+    return parser
+
+
+def _fields(kind: type[msgspec.Struct]) -> list[_Field]:
+    fields = []
+    for field in msgspec.structs.fields(kind):
+        annotation: Any = field.type
+        metas = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, Meta)]
+        inner = annotation.__origin__ if metas else annotation
+        default = field.default
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = field.default_factory()
+        fields.append(_Field(field.name, annotation, inner, metas[0] if metas else Meta(), default))
+    return fields
+
+
+def _rule(field: _Field) -> str:
+    kind, meta = field.kind, field.meta
+    if get_origin(kind) is Literal:
+        return " | ".join(str(choice) for choice in get_args(kind))
+    if field.is_list:
+        return f"list of {get_args(kind)[0].__name__}"
+    bounds = {">=": meta.ge, ">": meta.gt, "<=": meta.le, "<": meta.lt}
+    parts = [f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None]
+    if meta.min_length:
+        parts.append("not empty")
+    return " ".join([getattr(kind, "__name__", str(kind)), ", ".join(parts)]).strip()
+
+
+def _shown(default: object) -> str:
+    if default is msgspec.NODEFAULT:
+        return "none, required"
+    if isinstance(default, tuple):
+        return ",".join(str(item) for item in default) or "empty"
+    return str(default) if default != "" else "empty"

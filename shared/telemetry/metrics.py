@@ -1,38 +1,91 @@
-"""Prometheus metrics of one service: `tutti_<service>_<name>`, children made once and kept."""
+"""Prometheus metrics of one service: `tutti_<service>_<name>`, children made once and kept.
 
+A look-up by label costs three times an increment, so children are made once: ask for a metric at
+start and keep what you get.
+"""
+
+import re
 from collections.abc import Callable
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import generate_latest
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+#: Series per labelled metric: a label must be of low cardinality, never a gang or a pod.
+CHILDREN_MAX: Final = 200
 
 
 class Metrics:
-    """One registry. Ask for a metric once, at start, and keep what you get: asking twice is an error."""
-
-    registry: CollectorRegistry
+    """One registry. Asking twice for one name is an error."""
 
     def __init__(self, service: str) -> None:
-        raise NotImplementedError
+        self._prefix = f"tutti_{service}_"
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
 
     def counter(self, name: str, text: str) -> Counter:
         """A counter; its name ends in `_total`."""
-        raise NotImplementedError
+        return Counter(self._counter_name(name), text, registry=self.registry)
 
     def counters(self, name: str, text: str, label: str) -> Callable[[str], Counter]:
         """Counters by one label: call with the label's value, cheaply."""
-        raise NotImplementedError
+        parent = Counter(self._counter_name(name), text, [label], registry=self.registry)
+        children: dict[str, Counter] = {}
+
+        def child(value: str) -> Counter:
+            found = children.get(value)
+            if found is None:
+                assert len(children) < CHILDREN_MAX, f"{name}: too many values of {label}"
+                found = children[value] = parent.labels(value)
+            return found
+
+        return child
 
     def gauge(self, name: str, text: str) -> Gauge:
         """A gauge."""
-        raise NotImplementedError
+        return Gauge(self._full(name), text, registry=self.registry)
 
     def gauges(self, name: str, text: str, label: str) -> Callable[[str], Gauge]:
         """Gauges by one label."""
-        raise NotImplementedError
+        parent = Gauge(self._full(name), text, [label], registry=self.registry)
+        children: dict[str, Gauge] = {}
+
+        def child(value: str) -> Gauge:
+            found = children.get(value)
+            if found is None:
+                assert len(children) < CHILDREN_MAX, f"{name}: too many values of {label}"
+                found = children[value] = parent.labels(value)
+            return found
+
+        return child
 
     def histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         """A histogram; its unit is in its name (`_seconds`, `_bytes`)."""
-        raise NotImplementedError
+        return Histogram(self._full(name), text, buckets=buckets, registry=self.registry)
 
     def figures(self) -> dict[str, float]:
-        """Counters and gauges by name without the prefix, labels in braces: what `tutti status` shows."""
-        raise NotImplementedError
+        """Counters and gauges by name without the prefix, labels in braces: for `tutti status`."""
+        figures: dict[str, float] = {}
+        for family in self.registry.collect():
+            if family.type not in {"counter", "gauge"} or not family.name.startswith(self._prefix):
+                continue
+            for sample in family.samples:
+                if sample.name.endswith("_created"):
+                    continue
+                labels = ",".join(f'{key}="{value}"' for key, value in sample.labels.items())
+                name = sample.name.removeprefix(self._prefix)
+                figures[f"{name}{{{labels}}}" if labels else name] = sample.value
+        return figures
+
+    def exposition(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def _counter_name(self, name: str) -> str:
+        assert name.endswith("_total"), f"{name}: a counter's name ends in _total"
+        return self._full(name)
+
+    def _full(self, name: str) -> str:
+        assert _NAME.fullmatch(name), f"{name}: not a metric's name"
+        return self._prefix + name
