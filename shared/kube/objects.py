@@ -9,7 +9,7 @@ These structs are the API's; the model that the planner works with is `shared.mo
 """
 
 from datetime import datetime
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,9 @@ Quantity: TypeAlias = str | int | float
 """A resource amount as JSON may hold it; `quantities.amount` reads it."""
 
 ResourceList: TypeAlias = dict[str, Quantity]
+
+Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+"""What the API calls int32. Larger numbers can stand in custom resources whose schema is lenient."""
 
 
 class KubeStruct(
@@ -161,8 +164,8 @@ class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
 class ContainerPort(KubeStruct, frozen=True, kw_only=True):
     """`ports[]` of a container."""
 
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     protocol: str = "TCP"
     host_ip: str = msgspec.field(default="", name="hostIP")
 
@@ -213,7 +216,7 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     overhead: ResourceList = {}
     #: Pod-level resources (`spec.resources`).
     resources: ResourceRequirements | None = None
-    priority: int = 0
+    priority: Int32 = 0
     priority_class_name: str = ""
     host_network: bool = False
     scheduling_gates: tuple[SchedulingGate, ...] = ()
@@ -304,8 +307,8 @@ class Node(KubeStruct, frozen=True, kw_only=True):
 class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a PodGroup: the union of the three API groups."""
 
-    min_member: int = 0
-    min_task_member: dict[str, int] = {}
+    min_member: Int32 = 0
+    min_task_member: dict[str, Int32] = {}
     queue: str = ""
     priority_class_name: str = ""
     #: None: nothing declared (Volcano admits such a group at once).
@@ -317,9 +320,9 @@ class PodGroupStatus(KubeStruct, frozen=True, kw_only=True):
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
+    running: Int32 = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
 
 
 class PodGroup(KubeStruct, frozen=True, kw_only=True):
@@ -339,13 +342,13 @@ class Guarantee(KubeStruct, frozen=True, kw_only=True):
 class QueueSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a Queue: the union of the APIs."""
 
-    weight: int = 1
+    weight: Int32 = 1
     capability: ResourceList = {}
     deserved: ResourceList = {}
     guarantee: Guarantee = Guarantee()
     reclaimable: bool | None = None
     parent: str = ""
-    priority: int = 0
+    priority: Int32 = 0
 
 
 class QueueStatus(KubeStruct, frozen=True, kw_only=True):
@@ -366,7 +369,7 @@ class DisruptionBudgetSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a PodDisruptionBudget."""
 
     #: A number or a percentage ("50%"); None when absent.
-    min_available: int | str | None = None
+    min_available: Int32 | str | None = None
 
 
 class DisruptionBudget(KubeStruct, frozen=True, kw_only=True):
@@ -380,7 +383,7 @@ class PriorityClass(KubeStruct, frozen=True, kw_only=True):
     """scheduling.k8s.io/v1 PriorityClass."""
 
     metadata: ObjectMeta = ObjectMeta()
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
 
@@ -404,7 +407,7 @@ class StatusDetails(KubeStruct, frozen=True, kw_only=True):
     kind: str = ""
     uid: str = ""
     causes: tuple[StatusCause, ...] = ()
-    retry_after_seconds: int = 0
+    retry_after_seconds: Int32 = 0
 
 
 class Status(KubeStruct, frozen=True, kw_only=True):
@@ -414,5 +417,5 @@ class Status(KubeStruct, frozen=True, kw_only=True):
     status: str = ""
     message: str = ""
     reason: str = ""
-    code: int = 0
+    code: Int32 = 0
     details: StatusDetails = StatusDetails()
