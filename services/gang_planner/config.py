@@ -1,0 +1,30 @@
+"""Settings of the gang planner."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from shared.runtime.settings import CommonSettings
+
+
+class Settings(CommonSettings, frozen=True, kw_only=True):
+    """What a planner can be told; it has no credentials for the cluster."""
+
+    scheduler_conf: Annotated[
+        str, Meta(description="volcano-scheduler.conf, watched; empty: the built-in configuration")
+    ] = ""
+    checkpoint_records: Annotated[
+        int, Meta(ge=10, description="write a checkpoint after this many records of DECISIONS")
+    ] = 10_000
+    checkpoint_s: Annotated[
+        int, Meta(ge=1, description="write a checkpoint after this many seconds with new records")
+    ] = 60
+    recording_dir: Annotated[
+        str, Meta(description="folder of the standby's rolling recording; empty: none is kept")
+    ] = ""
+    recording_s: Annotated[int, Meta(ge=60, description="how far the recording reaches back")] = (
+        1800
+    )
+    recording_bytes: Annotated[
+        int, Meta(ge=1 << 20, description="how large the recording may become")
+    ] = 256 << 20

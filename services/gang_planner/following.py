@@ -1,0 +1,162 @@
+"""Following the three logs from a known place: snapshot, checkpoint, then every record once, in order.
+
+Three readers put what they read into one `Inbox`; nothing here touches the planner's state. A reader starts from the
+watcher's snapshot (CLUSTER) or from the last whole checkpoint (DECISIONS, OUTCOMES). A new epoch of the watcher, or a
+gap because the log does not reach back far enough, starts CLUSTER again with a new snapshot.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from shared.bus.asking import ask
+from shared.bus.connection import Bus
+from shared.bus.errors import LogGap, NoAnswer
+from shared.bus.log_reader import LogReader
+from shared.bus.pull import Delivery
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
+from shared.contracts.decisions import Checkpoint
+from services.gang_planner.inbox import (
+    Arrival,
+    CheckpointArrival,
+    ClusterArrival,
+    DecisionArrival,
+    Inbox,
+    OutcomeArrival,
+    SnapshotArrival,
+)
+
+log = logging.getLogger(__name__)
+
+#: Between two questions for a snapshot that nobody could answer yet.
+_SNAPSHOT_RETRY_S = 0.1
+
+
+class _NewEpoch(Exception):
+    """Another watcher writes CLUSTER: its snapshot replaces the picture."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(f"watcher epoch {epoch}")
+        self.epoch = epoch
+
+
+async def fetch_snapshot(bus: Bus, *, epoch_min: int = 0) -> tuple[SnapshotPage, ...]:
+    """Ask the watcher for the whole picture of epoch `epoch_min` or newer, as long as it takes.
+
+    Pages belong to one frozen snapshot; one that the watcher has dropped meanwhile is asked for anew.
+    """
+    while True:
+        pages = await _try_snapshot(bus)
+        if pages and pages[0].epoch >= epoch_min:
+            return tuple(pages)
+        await asyncio.sleep(_SNAPSHOT_RETRY_S)
+
+
+async def _try_snapshot(bus: Bus) -> list[SnapshotPage]:
+    pages: list[SnapshotPage] = []
+    while not pages or len(pages) < pages[0].pages:
+        question = SnapshotRequest(
+            snapshot=pages[0].snapshot if pages else "", page=len(pages)
+        )
+        try:
+            answer = await ask(
+                bus, subjects.ASK_SNAPSHOT, question, codec.decode_snapshot_answer, timeout_s=5.0
+            )
+        except NoAnswer:
+            return []
+        if not isinstance(answer, SnapshotPage):
+            return []
+        pages.append(answer)
+    return pages
+
+
+async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
+    """The pages of the last whole checkpoint, and the first record of DECISIONS to read after it.
+
+    A checkpoint whose last pages a crash cut off does not count; without one the log is read from its beginning, which
+    is slower and tells the same.
+    """
+    info = await bus.stream_info(subjects.DECISIONS)
+    last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
+    if last is None:
+        return (), max(info.first_seq, 1)
+    page = codec.decode_decision_record(last.payload)
+    if not isinstance(page, Checkpoint) or page.page != page.pages - 1:
+        return (), max(info.first_seq, 1)
+    pages = [page]
+    for seq in range(last.seq - 1, last.seq - page.pages, -1):
+        stored = await bus.get_message(subjects.DECISIONS, seq)
+        record = codec.decode_decision_record(stored.payload) if stored else None
+        if not isinstance(record, Checkpoint) or record.up_to != page.up_to:
+            return (), max(info.first_seq, 1)
+        pages.append(record)
+    return tuple(reversed(pages)), page.up_to + 1
+
+
+class Follower:
+    """Reads the three logs into the inbox for as long as its tasks run."""
+
+    def __init__(self, bus: Bus, inbox: Inbox, ordinal: int) -> None:
+        self._bus = bus
+        self._inbox = inbox
+        self._readers = {
+            stream: LogReader(bus, stream, subjects.planner_consumer(stream, ordinal))
+            for stream in (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
+        }
+        self._epoch = 0
+
+    async def follow_cluster(self) -> None:
+        """Snapshot, then the log behind it; again after each new epoch or gap."""
+        while True:
+            pages = await fetch_snapshot(self._bus, epoch_min=self._epoch)
+            self._epoch = pages[0].epoch
+            await self._inbox.put([SnapshotArrival(pages)])
+            try:
+                await self._readers[subjects.CLUSTER].run(
+                    pages[0].cluster_seq + 1, self._on_cluster
+                )
+            except _NewEpoch as new:
+                self._epoch = new.epoch
+            except LogGap as gap:
+                log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
+
+    async def follow_memory(self) -> None:
+        """The last checkpoint, then DECISIONS and OUTCOMES behind it."""
+        pages, start = await read_checkpoint(self._bus)
+        decisions = await self._bus.stream_info(subjects.DECISIONS)
+        outcomes = await self._bus.stream_info(subjects.OUTCOMES)
+        await self._inbox.put([CheckpointArrival(pages, decisions.last_seq, outcomes.last_seq)])
+        outcomes_start = max(pages[0].outcomes_seq + 1 if pages else 1, outcomes.first_seq, 1)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(
+                self._readers[subjects.DECISIONS].run(start, self._on_decisions),
+                name="follow-decisions",
+            )
+            group.create_task(
+                self._readers[subjects.OUTCOMES].run(outcomes_start, self._on_outcomes),
+                name="follow-outcomes",
+            )
+
+    async def _on_cluster(self, deliveries: list[Delivery]) -> None:
+        arrivals: list[Arrival] = []
+        for delivery in deliveries:
+            record = codec.decode_cluster(delivery.payload)
+            if not isinstance(record, StreamOpened) and record.epoch > self._epoch:
+                await self._inbox.put(arrivals)
+                raise _NewEpoch(record.epoch)
+            arrivals.append(ClusterArrival(delivery.seq, record, delivery.payload))
+        await self._inbox.put(arrivals)
+
+    async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
+        await self._inbox.put(
+            [
+                DecisionArrival(d.seq, codec.decode_decision_record(d.payload), d.payload)
+                for d in deliveries
+            ]
+        )
+
+    async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
+        await self._inbox.put(
+            [OutcomeArrival(d.seq, codec.decode_outcome(d.payload), d.payload) for d in deliveries]
+        )

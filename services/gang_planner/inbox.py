@@ -1,0 +1,93 @@
+"""What has arrived and waits to be applied: one bounded queue, so that the state changes in one place only."""
+
+import asyncio
+from collections import deque
+from typing import Final, NamedTuple, TypeAlias
+
+from shared.contracts.cluster import ClusterRecord, SnapshotPage
+from shared.contracts.decisions import Checkpoint, DecisionRecord
+from shared.contracts.outcomes import Outcome
+
+#: Enough for the backlog of a burst; beyond it the log readers wait, which is back-pressure on NATS.
+ARRIVALS_MAX: Final = 4096
+
+
+class ClusterArrival(NamedTuple):
+    """A record of CLUSTER."""
+
+    seq: int
+    record: ClusterRecord
+    payload: bytes
+
+
+class DecisionArrival(NamedTuple):
+    """A record of DECISIONS."""
+
+    seq: int
+    record: DecisionRecord
+    payload: bytes
+
+
+class OutcomeArrival(NamedTuple):
+    """A record of OUTCOMES."""
+
+    seq: int
+    record: Outcome
+    payload: bytes
+
+
+class SnapshotArrival(NamedTuple):
+    """A whole picture: it replaces what was known."""
+
+    pages: tuple[SnapshotPage, ...]
+
+
+class CheckpointArrival(NamedTuple):
+    """What was open when the last checkpoint was written; no pages: there is none, the log tells all.
+
+    The goals are the last records of DECISIONS and OUTCOMES when reading began: caught up means applied up to there.
+    """
+
+    pages: tuple[Checkpoint, ...]
+    decisions_goal: int
+    outcomes_goal: int
+
+
+Arrival: TypeAlias = (
+    ClusterArrival | DecisionArrival | OutcomeArrival | SnapshotArrival | CheckpointArrival
+)
+
+
+class Inbox:
+    """A bounded queue that is emptied in one go."""
+
+    def __init__(self) -> None:
+        self._arrivals: deque[Arrival] = deque()
+        self._some = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def put(self, arrivals: list[Arrival]) -> None:
+        """Add what arrived together; waits while the queue is full."""
+        await self._room.wait()
+        self._arrivals.extend(arrivals)
+        self._some.set()
+        if len(self._arrivals) >= ARRIVALS_MAX:
+            self._room.clear()
+
+    def wake(self) -> None:
+        """Make `take` return although nothing arrived."""
+        self._some.set()
+
+    async def take(self, timeout_s: float | None) -> list[Arrival]:
+        """Everything that has arrived, as soon as something has; nothing after `timeout_s` or `wake`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._some.wait()
+        except TimeoutError:
+            return []
+        self._some.clear()
+        taken = list(self._arrivals)
+        self._arrivals.clear()
+        self._room.set()
+        return taken

@@ -1,0 +1,69 @@
+"""The policy file (`volcano-scheduler.conf`): read at start, watched, and never replaced by an invalid one."""
+
+import asyncio
+import logging
+import pathlib
+from collections.abc import Callable
+
+from services.gang_planner.core.configuration import (
+    Configuration,
+    ConfigurationError,
+    parse_configuration,
+)
+
+log = logging.getLogger(__name__)
+
+#: A mounted ConfigMap changes within a minute of its edit, so looking every two seconds adds nothing one would notice.
+_LOOK_S = 2.0
+
+
+class PolicyFile:
+    """The configuration in force."""
+
+    def __init__(self, path: str) -> None:
+        """Read the file.
+
+        Raises:
+            ConfigurationError: It is invalid, and there is no previous one to keep.
+            OSError: It cannot be read.
+        """
+        self._path = pathlib.Path(path) if path else None
+        self._changed = False
+        self._stamp = self._look()
+        self.configuration: Configuration = self._read()
+
+    def take_changed(self) -> bool:
+        """True once after each change of `configuration`."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    async def watch(self, on_change: Callable[[], None]) -> None:
+        """Look at the file now and then; call `on_change` after each valid change. Without a file, return."""
+        while self._path is not None:
+            await asyncio.sleep(_LOOK_S)
+            stamp = self._look()
+            if stamp == self._stamp:
+                continue
+            self._stamp = stamp
+            try:
+                self.configuration = self._read()
+            except (ConfigurationError, OSError) as error:
+                log.error("keeping the previous policy: %s: %s", self._path, error)
+                continue
+            log.info("policy read: %s", self._path)
+            self._changed = True
+            on_change()
+
+    def _look(self) -> tuple[int, int, int]:
+        if self._path is None:
+            return (0, 0, 0)
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            return (0, 0, -1)
+        return (status.st_mtime_ns, status.st_ino, status.st_size)
+
+    def _read(self) -> Configuration:
+        if self._path is None:
+            return parse_configuration("")
+        return parse_configuration(self._path.read_text(encoding="utf-8"))

@@ -1,0 +1,107 @@
+"""The asyncio shell of the planner: one loop that applies what arrived and, while active, decides.
+
+The loop takes everything that has arrived, applies it, and if this process is the writer runs one cycle: append each
+decision (awaited, fenced), tell the core its sequence, append notes, publish verdicts. While an append waits, more
+arrives; the next turn takes it all. There is no period: the loop sleeps until something arrives or the core asked to be
+woken.
+
+Active or standby is decided by the fence alone; the lease only says who should try. A standby applies the same records,
+keeps the recording, and answers questions.
+"""
+
+import asyncio
+import logging
+
+from services.gang_planner.applying import Applier
+from services.gang_planner.config import Settings
+from services.gang_planner.core.planner import Planner
+from services.gang_planner.following import Follower
+from services.gang_planner.inbox import Arrival, Inbox
+from services.gang_planner.policy_file import PolicyFile
+from services.gang_planner.standby import Standby
+from services.gang_planner.writing import Writer
+from shared.bus.lease import Lease
+from shared.runtime.lifecycle import Context, Step
+
+log = logging.getLogger(__name__)
+
+_LEASE_KEY = "gang-planner"
+
+
+class GangPlanner:
+    """One planner process, active or standby."""
+
+    def __init__(self, context: Context[Settings]) -> None:
+        settings = context.settings
+        self._context = context
+        self._policy = PolicyFile(settings.scheduler_conf)
+        self._planner = Planner(self._policy.configuration)
+        self._inbox = Inbox()
+        self._applier = Applier(self._planner)
+        self._follower = Follower(context.bus, self._inbox, context.ordinal)
+        self._writer = Writer(context, self._planner, self._applier)
+        self._standby = Standby(context, self._planner, self._applier)
+        self._lease = Lease(context.bus, _LEASE_KEY, context.instance)
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def run(self) -> None:
+        """Serve until cancelled; ends with `SteppedDown` when another planner has become the writer."""
+        context = self._context
+        context.ready.require("caught up")
+        context.set_active(False)
+        context.spawn("follow-cluster", self._follower.follow_cluster())
+        context.spawn("follow-memory", self._follower.follow_memory())
+        context.spawn("policy-file", self._policy.watch(self._inbox.wake))
+        lease = context.spawn("lease", self._lease.run(lambda _held: self._inbox.wake()))
+        context.on_shutdown(Step.FINISH, "last cycle", self._finish)
+        context.on_shutdown(Step.PUBLISH, "verdicts", self._writer.flush)
+
+        async def give_back_lease() -> None:
+            lease.cancel()
+            await self._lease.release()
+
+        context.on_shutdown(Step.RELEASE_LEASE, "lease", give_back_lease)
+        await self._standby.serve()
+        await self._loop()
+
+    async def _finish(self) -> None:
+        """Let the turn that is under way end; no other begins."""
+        self._inbox.wake()
+        await self._idle.wait()
+
+    async def _loop(self) -> None:
+        wakeup_ms: int | None = None
+        while not self._context.stopping.is_set():
+            arrivals = await self._inbox.take(self._timeout_s(wakeup_ms))
+            self._idle.clear()
+            try:
+                wakeup_ms = await self._turn(arrivals)
+            finally:
+                self._idle.set()
+
+    async def _turn(self, arrivals: list[Arrival]) -> int | None:
+        """Apply what arrived; decide if this is the writer. Returns when to look again, without new arrivals."""
+        self._writer.check_foreign(arrivals)
+        self._applier.apply(arrivals)
+        if self._policy.take_changed():
+            self._planner.configure(self._policy.configuration)
+        if not self._applier.caught_up:
+            return None
+        self._context.ready.set("caught up")
+        if not self._writer.active:
+            self._standby.record(arrivals, self._context.now_ms())
+            if not self._lease.held or not await self._writer.take_over():
+                return None
+            self._standby.become_active()
+        return await self._writer.decide()
+
+    def _timeout_s(self, wakeup_ms: int | None) -> float | None:
+        if wakeup_ms is None:
+            return None
+        return max(0.0, (wakeup_ms - self._context.now_ms()) / 1000)
+
+
+async def main(context: Context[Settings]) -> None:
+    """Run the planner in `context` until it is stopped."""
+    await GangPlanner(context).run()

@@ -1,0 +1,115 @@
+"""The standby's half: answers questions from the same picture, and keeps the rolling recording.
+
+The active planner stays silent on `ask.planner.fit`: it only decides. The recording begins a new segment when one is
+due: a snapshot is asked for, and the records applied between the question and the answer are kept, so that the segment
+reproduces every later decision from its base.
+"""
+
+import asyncio
+import pathlib
+
+from services.gang_planner.applying import Applier
+from services.gang_planner.config import Settings
+from services.gang_planner.core.planner import Planner
+from services.gang_planner.following import fetch_snapshot
+from services.gang_planner.inbox import (
+    Arrival,
+    ClusterArrival,
+    DecisionArrival,
+    OutcomeArrival,
+)
+from services.gang_planner.recording import Frame, Recorder
+from shared.bus.asking import serve
+from shared.contracts import codec, subjects
+from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.cluster import SnapshotPage
+from shared.runtime.lifecycle import Context
+
+
+class Standby:
+    """What a planner does while another one decides."""
+
+    def __init__(self, context: Context[Settings], planner: Planner, applier: Applier) -> None:
+        settings = context.settings
+        self._context = context
+        self._planner = planner
+        self._applier = applier
+        self._active = False
+        self._recorder = (
+            Recorder(
+                pathlib.Path(settings.recording_dir),
+                keep_s=settings.recording_s,
+                keep_bytes=settings.recording_bytes,
+            )
+            if settings.recording_dir
+            else None
+        )
+        self._base: asyncio.Task[tuple[SnapshotPage, ...]] | None = None
+        #: Cluster records applied since the base was asked for.
+        self._since_base: list[Frame] = []
+
+    async def serve(self) -> None:
+        """Begin to answer `ask.planner.fit`."""
+        await serve(
+            self._context.bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit
+        )
+
+    async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
+        if self._active or not self._applier.caught_up:
+            return None
+        return self._planner.would_fit(question.group, question.pods)
+
+    def become_active(self) -> None:
+        """Stop answering and recording: this process decides from now on."""
+        self._active = True
+        if self._recorder is not None:
+            self._recorder.flush()
+        if self._base is not None:
+            self._base.cancel()
+            self._base = None
+
+    def record(self, arrivals: list[Arrival], now_ms: int) -> None:
+        """Keep what was just applied; begin a new segment when one is due and its base has arrived."""
+        if self._recorder is None:
+            return
+        frames = [frame for frame in map(_frame, arrivals) if frame is not None]
+        for frame in frames:
+            self._recorder.append(frame)
+        if self._base is None:
+            if self._recorder.due(now_ms // 1000):
+                self._since_base = []
+                self._base = asyncio.create_task(
+                    fetch_snapshot(self._context.bus), name="recording-base"
+                )
+            return
+        self._since_base.extend(frame for frame in frames if frame.kind == "cluster")
+        if self._base.done():
+            pages = self._base.result()
+            self._base = None
+            self._recorder.begin(self._base_frames(pages), now_ms // 1000)
+            self._recorder.flush()
+
+    def _base_frames(self, pages: tuple[SnapshotPage, ...]) -> list[Frame]:
+        frames = [
+            Frame(kind="configuration", payload=self._planner.configuration.source.encode())
+        ]
+        frames += [Frame(kind="snapshot", payload=codec.encode(page)) for page in pages]
+        frames += [
+            Frame(kind="checkpoint", payload=codec.encode(page))
+            for page in self._planner.checkpoint(self._applier.outcomes_seq)
+        ]
+        frames += [frame for frame in self._since_base if frame.seq > pages[0].cluster_seq]
+        self._since_base = []
+        return frames
+
+
+def _frame(arrival: Arrival) -> Frame | None:
+    match arrival:
+        case ClusterArrival(seq, _, payload):
+            return Frame(kind="cluster", seq=seq, payload=payload)
+        case DecisionArrival(seq, _, payload):
+            return Frame(kind="decision", seq=seq, payload=payload)
+        case OutcomeArrival(seq, _, payload):
+            return Frame(kind="outcome", seq=seq, payload=payload)
+        case _:
+            return None

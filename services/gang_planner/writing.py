@@ -1,0 +1,196 @@
+"""The active planner's half: taking over, deciding, and making durable what was decided.
+
+Order, per cycle: every decision and note is appended and acknowledged; the core is told its sequence; only then are
+the verdicts of the same cycle published. An append whose fate is unknown is repeated until it is known: nothing else
+is decided meanwhile.
+"""
+
+import asyncio
+import functools
+import logging
+
+from services.gang_planner.applying import Applier
+from services.gang_planner.config import Settings
+from services.gang_planner.core.planner import Planner
+from services.gang_planner.errors import ForeignRecord
+from services.gang_planner.inbox import Arrival, DecisionArrival
+from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
+from shared.bus.fence import FencedLog
+from shared.bus.publisher import Publisher, Stored
+from shared.contracts import codec, subjects
+from shared.contracts.decisions import Act, EpochOpened, EvictionDecision, GangDecision, Note
+from shared.contracts.verdicts import Verdict
+from shared.runtime.lifecycle import Context
+
+log = logging.getLogger(__name__)
+
+#: A gang that is gone keeps its last verdict for an hour, so that a controller which was away still sees it.
+_GONE_TTL_S = 3600
+#: Pause before a record that the server refused (its storage is full) is offered again.
+_REFUSED_PAUSE_S = 1.0
+
+
+class Writer:
+    """Appends to DECISIONS and publishes VERDICTS while this process is the active planner."""
+
+    def __init__(self, context: Context[Settings], planner: Planner, applier: Applier) -> None:
+        self._context = context
+        self._planner = planner
+        self._applier = applier
+        self._fence: FencedLog | None = None
+        self._publisher = Publisher(context.bus)
+        self._in_flight: dict[str, Verdict] = {}
+        self._unsent: dict[str, Verdict] = {}
+        self._checkpoint_seq = 0
+        self._checkpoint_ms = 0
+        metrics = context.metrics
+        self._decisions = metrics.counter("decisions_total", "Gang decisions appended")
+        self._bindings = metrics.counter("bindings_total", "Bindings in those decisions")
+        self._verdicts = metrics.counter("verdicts_total", "Verdicts published")
+        self._cycles = metrics.counter("cycles_total", "Planning cycles run")
+        self._gangs = metrics.gauges("gangs", "Gangs by phase", "phase")
+
+    @property
+    def active(self) -> bool:
+        """Whether this process opened the newest epoch, as far as it knows."""
+        return self._fence is not None
+
+    def check_foreign(self, arrivals: list[Arrival]) -> None:
+        """Step down when a record arrived that an active planner did not write.
+
+        Raises:
+            ForeignRecord: Another planner appended.
+        """
+        if self._fence is None:
+            return
+        for arrival in arrivals:
+            if isinstance(arrival, DecisionArrival) and arrival.seq > self._fence.last_applied:
+                raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
+
+    async def take_over(self) -> bool:
+        """Open an epoch behind everything applied; False when there are records still to be applied first."""
+        applied = self._applier.decisions_seq
+        fence = FencedLog(self._context.bus, subjects.DECISIONS, last_applied=applied)
+        record = EpochOpened(
+            epoch=applied + 1,
+            planner=self._context.instance,
+            at_ms=self._context.now_ms(),
+            cluster_epoch=self._planner.cluster_epoch,
+        )
+        try:
+            seq = await self._append(fence, [(subjects.DECISIONS_EPOCH, codec.encode(record))])
+        except Superseded:
+            return False
+        self._fence = fence
+        self._planner.apply_decision(seq[0], record)
+        self._planner.lead(seq[0])
+        self._applier.decided(seq[0])
+        self._checkpoint_seq = seq[0]
+        self._checkpoint_ms = self._context.now_ms()
+        self._context.set_active(True)
+        log.info("epoch %d opened", seq[0])
+        return True
+
+    async def decide(self) -> int | None:
+        """Run one cycle and make it durable; returns when the core wants to be woken (milliseconds), or None.
+
+        Raises:
+            Superseded: Another planner has become the writer.
+        """
+        assert self._fence is not None
+        step = self._planner.step(self._context.now_ms())
+        self._cycles.inc()
+        records: list[Act | Note] = [*step.decisions, *step.notes]
+        if records:
+            appended = [(_subject(record), codec.encode(record)) for record in records]
+            for record, seq in zip(records, await self._append(self._fence, appended), strict=True):
+                self._planner.decided(seq, record)
+                self._applier.decided(seq)
+                self._count(record)
+        for verdict in [*self._take_unsent(), *step.verdicts]:
+            await self._publish(verdict)
+        for phase, count in self._planner.gangs_by_phase().items():
+            self._gangs(phase).set(count)
+        await self._checkpoint_if_due(self._fence)
+        return step.next_wakeup_ms
+
+    async def flush(self) -> None:
+        """Wait until every verdict sent is answered."""
+        await self._publisher.flush()
+
+    def _count(self, record: Act | Note) -> None:
+        if isinstance(record, GangDecision):
+            self._decisions.inc()
+            self._bindings.inc(len(record.bindings))
+            log.info(
+                "decided %s: %d bindings, attempt %d",
+                record.gang,
+                len(record.bindings),
+                record.attempt,
+                extra={"trace_id": record.trace_id, "gang_id": record.gang_id},
+            )
+
+    async def _append(self, fence: FencedLog, records: list[tuple[str, bytes]]) -> list[int]:
+        """Append until the fate of every record is known; a full or silent server means waiting, never dropping."""
+        while True:
+            try:
+                seqs = await fence.append_batch(records)
+            except BusUnavailable as error:
+                self._context.ready.unready("decisions", str(error))
+                log.warning("append not answered, asking again: %s", error)
+            except AppendRefused as error:
+                self._context.ready.unready("decisions", str(error))
+                log.error("DECISIONS refuses records, nothing is decided: %s", error)
+                await asyncio.sleep(_REFUSED_PAUSE_S)
+            else:
+                self._context.ready.set("decisions")
+                return seqs
+
+    async def _publish(self, verdict: Verdict) -> None:
+        self._unsent.pop(verdict.gang_id, None)
+        self._in_flight[verdict.gang_id] = verdict
+        stored = await self._publisher.publish(
+            subjects.verdict(verdict.gang_id),
+            codec.encode(verdict),
+            ttl_s=_GONE_TTL_S if verdict.phase == "Gone" else None,
+        )
+        self._verdicts.inc()
+        stored.add_done_callback(functools.partial(self._stored, verdict))
+
+    def _stored(self, verdict: Verdict, stored: asyncio.Future[Stored]) -> None:
+        newest = self._in_flight.get(verdict.gang_id) is verdict
+        if newest:
+            del self._in_flight[verdict.gang_id]
+        if stored.cancelled():
+            return
+        error = stored.exception()
+        if error is not None and newest:
+            log.warning("verdict on %s not stored, will be sent again: %s", verdict.name, error)
+            self._unsent[verdict.gang_id] = verdict
+
+    def _take_unsent(self) -> list[Verdict]:
+        unsent = list(self._unsent.values())
+        self._unsent.clear()
+        return unsent
+
+    async def _checkpoint_if_due(self, fence: FencedLog) -> None:
+        settings = self._context.settings
+        behind = fence.last_applied - self._checkpoint_seq
+        age_ms = self._context.now_ms() - self._checkpoint_ms
+        if behind < settings.checkpoint_records and (
+            behind == 0 or age_ms < settings.checkpoint_s * 1000
+        ):
+            return
+        pages = self._planner.checkpoint(self._applier.outcomes_seq)
+        await self._append(
+            fence, [(subjects.DECISIONS_CHECKPOINT, codec.encode(page)) for page in pages]
+        )
+        self._applier.decided(fence.last_applied)
+        self._checkpoint_seq = fence.last_applied
+        self._checkpoint_ms = self._context.now_ms()
+
+
+def _subject(record: Act | Note) -> str:
+    if isinstance(record, GangDecision | EvictionDecision):
+        return subjects.act(record.gang_id)
+    return subjects.note(record.gang_id)
