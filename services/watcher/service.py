@@ -17,7 +17,6 @@ from services.watcher.publishing import RENEWAL_S, Publishing
 from services.watcher.reporting import Reporting
 from services.watcher.state import WatcherState
 from services.watcher.watching import Watching
-from shared.bus.errors import Superseded
 from shared.bus.lease import Lease
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -41,33 +40,30 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
     ctx.set_active(False)
     credentials = await load(ctx.settings.kubeconfig, ctx.settings.context)
     reporting = Reporting(ctx.metrics)
-    await _wait_for_turn(ctx)
-    ctx.set_active(True)
-    try:
-        async with (
-            KubeClient(credentials, user_agent="tutti-watcher") as client,
-            asyncio.TaskGroup() as tasks,
-        ):
-            active = tasks.create_task(_be_active(ctx, client, reporting), name="watcher-active")
+    async with (
+        KubeClient(credentials, user_agent="tutti-watcher") as client,
+        asyncio.TaskGroup() as tasks,
+    ):
+        await _wait_for_turn(ctx, tasks)
+        ctx.set_active(True)
+        active = tasks.create_task(_be_active(ctx, client, reporting), name="watcher-active")
 
-            async def stop() -> None:
-                # What is pending is dropped: the next watcher lists, and begins its own epoch.
-                active.cancel()
-                await asyncio.wait([active])
+        async def stop() -> None:
+            # What is pending is dropped: the next watcher lists, and begins its own epoch.
+            active.cancel()
+            await asyncio.wait([active])
 
-            ctx.on_shutdown(Step.STOP_TAKING, "watching", stop)
-    except* Superseded:
-        raise Superseded("another watcher has taken over") from None
+        ctx.on_shutdown(Step.STOP_TAKING, "watching", stop)
 
 
-async def _wait_for_turn(ctx: Context[WatcherSettings]) -> None:
-    """Return once we hold the lease; meanwhile we are a standby."""
+async def _wait_for_turn(ctx: Context[WatcherSettings], tasks: asyncio.TaskGroup) -> None:
+    """Return once we hold the lease, and go on renewing it; meanwhile we are a standby."""
     lease = Lease(ctx.bus, LEASE, ctx.instance)
 
     def on_change(held: bool) -> None:
         logger.info("the lease is %s", "ours" if held else "lost: writing goes on until overtaken")
 
-    renewing = ctx.spawn("lease", lease.run(on_change))
+    renewing = tasks.create_task(lease.run(on_change), name="watcher-lease")
 
     async def release() -> None:
         renewing.cancel()
