@@ -19,7 +19,8 @@ Quantity: TypeAlias = str | int | float
 ResourceList: TypeAlias = dict[str, Quantity]
 
 Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-"""What the API calls int32. Larger numbers can stand in custom resources whose schema is lenient."""
+"""What the API calls int32. Larger numbers can stand in custom resources whose schema is lenient.
+"""
 
 
 class KubeStruct(

@@ -3,8 +3,8 @@
 The grammar and the rounding are those of k8s.io/apimachinery: a decimal number, then a decimal
 suffix (n u m k M G T P E), a binary one (Ki … Ei) or an exponent; what is finer than the wanted
 scale is rounded up, away from nothing. Cpu is counted in milli-CPU, everything else in its base
-unit. Where Kubernetes caps or wraps a number beyond 63 bits, or reads a text without digits as 0, we
-refuse it.
+unit. Where Kubernetes caps or wraps a number beyond 63 bits, or reads a text without digits as 0,
+we refuse it.
 """
 
 import re
