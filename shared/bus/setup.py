@@ -41,7 +41,9 @@ LEASE_TTL_S: Final = 1
 DUPLICATE_WINDOW_S: Final = 5
 #: Longer than a binding takes; a binder that needs more says so (`in_progress`).
 BINDER_ACK_WAIT_S: Final = 2
-BINDER_DELIVERIES_MAX: Final = 5
+#: No limit: after five deliveries the binder itself reads back and answers `BinderGaveUp`; a limit
+#: here would let a decision end without an outcome when a binder dies in the last one.
+BINDER_DELIVERIES_MAX: Final = -1
 CONTROLLER_ACK_WAIT_S: Final = 30
 CONTROLLER_IN_FLIGHT_MAX: Final = 1000
 

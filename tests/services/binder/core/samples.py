@@ -13,13 +13,13 @@ TAKEN = Answer(409, "Conflict", 'pod w-0 is already assigned to node "n"')
 CYCLE = Cycle(cluster_seq=7, outcomes_seq=1, now_ms=1_000, configuration="c")
 
 
-def make_decision(members: int, *, preflight: bool = False) -> GangDecision:
+def make_decision(members: int, *, preflight: bool = False, epoch: int = 2) -> GangDecision:
     """A decision that binds `members` pods w-0, w-1, … with the UIDs u-0, … to the nodes n-0, …"""
     return GangDecision(
         gang_id="g",
         gang="team/job",
         dialect="volcano",
-        epoch=2,
+        epoch=epoch,
         attempt=1,
         bindings=tuple(
             Binding(uid=f"u-{index}", namespace="team", name=f"w-{index}", node=f"n-{index}")

@@ -1,0 +1,124 @@
+"""The API server as the lanes see it: every failure is an `Answer`, judged by the core."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from services.binder.core.answers import Answer, Sight
+from shared.contracts.decisions import Binding
+from shared.kube.client import KubeClient
+from shared.kube.errors import KubeError, RequestTimeout, api_error
+from shared.kube.resources import PODS
+from shared.kube.transport import Reply
+
+_BOUND: Final = Answer(201)
+#: Silence in a row until the API server counts as unreachable: one timeout proves nothing.
+_SILENCE_MAX: Final = 3
+
+OnHealth = Callable[[str], None]
+"""Called when the API server becomes unreachable, with why, and with "" when it answers again."""
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    uid: str = ""
+    deletion_timestamp: str | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    scheduling_gates: list[Any] | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    """What a binding depends on; decoding nothing else, it reads pods that are odd elsewhere."""
+
+    metadata: _Metadata
+    spec: _Spec
+
+
+_decode_pod: Final = msgspec.json.Decoder(_Pod).decode
+
+
+class KubePods:
+    """Binds and reads pods through one client."""
+
+    def __init__(self, client: KubeClient, *, timeout_s: float, on_health: OnHealth) -> None:
+        """Send over `client`; every request has `timeout_s`. Reachable until shown otherwise."""
+        self._client = client
+        self._timeout_s = timeout_s
+        self._on_health = on_health
+        self._silent = 0
+
+    async def wait_reachable(self, delays_s: Iterator[float]) -> None:
+        """Return once the API server has answered anything, asking again after each delay."""
+        for delay_s in delays_s:
+            try:
+                await self._client.send("GET", "/version", timeout_s=self._timeout_s)
+            except KubeError as error:
+                self._on_health(str(error))
+            else:
+                self._on_health("")
+                return
+            await asyncio.sleep(delay_s)
+
+    async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
+        """Send a Binding. See `lanes.Pods`."""
+        try:
+            reply = await self._client.bind(
+                binding.namespace,
+                binding.name,
+                binding.uid,
+                binding.node,
+                marks,
+                dry_run=dry_run,
+                timeout_s=self._timeout_s,
+            )
+        except KubeError as error:
+            return self._no_answer(error)
+        self._answers()
+        return _BOUND if reply.status == 201 else _answer(reply)
+
+    async def see(self, binding: Binding) -> Sight | Answer | None:
+        """Read a pod. See `lanes.Pods`."""
+        path = PODS.path(binding.namespace, binding.name)
+        try:
+            reply = await self._client.send("GET", path, timeout_s=self._timeout_s)
+        except KubeError as error:
+            return self._no_answer(error)
+        self._answers()
+        if reply.status == 404:
+            return None
+        if reply.status != 200:
+            return _answer(reply)
+        try:
+            pod = _decode_pod(reply.body)
+        except msgspec.MsgspecError as error:
+            return Answer(0, "Undecodable", str(error))
+        return Sight(
+            uid=pod.metadata.uid,
+            node=pod.spec.node_name,
+            deleting=pod.metadata.deletion_timestamp is not None,
+            gated=bool(pod.spec.scheduling_gates),
+        )
+
+    def _answers(self) -> None:
+        if self._silent >= _SILENCE_MAX:
+            self._on_health("")
+        self._silent = 0
+
+    def _no_answer(self, error: KubeError) -> Answer:
+        self._silent += 1
+        if self._silent == _SILENCE_MAX:
+            self._on_health(str(error))
+        reason = "Timeout" if isinstance(error, RequestTimeout) else type(error).__name__
+        return Answer(0, reason, str(error))
+
+
+def _answer(reply: Reply) -> Answer:
+    if reply.status < 400:
+        return Answer(reply.status)
+    error = api_error(reply.status, reply.body, reply.headers.get("Retry-After"))
+    retry_after_ms = int((error.retry_after_s or 0) * 1000)
+    return Answer(reply.status, error.reason, error.message, retry_after_ms)

@@ -1,0 +1,90 @@
+"""The lanes to the API server: how many requests at once, and in which order.
+
+A fixed number of tasks take requests from one line, so that a decision of five thousand members
+does not cost a task each. New requests queue behind; repeated ones, which belong to older
+decisions, go in front.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
+
+from services.binder.carrying import Carrying
+from services.binder.core.answers import Answer, Sight
+from services.binder.core.machine import Command, Post, Read
+from shared.contracts.decisions import Binding
+
+
+class Pods(Protocol):
+    """What the lanes need of the API server. Failures are answers; only cancellation is raised."""
+
+    async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
+        """Send a Binding, the pod's UID as precondition and `marks` as its annotations."""
+        ...
+
+    async def see(self, binding: Binding) -> Sight | Answer | None:
+        """Read the pod; None: there is no pod of that name."""
+        ...
+
+
+Proceed: TypeAlias = Callable[[Carrying, tuple[Command, ...]], None]
+
+
+class _Request(NamedTuple):
+    carrying: Carrying
+    command: Post | Read
+
+
+class Lanes:
+    """Sends what machines ask for and gives them what came back."""
+
+    def __init__(
+        self, pods: Pods, proceed: Proceed, now_ms: Callable[[], int], *, lanes: int
+    ) -> None:
+        """Send over `pods`, at most `lanes` at once; `proceed` takes what a machine wants next."""
+        self._pods = pods
+        self._proceed = proceed
+        self._now_ms = now_ms
+        self._lanes = lanes
+        # Bounded by the decisions in progress, each of which is at most one message long.
+        self._line: deque[_Request] = deque()
+        self._ready = asyncio.Semaphore(0)
+
+    def send(self, carrying: Carrying, command: Post | Read) -> None:
+        """Have `command` sent in its turn; one with a delay waits outside the line first."""
+        request = _Request(carrying, command)
+        if command.delay_ms:
+            loop = asyncio.get_running_loop()
+            loop.call_later(command.delay_ms / 1000, self._again, request)
+            return
+        self._line.append(request)
+        self._ready.release()
+
+    async def run(self) -> None:
+        """Send until cancelled; what is under way then may or may not be carried out."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._lanes):
+                group.create_task(self._lane(), name=f"lane-{number}")
+
+    def _again(self, request: _Request) -> None:
+        self._line.appendleft(request)
+        self._ready.release()
+
+    async def _lane(self) -> None:
+        while True:
+            await self._ready.acquire()
+            carrying, command = self._line.popleft()
+            if not carrying.holding.ours(time.monotonic()):
+                continue  # its machine is never answered, its message is delivered again
+            machine, index = carrying.machine, command.index
+            binding = carrying.bindings[index]
+            if isinstance(command, Post):
+                answer = await self._pods.bind(binding, carrying.marks, dry_run=command.dry_run)
+                commands = machine.answered(index, answer, self._now_ms())
+            else:
+                sight = await self._pods.see(binding)
+                commands = machine.seen(index, sight, self._now_ms())
+            if commands:
+                self._proceed(carrying, commands)

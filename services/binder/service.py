@@ -1,0 +1,321 @@
+"""The binder's shell: takes deliveries, lets machines decide, sends, publishes, acknowledges.
+
+One delivery's way: `_take` -> `_judge` -> a machine in a `Carrying` -> `_proceed` hands its
+requests to the lanes, which give it their answers -> its outcome -> `_finish`. Decisions in
+progress are bounded by slots, requests by lanes, and what was pulled but has no slot yet by the
+pull's batch. All that is held is kept ours by signs of life. At shutdown nothing new is taken, what
+is under way is finished within the grace, the rest is given back.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Coroutine
+from typing import Final, assert_never
+
+import msgspec
+
+from services.binder.api import KubePods
+from services.binder.carrying import Carrying, marks_of
+from services.binder.config import BinderSettings
+from services.binder.core.machine import (
+    Command,
+    Finish,
+    Forget,
+    Limits,
+    LookUp,
+    Machine,
+    Post,
+    Read,
+)
+from services.binder.core.outcome import Sender, refusal_of
+from services.binder.holding import PROGRESS_EVERY_S, Holding
+from services.binder.lanes import Lanes, Pods
+from services.binder.reporting import Reporting
+from services.binder.settling import acknowledge, give_back, settle
+from services.binder.state import BinderState
+from shared.bus.errors import BusError
+from shared.bus.publisher import Publisher
+from shared.bus.pull import Delivery, PullLoop
+from shared.contracts import subjects
+from shared.contracts.codec import decode_act
+from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.outcomes import Outcome
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.runtime.backoff import delays_s
+from shared.runtime.lifecycle import Context, Step
+
+logger = logging.getLogger(__name__)
+
+#: Pulled beyond what has a slot: enough to start the next at once, few enough to share with others.
+_PULL_BATCH: Final = 8
+#: Before a record that we cannot read comes again: a newer binder may be starting.
+_UNDECODABLE_RETRY_S: Final = 1.0
+#: Of the grace, kept for giving back what could not be finished.
+_GIVE_BACK_S: Final = 1.0
+
+
+async def serve(ctx: Context[BinderSettings]) -> None:
+    """Run a binder until it is stopped. Raises CredentialsError when we are nobody."""
+    settings, ready = ctx.settings, ctx.ready
+    ready.require("kubernetes")
+
+    def on_health(why: str) -> None:
+        if why:
+            ready.unready("kubernetes", why)
+        else:
+            ready.set("kubernetes")
+
+    credentials = await load(settings.kubeconfig, settings.context)
+    client = KubeClient(credentials, connections_max=settings.posts_max, user_agent="tutti-binder")
+    async with client:
+        pods = KubePods(client, timeout_s=settings.request_timeout_s, on_health=on_health)
+        # A delivery counts even when it comes to nothing: take none before it can be carried out.
+        await pods.wait_reachable(delays_s(random.Random()))  # noqa: S311 - jitter, no secret
+        await Binder(ctx, pods).run()
+
+
+class Binder:
+    """Everything one binder process does with the bus and the API server."""
+
+    def __init__(
+        self, ctx: Context[BinderSettings], pods: Pods, limits: Limits | None = None
+    ) -> None:
+        """Make one; nothing happens before `run`."""
+        settings = ctx.settings
+        self._ctx = ctx
+        self._limits = limits or Limits()
+        self._lanes = Lanes(pods, self._proceed, ctx.now_ms, lanes=settings.posts_max)
+        self._pulling = PullLoop(
+            ctx.bus, subjects.DECISIONS, subjects.BINDER_CONSUMER, batch=_PULL_BATCH
+        )
+        self._publisher = Publisher(ctx.bus)
+        self._reporting = Reporting(ctx.metrics, ctx.tracer)
+        self._state = BinderState("")
+        self._slots = asyncio.Semaphore(settings.decisions_max)
+        #: Pulled, no slot yet.
+        self._waiting: deque[Holding] = deque()
+        self._carrying: set[Carrying] = set()
+        self._tasks = asyncio.TaskGroup()
+        self._busy = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+        self._pulled_off = asyncio.Event()
+
+    async def run(self) -> None:
+        """Bind until cancelled. A broken invariant ends it, with everything held unacknowledged."""
+        ctx = self._ctx
+        ctx.ready.require("decisions")
+        self._state = BinderState((await ctx.bus.stream_info(subjects.DECISIONS)).incarnation)
+        ctx.on_shutdown(Step.STOP_TAKING, "decisions", self._stop_taking)
+        ctx.on_shutdown(Step.FINISH, "decisions", self._finish_all)
+        async with self._tasks:
+            self._spawn(self._lanes.run(), "lanes")
+            self._spawn(self._keep_ours(), "signs-of-life")
+            ctx.ready.set("decisions")
+            await self._pulling.run(self._take)
+            self._pulled_off.set()
+
+    # Taking.
+
+    async def _take(self, deliveries: list[Delivery]) -> None:
+        """Start what was pulled, as slots become free."""
+        now_s = time.monotonic()
+        self._waiting.extend(Holding(delivery, now_s) for delivery in deliveries)
+        self._busy.set()
+        while self._waiting and not self._closing:
+            await self._slots.acquire()
+            if self._closing or not await self._started(self._waiting.popleft()):
+                self._slots.release()
+
+    async def _started(self, holding: Holding) -> bool:
+        """Begin with one delivery; False: it needs no slot."""
+        delivery = holding.delivery
+        if not holding.ours(time.monotonic()):
+            self._reporting.abandoned()
+            return False
+        sender = Sender(self._ctx.instance, delivery.seq, delivery.delivered)
+        try:
+            decision = decode_act(delivery.payload)
+        except msgspec.MsgspecError as error:
+            await self._undecodable(delivery, sender, str(error))
+            return False
+        reason = await self._judge(decision, sender)
+        if isinstance(decision, EvictionDecision) or reason:
+            now_ms = self._ctx.now_ms()
+            reason = reason or "NotSupported"
+            await self._refuse(delivery, refusal_of(decision, sender, reason=reason, now_ms=now_ms))
+            return False
+        machine = Machine(decision, sender, self._limits)
+        marks = marks_of(decision, self._state.incarnation, delivery.seq)
+        carrying = Carrying(holding, machine, marks)
+        self._carrying.add(carrying)
+        self._idle.clear()
+        self._reporting.in_progress(len(self._carrying))
+        self._proceed(carrying, machine.start(self._ctx.now_ms()))
+        return True
+
+    async def _judge(self, decision: GangDecision | EvictionDecision, sender: Sender) -> str:
+        """Say why the decision must not be carried out; "" when it may."""
+        seq, delivered = sender.decision_seq, sender.delivered
+        if self._state.looks_replaced(seq, delivered=delivered):
+            await self._follow_stream()
+        reason = self._state.judge(decision.epoch, seq, delivered=delivered)
+        if reason and await self._follow_stream():
+            reason = self._state.judge(decision.epoch, seq, delivered=delivered)
+        return reason
+
+    async def _follow_stream(self) -> bool:
+        """Look whether DECISIONS was made anew; True: it was, and all sequences begin again."""
+        before = self._state.incarnation
+        try:
+            info = await self._ctx.bus.stream_info(subjects.DECISIONS)
+        except BusError as error:
+            logger.warning("cannot look at DECISIONS: %s", error)
+            return False
+        self._state.follow(info.incarnation)
+        return info.incarnation != before
+
+    async def _undecodable(self, delivery: Delivery, sender: Sender, error: str) -> None:
+        """Leave a record that we cannot read to a newer binder for a while, then answer it."""
+        logger.error("decision %d cannot be read: %s", delivery.seq, error)
+        if delivery.delivered <= self._limits.deliveries_max:
+            await give_back(delivery, _UNDECODABLE_RETRY_S)
+            return
+        outcome = Outcome(
+            gang_id=delivery.subject.removeprefix(subjects.act("")),
+            decision_seq=sender.decision_seq,
+            epoch=0,
+            binder=sender.binder,
+            delivered=sender.delivered,
+            reason="Undecodable",
+            notes=(error[:300],),
+            received_ms=self._ctx.now_ms(),
+        )
+        await self._refuse(delivery, outcome)
+
+    async def _refuse(self, delivery: Delivery, outcome: Outcome) -> None:
+        if await settle(self._publisher, delivery, outcome):
+            self._reporting.refused(outcome)
+
+    # Carrying out.
+
+    def _proceed(self, carrying: Carrying, commands: tuple[Command, ...]) -> None:
+        """Do what a machine wants next."""
+        seq = carrying.holding.delivery.seq
+        for command in commands:
+            match command:
+                case Post() | Read():
+                    self._lanes.send(carrying, command)
+                case LookUp():
+                    self._spawn(self._look_up(carrying), f"look-up-{seq}")
+                case Finish():
+                    self._spawn(self._finish(carrying, command.outcome), f"finish-{seq}")
+                case Forget():
+                    self._spawn(self._forget(carrying), f"forget-{seq}")
+                case _:
+                    assert_never(command)
+
+    async def _look_up(self, carrying: Carrying) -> None:
+        """Ask whether the decision has its outcome; without an answer it is not ours to do."""
+        subject = subjects.outcome(carrying.machine.decision.gang_id, carrying.holding.delivery.seq)
+        try:
+            stored = await self._ctx.bus.get_last(subjects.OUTCOMES, subject)
+        except BusError as error:
+            logger.warning("cannot look up %s: %s", subject, error)
+            self._abandon(carrying)
+            return
+        if not carrying.holding.given_up:
+            self._proceed(carrying, carrying.machine.looked_up(outcome_exists=stored is not None))
+
+    async def _finish(self, carrying: Carrying, outcome: Outcome) -> None:
+        """Publish the outcome if the decision still is ours, and free its slot."""
+        if not carrying.holding.ours(time.monotonic()):
+            self._abandon(carrying)
+            return
+        if await settle(self._publisher, carrying.holding.delivery, outcome):
+            self._reporting.finished(carrying.machine.decision, outcome, self._ctx.now_ms())
+        self._release(carrying)
+
+    async def _forget(self, carrying: Carrying) -> None:
+        await acknowledge(carrying.holding.delivery)
+        self._release(carrying)
+
+    def _abandon(self, carrying: Carrying) -> None:
+        """Send nothing more for it; the message comes again, to this binder or another one."""
+        if carrying in self._carrying:
+            carrying.holding.given_up = True
+            self._reporting.abandoned()
+            self._release(carrying)
+
+    def _release(self, carrying: Carrying) -> None:
+        """Free its slot, once."""
+        if carrying not in self._carrying:
+            return
+        self._carrying.remove(carrying)
+        self._slots.release()
+        self._reporting.in_progress(len(self._carrying))
+        if not self._carrying:
+            self._idle.set()
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        self._tasks.create_task(work, name=name)
+
+    # Keeping it ours, and giving it back.
+
+    async def _keep_ours(self) -> None:
+        """Send signs of life for everything held; without anything held, cost nothing."""
+        while True:
+            await self._busy.wait()
+            await asyncio.sleep(PROGRESS_EVERY_S)
+            if self._carrying or self._waiting:
+                await self._sign_of_life()
+            else:
+                self._busy.clear()
+
+    async def _sign_of_life(self) -> None:
+        """Tell the consumer that all this is being worked at; abandon what may be another's."""
+        now_s = time.monotonic()
+        for carrying in list(self._carrying):
+            if not carrying.holding.ours(now_s):
+                self._abandon(carrying)
+        held = [carrying.holding for carrying in self._carrying] + list(self._waiting)
+        for holding in held:
+            # Written into a buffer while disconnected, it would tell nobody.
+            if not self._ctx.bus.connected:
+                return
+            try:
+                await holding.delivery.in_progress()
+            except BusError as error:
+                logger.warning("no sign of life: %s", error)
+                return
+            holding.progressed(now_s)
+
+    async def _stop_taking(self) -> None:
+        """Pull no more, then give back what has no slot: earlier it would come back to us."""
+        self._closing = True
+        self._slots.release()  # wakes `_take`, should it wait for a slot
+        self._pulling.stop()
+        await self._pulled_off.wait()
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        for holding in waiting:
+            await give_back(holding.delivery)
+
+    async def _finish_all(self) -> None:
+        """Let what is under way end; give back what the grace does not suffice for."""
+        try:
+            async with asyncio.timeout(
+                max(0.0, self._ctx.settings.shutdown_grace_s - _GIVE_BACK_S)
+            ):
+                await self._idle.wait()
+        except TimeoutError:
+            left = list(self._carrying)
+            logger.warning("giving back %d decisions that are not finished", len(left))
+            for carrying in left:
+                self._abandon(carrying)
+                await give_back(carrying.holding.delivery)

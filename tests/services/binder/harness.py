@@ -1,0 +1,168 @@
+"""A binder on a real nats-server, with pods made of memory instead of an API server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from services.binder.config import BinderSettings
+from services.binder.core.answers import Answer, Sight
+from services.binder.service import Binder
+from shared.bus.connection import Bus
+from shared.bus.jetstream_api import ApiAnswer
+from shared.bus.publisher import Publisher
+from shared.bus.setup import ensure_streams
+from shared.contracts import subjects
+from shared.contracts.codec import decode_outcome, encode
+from shared.contracts.decisions import Binding, EpochOpened
+from shared.contracts.outcomes import Outcome
+from shared.runtime.health import Readiness
+from shared.runtime.lifecycle import Context, Step
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.tracing import tracer_for
+
+EPOCH = 2
+"""Epoch of the planner of these tests: DECISIONS' record 1 is setup's, record 2 opens the epoch."""
+
+
+class MemoryPods:
+    """Binds pods in memory; `u-3` is the UID of the pod w-3, as in `samples`."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, str] = {}
+        self.marks: dict[str, dict[str, str]] = {}
+        self.posts: list[str] = []
+        #: Cleared, every bind hangs until it is set.
+        self.open = asyncio.Event()
+        self.open.set()
+        self.answers: dict[str, Answer] = {}
+
+    async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
+        self.posts.append(binding.name)
+        await self.open.wait()
+        if binding.name in self.answers:
+            return self.answers[binding.name]
+        if binding.name in self.bound:
+            return Answer(409, "Conflict", "already assigned")
+        if not dry_run:
+            self.bound[binding.name] = binding.node
+            self.marks[binding.name] = dict(marks)
+        return Answer(201)
+
+    async def see(self, binding: Binding) -> Sight | Answer | None:
+        return Sight(binding.uid, self.bound.get(binding.name, ""))
+
+
+class Stand(Context[BinderSettings]):
+    """What the lifecycle gives a binder, without the process around it."""
+
+    def __init__(self, bus: Bus, instance: str, settings: BinderSettings) -> None:
+        self.service = "binder"
+        self.instance = instance
+        self.ordinal = 0
+        self.settings = settings
+        self.bus = bus
+        self.ready = Readiness()
+        self.metrics = Metrics("binder")
+        self.tracer = tracer_for("", service="binder", instance=instance)
+        self.stopping = asyncio.Event()
+        self.steps: list[tuple[Step, Callable[[], Awaitable[None]]]] = []
+
+    @override
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    @override
+    def on_shutdown(self, step: Step, name: str, callback: Callable[[], Awaitable[None]]) -> None:
+        self.steps.append((step, callback))
+
+    async def shut_down(self) -> None:
+        """Go through the steps as the lifecycle does."""
+        self.stopping.set()
+        for _, callback in sorted(self.steps, key=lambda entry: entry[0]):
+            await callback()
+
+
+class Desk:
+    """The planner's end of the bus, and what operators would see."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self._publisher = Publisher(bus)
+
+    async def decide(self, decision: msgspec.Struct, gang_id: str = "g") -> int:
+        """Append a decision and return its sequence."""
+        stored = await (await self._publisher.publish(subjects.act(gang_id), encode(decision)))
+        return stored.seq
+
+    async def open_epoch(self) -> int:
+        """Take over as a planner, and return the epoch: the record's own sequence."""
+        epoch = (await self.bus.stream_info(subjects.DECISIONS)).last_seq + 1
+        opened = EpochOpened(epoch=epoch, planner="planner-0", at_ms=0, cluster_epoch=1)
+        stored = await (await self._publisher.publish(subjects.DECISIONS_EPOCH, encode(opened)))
+        assert stored.seq == epoch
+        return epoch
+
+    async def outcome(self, seq: int, gang_id: str = "g") -> Outcome | None:
+        """The outcome of a decision, if there is one."""
+        subject = subjects.outcome(gang_id, seq)
+        stored = await self.bus.get_last(subjects.OUTCOMES, subject)
+        if stored is None:
+            return None
+        outcome = decode_outcome(stored.payload)
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    async def store(self, outcome: Outcome) -> None:
+        """Store an outcome as another binder would."""
+        subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)
+        await (await self._publisher.publish(subject, encode(outcome)))
+
+    async def unacknowledged(self) -> int:
+        """Decisions that are delivered or waiting, and not acknowledged."""
+        info = await self.bus.api(
+            f"CONSUMER.INFO.{subjects.DECISIONS}.{subjects.BINDER_CONSUMER}", {}, ConsumerInfo
+        )
+        return info.num_ack_pending + info.num_pending
+
+
+class ConsumerInfo(ApiAnswer, frozen=True):
+    """What a consumer says of itself."""
+
+    num_ack_pending: int = 0
+    num_pending: int = 0
+
+
+@asynccontextmanager
+async def a_desk(url: str) -> AsyncIterator[Desk]:
+    """Set up the streams, open the epoch, and sit down."""
+    bus = await Bus.connect(url, name="desk")
+    try:
+        await ensure_streams(bus)
+        desk = Desk(bus)
+        assert await desk.open_epoch() == EPOCH
+        yield desk
+    finally:
+        await bus.close()
+
+
+@asynccontextmanager
+async def a_binder(
+    url: str, pods: Any, instance: str = "binder-0", **settings: Any
+) -> AsyncIterator[Stand]:
+    """Run a binder; leaving kills it where it stands."""
+    bus = await Bus.connect(url, name="binder", instance=instance)
+    stand = Stand(bus, instance, BinderSettings(**settings))
+    task = asyncio.create_task(Binder(stand, pods).run(), name=instance)
+    try:
+        yield stand
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await bus.close()
+        if not task.cancelled():
+            task.result()

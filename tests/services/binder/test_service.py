@@ -1,0 +1,231 @@
+"""The binder's shell on a real nats-server: redelivery, races, shutdown."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from services.binder.core.answers import Answer
+from shared.bus.connection import Bus
+from shared.bus.pull import Delivery, PullLoop
+from shared.contracts import annotations, subjects
+from shared.contracts.decisions import EvictionDecision, Victim
+from shared.contracts.outcomes import Outcome
+from tests.services.binder.core.samples import CYCLE, make_decision
+from tests.services.binder.harness import EPOCH, Desk, MemoryPods, a_binder, a_desk
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
+
+
+class Riddle(msgspec.Struct, tag="decision.of.tomorrow"):
+    gang_id: str
+
+
+pytestmark = pytest.mark.integration
+
+
+async def answered(desk: Desk, seq: int) -> Outcome:
+    """Wait for the outcome of a decision."""
+    outcome = await eventually(lambda: desk.outcome(seq))
+    assert outcome is not None
+    return outcome
+
+
+async def all_acknowledged(desk: Desk) -> None:
+    """Wait until no decision is waiting or unacknowledged."""
+
+    async def none_left() -> bool:
+        return await desk.unacknowledged() == 0
+
+    await eventually(none_left)
+
+
+async def test_a_decision_is_bound_answered_once_and_acknowledged(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        seq = await desk.decide(make_decision(3))
+        outcome = await answered(desk, seq)
+        assert (outcome.bound, outcome.members, outcome.reason) == (3, (), "")
+        assert (outcome.delivered, outcome.epoch, outcome.binder) == (1, EPOCH, "binder-0")
+        assert pods.bound == {"w-0": "n-0", "w-1": "n-1", "w-2": "n-2"}
+        incarnation = (await desk.bus.stream_info(subjects.DECISIONS)).incarnation
+        assert pods.marks["w-1"] == {
+            annotations.DECISION: f"{incarnation}/{seq}",
+            annotations.TRACE_ID: "0" * 32,
+        }
+        await all_acknowledged(desk)
+
+
+async def test_two_binders_share_the_work_and_nothing_is_done_twice(
+    nats_server: NatsServer,
+) -> None:
+    first, second = MemoryPods(), MemoryPods()
+    async with (
+        a_desk(nats_server.url) as desk,
+        a_binder(nats_server.url, first, "binder-0", decisions_max=1),
+        a_binder(nats_server.url, second, "binder-1", decisions_max=1),
+    ):
+        seqs = [await desk.decide(make_decision(1), f"g-{number}") for number in range(200)]
+        outcomes = [await answered(desk, seq) for seq in seqs]
+        assert len(first.posts) + len(second.posts) == len(seqs)
+        assert {outcome.binder for outcome in outcomes} == {"binder-0", "binder-1"}
+
+
+async def test_what_a_killed_binder_held_is_carried_out_by_another(nats_server: NatsServer) -> None:
+    stuck, pods = MemoryPods(), MemoryPods()
+    stuck.open.clear()
+    async with a_desk(nats_server.url) as desk:
+        async with a_binder(nats_server.url, stuck, "binder-0"):
+            seq = await desk.decide(make_decision(2))
+            await eventually(lambda: len(stuck.posts) == 2)
+        async with a_binder(nats_server.url, pods, "binder-1"):
+            outcome = await answered(desk, seq)
+    assert (outcome.binder, outcome.delivered, outcome.bound) == ("binder-1", 2, 2)
+
+
+async def test_what_takes_longer_than_the_ack_wait_is_not_delivered_twice(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    pods.open.clear()
+    async with (
+        a_desk(nats_server.url) as desk,
+        a_binder(nats_server.url, pods, "binder-0"),
+        a_binder(nats_server.url, pods, "binder-1"),
+    ):
+        seq = await desk.decide(make_decision(1))
+        await eventually(lambda: pods.posts)
+        # The server's own time must pass here: it is its ack wait that is tested.
+        await asyncio.sleep(2.6)
+        pods.open.set()
+        outcome = await answered(desk, seq)
+    assert (outcome.delivered, pods.posts) == (1, ["w-0"])
+
+
+async def test_a_redelivery_of_a_finished_decision_sends_nothing(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk:
+        seq = await desk.decide(make_decision(1))
+        await _deliver_and_give_back(desk.bus)
+        done = Outcome(gang_id="g", decision_seq=seq, epoch=EPOCH, binder="other", delivered=1)
+        await desk.store(done)
+        async with a_binder(nats_server.url, pods):
+            await all_acknowledged(desk)
+        assert pods.posts == []
+        assert await desk.outcome(seq) == done
+
+
+async def test_the_first_outcome_wins_and_the_loser_acknowledges(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    pods.open.clear()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        seq = await desk.decide(make_decision(1))
+        await eventually(lambda: pods.posts)
+        first = Outcome(gang_id="g", decision_seq=seq, epoch=EPOCH, binder="other", delivered=1)
+        await desk.store(first)
+        pods.open.set()
+        await all_acknowledged(desk)
+        assert await desk.outcome(seq) == first
+
+
+async def test_an_eviction_is_answered_not_dropped(nats_server: NatsServer) -> None:
+    eviction = EvictionDecision(
+        gang_id="g",
+        gang="team/job",
+        epoch=EPOCH,
+        attempt=1,
+        victims=(Victim(uid="u", namespace="team", name="w"),),
+        via="delete",
+        reason="GangReleased",
+        trace_id="0" * 32,
+        cycle=CYCLE,
+    )
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, MemoryPods()):
+        seq = await desk.decide(eviction)
+        outcome = await answered(desk, seq)
+        assert outcome.reason == "NotSupported"
+        await all_acknowledged(desk)
+
+
+async def test_a_decision_written_in_a_past_epoch_is_refused_with_its_reason(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        epoch = await desk.open_epoch()
+        newer = await desk.decide(make_decision(1, epoch=epoch))
+        stale = await desk.decide(make_decision(1, epoch=EPOCH))
+        assert (await answered(desk, newer)).reason == ""
+        outcome = await answered(desk, stale)
+        assert (outcome.reason, outcome.members[0].result) == ("StaleEpoch", "skipped")
+        assert pods.posts == ["w-0"]
+
+
+async def test_a_stopped_binder_finishes_what_is_under_way(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    pods.open.clear()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods) as stand:
+        seq = await desk.decide(make_decision(1))
+        await eventually(lambda: pods.posts)
+        stopping = asyncio.create_task(stand.shut_down())
+        await eventually(stand.stopping.is_set)
+        late = await desk.decide(make_decision(1), "late")
+        pods.open.set()
+        await stopping
+        assert (await answered(desk, seq)).bound == 1
+        assert await desk.outcome(late) is None
+
+
+async def test_a_stopped_binder_gives_back_what_the_grace_does_not_suffice_for(
+    nats_server: NatsServer,
+) -> None:
+    stuck, pods = MemoryPods(), MemoryPods()
+    stuck.open.clear()
+    async with (
+        a_desk(nats_server.url) as desk,
+        a_binder(nats_server.url, stuck, decisions_max=1, shutdown_grace_s=1.1) as stand,
+    ):
+        seqs = [await desk.decide(make_decision(1)) for _ in range(3)]
+        await eventually(lambda: stuck.posts)
+        await stand.shut_down()
+        began = asyncio.get_running_loop().time()
+        async with a_binder(nats_server.url, pods, "binder-1"):
+            for seq in seqs:
+                assert (await answered(desk, seq)).binder == "binder-1"
+        assert asyncio.get_running_loop().time() - began < 1.5, "given back, not timed out"
+
+
+async def test_a_record_that_cannot_be_read_is_left_to_others_and_then_answered(
+    nats_server: NatsServer,
+) -> None:
+    async with a_desk(nats_server.url) as desk:
+        seq = await desk.decide(Riddle(gang_id="g"))
+        for _ in range(5):
+            await _deliver_and_give_back(desk.bus)
+        async with a_binder(nats_server.url, MemoryPods()):
+            outcome = await answered(desk, seq)
+    assert (outcome.reason, outcome.delivered) == ("Undecodable", 6)
+
+
+async def test_an_unwilling_api_server_leaves_an_outcome_that_names_every_member(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    pods.answers["w-1"] = Answer(403, "Forbidden", "no")
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        seq = await desk.decide(make_decision(3))
+        outcome = await answered(desk, seq)
+    assert outcome.bound == 2
+    assert [(member.uid, member.result) for member in outcome.members] == [("u-1", "refused")]
+
+
+async def _deliver_and_give_back(bus: Bus) -> None:
+    """Be a binder that pulls one decision and gives it back."""
+    loop = PullLoop(bus, subjects.DECISIONS, subjects.BINDER_CONSUMER, batch=1)
+
+    async def give_back(deliveries: list[Delivery]) -> None:
+        loop.stop()
+        for delivery in deliveries:
+            await delivery.nak()
+
+    await loop.run(give_back)
