@@ -1,0 +1,104 @@
+"""`tutti up` as it is typed: flags in, exit status out."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from tutti.up.options import SCHEDULER_NAMES, SERVICES, OptionError, UpOptions, read_replicas
+
+
+@click.command()
+@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig; else as kubectl does.")
+@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+@click.option(
+    "--scheduler-name",
+    "scheduler_names",
+    multiple=True,
+    default=SCHEDULER_NAMES,
+    show_default=True,
+    metavar="NAME",
+    help="Pods with this scheduler name are ours; repeatable.",
+)
+@click.option("--nats", "nats_url", default="", metavar="URL", help="Use this NATS; else our own.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Logs and NATS's store; else a folder per cluster under your data home.",
+)
+@click.option(
+    "--scheduler-conf",
+    type=click.Path(exists=True, dir_okay=False),
+    help="volcano-scheduler.conf, reloaded when it changes.",
+)
+@click.option(
+    "--webhook-port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="Port of the admission webhook; 0 for any free one.",
+)
+@click.option("--webhook/--no-webhook", default=True, help="Whether to run the admission webhook.")
+@click.option("--install-crds", is_flag=True, help="Create or update our CRDs first.")
+@click.option(
+    "--replicas",
+    multiple=True,
+    metavar="SERVICE=N",
+    help=f"Processes of a service ({', '.join(SERVICES)}); repeatable.",
+)
+@click.option("--otlp", "otlp_endpoint", default="", metavar="URL", help="OTLP/HTTP endpoint.")
+@click.option("--take-over", is_flag=True, help="Start beside a live rival.")
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write ports and pids as JSON once all are ready.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Services log to standard error.")
+def up(*, replicas: tuple[str, ...], **flags: object) -> None:
+    """Run the whole suite against a cluster until SIGTERM or Ctrl-C.
+
+    Prints one line when all is ready.
+    """
+    try:
+        options = _options(replicas, flags)
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+    sys.exit(_run(options))
+
+
+def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
+    """Check what click does not, and make paths absolute: services inherit our folder, but a
+    message with a relative path helps nobody.
+    """
+    import msgspec
+
+    given = dict(flags)
+    for name in ("kubeconfig", "scheduler_conf"):
+        path = given[name]
+        given[name] = str(Path(str(path)).expanduser().absolute()) if path else ""
+    for name in ("data_dir", "ready_file"):
+        path = given[name]
+        given[name] = path.expanduser().absolute() if isinstance(path, Path) else None
+    return msgspec.convert({**given, "replicas": read_replicas(replicas)}, UpOptions, strict=False)
+
+
+def _run(options: UpOptions) -> int:
+    # Imported here so that `tutti up --help` and wrong flags cost nothing.
+    from shared.bus.errors import BusError
+    from shared.kube.errors import KubeError
+    from tutti.nats_server import NatsServerError
+    from tutti.up.suite import DataDirBusy, run_suite
+    from tutti.up.supervisor import ServiceRefused
+
+    def say(line: str) -> None:
+        click.echo(f"tutti: {line}", err=True)
+
+    def announce(line: str) -> None:
+        click.echo(f"tutti: {line}")
+
+    try:
+        asyncio.run(run_suite(options, say, announce))
+    except (BusError, DataDirBusy, KubeError, NatsServerError, ServiceRefused, OSError) as error:
+        say(str(error))
+        return 1
+    return 0

@@ -1,0 +1,106 @@
+"""What `tutti up` was told, checked."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+#: In the order of starting: the watcher's list is what everybody waits for. Stopping is the other
+#: way round, so that whoever writes outlives whoever asks for it.
+SERVICES: Final = ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
+
+#: Active and standby planner: the standby answers questions and takes over in about a second.
+_REPLICAS: Final[Mapping[str, int]] = {
+    "watcher": 1,
+    "gang-planner": 2,
+    "binder": 1,
+    "controller": 1,
+    "admission-webhook": 1,
+}
+
+#: More replicas than this on one machine is a typing error.
+REPLICAS_MAX: Final = 16
+
+SCHEDULER_NAMES: Final = ("tutti", "kube-batch", "volcano")
+
+
+class OptionError(ValueError):
+    """A flag breaks its rule; the message names both."""
+
+
+class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of `tutti up`.
+
+    Attributes:
+        kubeconfig: Path of a file; "" for the usual places, and the service account in a pod.
+        context: Context in it; "" for the current one.
+        scheduler_names: Pods that name one of them are ours.
+        nats_url: NATS to use; "" to start one.
+        data_dir: Logs, NATS's store, certificates; None for a folder per cluster.
+        scheduler_conf: Path of a volcano-scheduler.conf; "" for the built-in configuration.
+        webhook: Whether admission runs at all.
+        webhook_port: Its port on 127.0.0.1; 0 for any free one.
+        install_crds: Whether to create or update the CRDs first.
+        replicas: Processes per service, where it differs from the default.
+        otlp_endpoint: OTLP/HTTP endpoint for traces; "" for none.
+        take_over: Whether to start beside live rivals.
+        verbose: Services log to standard error, as text.
+        ready_file: Where to write the ports and pids once all are ready.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
+    nats_url: str = ""
+    data_dir: Path | None = None
+    scheduler_conf: str = ""
+    webhook: bool = True
+    webhook_port: int = 0
+    install_crds: bool = False
+    replicas: Mapping[str, int] = {}
+    otlp_endpoint: str = ""
+    take_over: bool = False
+    verbose: bool = False
+    ready_file: Path | None = None
+
+    def count(self, service: str) -> int:
+        """How many processes of a service run."""
+        if service == "admission-webhook" and not self.webhook:
+            return 0
+        return self.replicas.get(service, _REPLICAS[service])
+
+
+def read_replicas(given: tuple[str, ...]) -> dict[str, int]:
+    """Read `SERVICE=N` of each `--replicas`.
+
+    Raises:
+        OptionError: No such service, no number, or one beyond 0..REPLICAS_MAX.
+    """
+    replicas: dict[str, int] = {}
+    for item in given:
+        service, equals, number = item.partition("=")
+        if not equals:
+            raise OptionError(f"--replicas {item}: must be SERVICE=N")
+        if service not in SERVICES:
+            raise OptionError(f"--replicas {item}: no service {service!r}: {', '.join(SERVICES)}")
+        if not (number.isascii() and number.isdigit() and int(number) <= REPLICAS_MAX):
+            raise OptionError(f"--replicas {item}: N must be a number from 0 to {REPLICAS_MAX}")
+        replicas[service] = int(number)
+    return replicas
+
+
+def default_data_dir(server: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder for one cluster under the user's data home.
+
+    Args:
+        server: URL of the API server.
+        environ: Where `XDG_DATA_HOME` is looked up.
+    """
+    home = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
+    url = urlsplit(server)
+    place = f"{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}"
+    name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in place)
+    return Path(home) / "tutti" / (name or "cluster")

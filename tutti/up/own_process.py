@@ -1,0 +1,32 @@
+"""What the kernel knows of this process: since when it runs."""
+
+import os
+import time
+from pathlib import Path
+
+
+def age_s(pid: int | None = None) -> float:
+    """Seconds since a process was started, the interpreter's own start included.
+
+    Without /proc: since this module was imported.
+
+    Args:
+        pid: Which process; None for this one.
+    """
+    ticks = start_ticks(os.getpid() if pid is None else pid)
+    if ticks is None:
+        return time.monotonic() - _IMPORTED_S
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process was started, in clock ticks since boot; None: there is none, or no /proc."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
+    except OSError:
+        return None
+    # The name, in parentheses, may itself hold parentheses and blanks.
+    return int(stat.rpartition(")")[2].split()[19])
+
+
+_IMPORTED_S = time.monotonic()

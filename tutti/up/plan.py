@@ -1,0 +1,101 @@
+"""Which processes run, and with which flags: a pure function of the options."""
+
+from pathlib import Path
+
+import msgspec
+
+from tutti.up.options import SERVICES, UpOptions
+
+
+class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of one service."""
+
+    service: str
+    ordinal: int
+    #: Flags of `python -m services.NAME`.
+    flags: tuple[str, ...]
+    #: Where its output goes; None for our standard error.
+    log: Path | None
+
+    @property
+    def title(self) -> str:
+        """Its name among people, and its instance name: "binder-0"."""
+        return f"{self.service}-{self.ordinal}"
+
+    @property
+    def module(self) -> str:
+        """What `python -m` runs."""
+        return f"services.{self.service.replace('-', '_')}"
+
+
+def plan(
+    options: UpOptions, *, nats_url: str, data_dir: Path, podgroups: bool = True
+) -> tuple[ProcessSpec, ...]:
+    """All processes, in the order of starting.
+
+    Args:
+        options: What was asked for.
+        nats_url: Where NATS listens.
+        data_dir: Where processes may keep files.
+        podgroups: Whether our controller makes PodGroups for bare pods.
+    """
+    specs: list[ProcessSpec] = []
+    for service in SERVICES:
+        for ordinal in range(options.count(service)):
+            flags = [
+                f"--nats-url={nats_url}",
+                f"--instance={service}-{ordinal}",
+                f"--ordinal={ordinal}",
+                f"--log-format={'text' if options.verbose else 'json'}",
+                *([f"--otlp-endpoint={options.otlp_endpoint}"] if options.otlp_endpoint else []),
+                *_own_flags(options, service, ordinal, data_dir, podgroups=podgroups),
+            ]
+            specs.append(
+                ProcessSpec(
+                    service=service,
+                    ordinal=ordinal,
+                    flags=tuple(flags),
+                    log=None if options.verbose else data_dir / "logs" / f"{service}-{ordinal}.log",
+                )
+            )
+    return tuple(specs)
+
+
+def _own_flags(
+    options: UpOptions, service: str, ordinal: int, data_dir: Path, *, podgroups: bool
+) -> list[str]:
+    """The flags that only this service has."""
+    names = [f"--scheduler-name={name}" for name in options.scheduler_names]
+    match service:
+        case "watcher":
+            switch = "--podgroup-controller" if podgroups else "--no-podgroup-controller"
+            return [*_cluster_flags(options), *names, switch]
+        case "gang-planner":
+            conf = options.scheduler_conf
+            return [
+                f"--recording-dir={data_dir / 'recordings' / f'{service}-{ordinal}'}",
+                *([f"--scheduler-conf={conf}"] if conf else []),
+            ]
+        case "binder":
+            return _cluster_flags(options)
+        case "controller":
+            controllers = "status,podgroup" if podgroups else "status"
+            return [*_cluster_flags(options), f"--controllers={controllers}"]
+        case "admission-webhook":
+            # Only the first can have the port that was asked for; the others take any free one.
+            port = options.webhook_port if ordinal == 0 else 0
+            return [
+                *_cluster_flags(options),
+                *names,
+                f"--port={port}",
+                f"--cert-dir={data_dir / 'webhook' / str(ordinal)}",
+            ]
+        case _:
+            raise AssertionError(f"no flags are known for service {service!r}")
+
+
+def _cluster_flags(options: UpOptions) -> list[str]:
+    """How to reach the cluster. The planner gets none of it: it has no credentials."""
+    kubeconfig = [f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else []
+    context = [f"--context={options.context}"] if options.context else []
+    return [*kubeconfig, *context]

@@ -1,0 +1,124 @@
+"""Waits until every process of the suite says that it is ready, and writes that down."""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from shared.bus.asking import ask_all
+from shared.bus.connection import Bus
+from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.codec import decode_status
+from shared.contracts.subjects import ASK_STATUS
+from tutti.up.supervisor import Keeper, Say
+
+#: Services say nothing by themselves when they become ready, so they are asked: often enough not to
+#: be noticed, and only until all are ready.
+_ASK_EVERY_S: Final = 0.05
+#: After this, and as long again each time, what is missing is told.
+_PATIENCE_S: Final = 10.0
+
+#: Figure of the webhook: 1 while the API server sends it reviews.
+WEBHOOK_REGISTERED: Final = "webhook_registered"
+
+
+class ServiceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One process in the ready file."""
+
+    service: str
+    ordinal: int
+    pid: int
+    http_port: int
+
+
+class WebhookRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether the API server sends us reviews: where to, or why not."""
+
+    registered: bool
+    url: str = ""
+    reason: str = ""
+
+
+class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--ready-file` holds: the ports and pids at the moment when all were ready.
+
+    `nats_pid` is 0 when NATS was given by `--nats`.
+    """
+
+    nats_url: str
+    nats_pid: int
+    services: tuple[ServiceRow, ...]
+    webhook: WebhookRow
+    ready_s: float
+
+
+async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str, ServiceStatus]:
+    """Wait until the process that each keeper runs now says that it is ready.
+
+    Returns:
+        Their answers by title ("binder-0").
+    """
+    started_s = told_s = time.monotonic()
+    while True:
+        answers = await ask_all(
+            bus,
+            ASK_STATUS,
+            StatusRequest(),
+            decode_status,
+            wait_s=_ASK_EVERY_S,
+            answers_max=len(keepers),
+        )
+        found, missing = sort_out({keeper.spec.title: keeper.pid for keeper in keepers}, answers)
+        if not missing:
+            return found
+        now_s = time.monotonic()
+        if now_s - told_s >= _PATIENCE_S:
+            told_s = now_s
+            say(f"not ready after {now_s - started_s:.0f} s: {'; '.join(missing)}")
+        await asyncio.sleep(_ASK_EVERY_S)
+
+
+def sort_out(
+    expected: Mapping[str, int | None], answers: Sequence[ServiceStatus]
+) -> tuple[dict[str, ServiceStatus], list[str]]:
+    """The answers of the processes expected, and in words what is missing.
+
+    Args:
+        expected: Process id by title; None while there is no process.
+        answers: What came. Answers of other suites on the same NATS are left aside.
+    """
+    by_pid = {answer.pid: answer for answer in answers}
+    found: dict[str, ServiceStatus] = {}
+    missing: list[str] = []
+    for title, pid in expected.items():
+        answer = None if pid is None else by_pid.get(pid)
+        if answer is None:
+            missing.append(f"{title} does not answer" if pid else f"{title} does not run")
+        elif not answer.ready:
+            missing.append(f"{title}: {', '.join(answer.not_ready) or 'not ready'}")
+        else:
+            found[title] = answer
+    return found, missing
+
+
+def write_ready_file(path: Path, content: ReadyFile) -> None:
+    """Write it atomically: whoever waits for the file never reads half of it. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
+    part.replace(path)
+
+
+def webhook_row(answer: ServiceStatus | None, *, wanted: bool) -> WebhookRow:
+    """Whether the webhook is registered, from its own answer."""
+    if not wanted:
+        return WebhookRow(registered=False, reason="--no-webhook")
+    if answer is None:
+        return WebhookRow(registered=False, reason="admission-webhook=0")
+    if answer.figures.get(WEBHOOK_REGISTERED, 0.0) != 1.0:
+        return WebhookRow(registered=False, reason="the API server cannot reach it, see its log")
+    return WebhookRow(registered=True)

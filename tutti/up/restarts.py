@@ -1,0 +1,36 @@
+"""How long to wait before a process that ended is started again."""
+
+import random
+from collections.abc import Iterator
+from typing import Final
+
+from shared.runtime.backoff import delays_s
+
+#: One kill is mended at once; a process that cannot live does not keep a core busy with imports.
+FIRST_S: Final = 0.1
+MAX_S: Final = 15.0
+#: Who lived this long has worked: its next end counts as the first.
+HEALTHY_AFTER_S: Final = 10.0
+
+
+class Restarts:
+    """The delays of one process: growing while it keeps ending early, from the start after it
+    lived.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._delays = self._fresh()
+
+    def delay_s(self, lived_s: float) -> float:
+        """The delay after an end.
+
+        Args:
+            lived_s: How long the process had lived.
+        """
+        if lived_s >= HEALTHY_AFTER_S:
+            self._delays = self._fresh()
+        return next(self._delays)
+
+    def _fresh(self) -> Iterator[float]:
+        return delays_s(self._rng, first_s=FIRST_S, max_s=MAX_S)

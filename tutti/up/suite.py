@@ -1,0 +1,220 @@
+"""The whole suite from start to stop, in one place.
+
+Order of starting: NATS and its streams beside the checks of the cluster, then every service at
+once, then readiness. Order of stopping: webhook, controller, binders, planners, watchers, NATS.
+However it is left, no process of ours is left.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+from shared.bus.connection import Bus
+from shared.bus.setup import ensure_streams
+from shared.contracts.asking import ServiceStatus
+from shared.kube.credentials import load
+from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
+from tutti.up.options import UpOptions, default_data_dir
+from tutti.up.own_process import age_s
+from tutti.up.plan import plan
+from tutti.up.processes import ExecLauncher
+from tutti.up.readiness import (
+    ReadyFile,
+    ServiceRow,
+    wait_ready,
+    webhook_row,
+    write_ready_file,
+)
+from tutti.up.restarts import Restarts
+from tutti.up.supervisor import Say, Supervisor, how_it_ended
+
+#: A server that `--nats` names should be there already.
+_NATS_PATIENCE_S: Final = 10.0
+
+
+class DataDirBusy(Exception):
+    """Another `tutti up` lives in the data folder."""
+
+
+async def run_suite(options: UpOptions, say: Say, announce: Callable[[str], None]) -> None:
+    """Run until SIGTERM, SIGINT or SIGHUP. A second signal kills what is still stopping.
+
+    Args:
+        options: What was asked for.
+        say: Takes each event worth a line (restarts, warnings).
+        announce: Takes the line that says that all is ready.
+
+    Raises:
+        CredentialsError: No usable kubeconfig.
+        TransportError: The API server cannot be reached.
+        BusError: NATS cannot be reached or set up.
+        NatsServerError: Our NATS does not start.
+        DataDirBusy: See there.
+        ServiceRefused: A service refused its flags.
+        OSError: Files or processes cannot be made.
+    """
+    suite = _Suite(options, say, announce)
+    task = asyncio.create_task(suite.run(), name="suite")
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def on_signal() -> None:
+        nonlocal asked
+        if asked:
+            suite.hurry()
+        else:
+            asked = True
+            task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not asked:
+            raise
+
+
+class _Suite:
+    """One run."""
+
+    def __init__(self, options: UpOptions, say: Say, announce: Callable[[str], None]) -> None:
+        self._options = options
+        self._say = say
+        self._announce = announce
+        self._supervisor: Supervisor | None = None
+
+    def hurry(self) -> None:
+        """Give what is stopping no more time."""
+        if self._supervisor is not None:
+            self._supervisor.hurry()
+
+    async def run(self) -> None:
+        """Start, serve until cancelled, stop in order."""
+        options = self._options
+        credentials = await load(options.kubeconfig, options.context)
+        data_dir = options.data_dir or default_data_dir(credentials.server)
+        data_dir.mkdir(parents=True, exist_ok=True)
+        with _locked(data_dir):
+            async with self._nats(data_dir) as nats, self._bus(nats) as bus:
+                await ensure_streams(
+                    bus,
+                    planners=max(1, options.count("gang-planner")),
+                    webhooks=max(1, options.count("admission-webhook")),
+                )
+                await self._serve(bus, nats, data_dir)
+
+    async def _serve(self, bus: Bus, nats: "_Nats", data_dir: Path) -> None:
+        specs = plan(self._options, nats_url=nats.url, data_dir=data_dir)
+        supervisor = self._supervisor = Supervisor(specs, ExecLauncher(), self._say)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(supervisor.run(), name="supervisor")
+                group.create_task(nats.keep(self._say), name="keep-nats")
+                found = await wait_ready(bus, supervisor.keepers, self._say)
+                self._tell_ready(found, nats)
+        except* Exception as failures:  # noqa: BLE001 - the first is raised: there is one reason
+            raise failures.exceptions[0] from None
+        finally:
+            await supervisor.stop()
+
+    def _tell_ready(self, found: dict[str, ServiceStatus], nats: "_Nats") -> None:
+        assert self._supervisor is not None, "ready without a supervisor"
+        options = self._options
+        content = ReadyFile(
+            nats_url=nats.url,
+            nats_pid=nats.pid,
+            services=tuple(
+                ServiceRow(
+                    service=keeper.spec.service,
+                    ordinal=keeper.spec.ordinal,
+                    pid=found[keeper.spec.title].pid,
+                    http_port=found[keeper.spec.title].http_port,
+                )
+                for keeper in self._supervisor.keepers
+            ),
+            webhook=webhook_row(found.get("admission-webhook-0"), wanted=options.webhook),
+            ready_s=round(age_s(), 3),
+        )
+        if options.ready_file is not None:
+            write_ready_file(options.ready_file, content)
+        self._announce(ready_line(content, options.scheduler_names))
+
+    @asynccontextmanager
+    async def _nats(self, data_dir: Path) -> AsyncIterator["_Nats"]:
+        if self._options.nats_url:
+            yield _Nats(self._options.nats_url, None)
+            return
+        server = NatsServer(NatsServerSettings(data_dir=data_dir / "nats"))
+        await server.start()
+        try:
+            yield _Nats(server.url, server)
+        finally:
+            await server.stop()
+
+    @asynccontextmanager
+    async def _bus(self, nats: "_Nats") -> AsyncIterator[Bus]:
+        bus = await Bus.connect(nats.url, name="tutti-up", patience_s=_NATS_PATIENCE_S)
+        try:
+            yield bus
+        finally:
+            await bus.close()
+
+
+class _Nats:
+    """The NATS that this suite uses: ours, or one that was given."""
+
+    def __init__(self, url: str, server: NatsServer | None) -> None:
+        self.url = url
+        self._server = server
+
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 when it is not ours."""
+        return 0 if self._server is None else self._server.pid
+
+    async def keep(self, say: Say) -> None:
+        """Start our server again, on the same port and store, whenever it ends."""
+        server = self._server
+        if server is None:
+            return
+        restarts = Restarts(random.Random())  # noqa: S311 - jitter, no secret
+        while True:
+            started_s = time.monotonic()
+            with contextlib.suppress(NatsServerError):
+                status = await server.wait()
+                say(f"nats {how_it_ended(status)}, starts again")
+            await asyncio.sleep(restarts.delay_s(time.monotonic() - started_s))
+            try:
+                await server.start()
+            except NatsServerError as error:
+                say(f"nats does not start: {error}")
+
+
+def ready_line(content: ReadyFile, scheduler_names: tuple[str, ...]) -> str:
+    """The one line that tells that all is ready."""
+    webhook = content.webhook
+    processes = len(content.services) + (1 if content.nats_pid else 0)
+    admission = "webhook registered" if webhook.registered else f"no webhook: {webhook.reason}"
+    return (
+        f"ready in {content.ready_s:.1f} s: {processes} processes, NATS on {content.nats_url}, "
+        f"scheduler names {', '.join(scheduler_names)}; {admission}"
+    )
+
+
+@contextmanager
+def _locked(data_dir: Path) -> Iterator[None]:
+    """Hold the folder for this process."""
+    with (data_dir / "up.lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataDirBusy(f"another tutti up runs in {data_dir}: give --data-dir") from None
+        yield

@@ -1,0 +1,167 @@
+"""Keeps the processes of the suite running, and stops them in order.
+
+A process that ends is started again after a delay that grows while it keeps ending early. Only one
+end is final: exit status 2, which says that its flags are wrong, and they would be again.
+"""
+
+import asyncio
+import contextlib
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+from tutti.up.plan import ProcessSpec
+from tutti.up.processes import Child, Launcher, log_tail
+from tutti.up.restarts import Restarts
+
+#: What services exit with when a setting is wrong (`shared.runtime.settings.load`).
+WRONG_SETTINGS: Final = 2
+#: Services finish what they have begun within their own grace of 10 s; then they are killed.
+GRACE_S: Final = 12.0
+
+Say = Callable[[str], None]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class ServiceRefused(Exception):
+    """A service refused its flags: starting it again would change nothing."""
+
+
+class Keeper:
+    """Keeps one process running from `run` to `stop`."""
+
+    def __init__(
+        self,
+        spec: ProcessSpec,
+        launcher: Launcher,
+        say: Say,
+        *,
+        restarts: Restarts | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.spec = spec
+        self._launcher = launcher
+        self._say = say
+        self._restarts = restarts or Restarts(random.Random())  # noqa: S311 - jitter, no secret
+        self._clock_s = clock_s
+        self._sleep = sleep
+        self._child: Child | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs now; None between two."""
+        return None if self._child is None else self._child.pid
+
+    async def run(self) -> None:
+        """Start the process, and again whenever it ends; returns after `stop`.
+
+        When cancelled the process goes on: `stop` ends it.
+
+        Raises:
+            ServiceRefused: It refused its flags.
+            OSError: The process cannot be started at all.
+        """
+        while not self._stopping.is_set():
+            started_s = self._clock_s()
+            child = self._child = await self._launcher.launch(self.spec)
+            status = await child.wait()
+            self._child = None
+            if self._stopping.is_set():
+                return
+            if status == WRONG_SETTINGS:
+                raise ServiceRefused(
+                    f"{self.spec.title} refuses its flags: {log_tail(self.spec.log)}"
+                )
+            delay_s = self._restarts.delay_s(self._clock_s() - started_s)
+            self._say(
+                f"{self.spec.title} (pid {child.pid}) {how_it_ended(status)}, "
+                f"starts again in {delay_s:.1f} s"
+            )
+            await self._sleep(delay_s)
+
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """End the process: SIGTERM, and SIGKILL after the grace. Idempotent; `run` returns then.
+
+        However it is left, cancellation included, the process has ended.
+        """
+        self._stopping.set()
+        child = self._child
+        if child is None:
+            return
+        child.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                await child.wait()
+        except TimeoutError:
+            self._say(f"{self.spec.title} (pid {child.pid}) did not stop in {grace_s:g} s: killed")
+            await _kill(child)
+        except BaseException:
+            await _kill(child)
+            raise
+        self._child = None
+
+
+class Supervisor:
+    """All keepers of a suite."""
+
+    def __init__(self, specs: Iterable[ProcessSpec], launcher: Launcher, say: Say) -> None:
+        self._say = say
+        self.keepers: Sequence[Keeper] = [Keeper(spec, launcher, say) for spec in specs]
+        self._hurry = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep all running until cancelled; the processes then go on until `stop`.
+
+        Raises:
+            ServiceRefused: See `Keeper.run`.
+            OSError: See `Keeper.run`.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for keeper in self.keepers:
+                    group.create_task(keeper.run(), name=f"keep-{keeper.spec.title}")
+        except* (ServiceRefused, OSError) as failures:
+            # One reason is enough; a suite that is refused by one service is of no use.
+            raise failures.exceptions[0] from None
+
+    def hurry(self) -> None:
+        """Give no more grace: what still runs is killed."""
+        self._hurry.set()
+
+    async def stop(self) -> None:
+        """Stop all, service by service in the reverse order of starting."""
+        for _, group in groupby(reversed(self.keepers), key=lambda keeper: keeper.spec.service):
+            async with asyncio.TaskGroup() as tasks:
+                for keeper in group:
+                    tasks.create_task(self._stop_one(keeper), name=f"stop-{keeper.spec.title}")
+
+    async def _stop_one(self, keeper: Keeper) -> None:
+        stopping = asyncio.create_task(keeper.stop(), name=f"grace-{keeper.spec.title}")
+        hurried = asyncio.create_task(self._hurry.wait(), name="hurry")
+        try:
+            await asyncio.wait((stopping, hurried), return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                stopping.cancel()
+        finally:
+            hurried.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await stopping
+
+
+def how_it_ended(status: int) -> str:
+    """An exit status in words."""
+    if status >= 0:
+        return f"ended with status {status}"
+    known = -status in signal.valid_signals() and -status in {int(each) for each in signal.Signals}
+    return f"was killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
+
+
+async def _kill(child: Child) -> None:
+    child.send_signal(signal.SIGKILL)
+    # It ends at once; not worth leaving a zombie for a cancellation.
+    await asyncio.shield(asyncio.ensure_future(child.wait()))
