@@ -105,9 +105,9 @@ class Bus:
     def __init__(self, name: str, instance: str, on_health: HealthListener | None) -> None:
         self.name = name
         self.instance = instance
-        #: Prefix of the ids of everything this process appends: tells its records from every other
-        #: process's.
+        #: Tells this connection's writes from every other's.
         self.writer_id = f"{name}.{instance}.{secrets.token_hex(6)}"
+        self._record_numbers = itertools.count(1)
         self._client = Client()
         self._on_health = on_health
         self._problems: dict[str, str] = {}
@@ -244,6 +244,10 @@ class Bus:
     def forget_reply(self, reply: str) -> None:
         """Expect no more on a subject from `expect_reply`; later replies are dropped."""
         self._reply_handlers.pop(reply[len(self._reply_prefix) :], None)
+
+    def new_record_id(self) -> str:
+        """An id that no other record has: what `Nats-Msg-Id` carries."""
+        return f"{self.writer_id}.{next(self._record_numbers)}"
 
     def new_inbox(self) -> str:
         """A subject that only this instance may subscribe to, and nobody else uses."""

@@ -7,7 +7,6 @@ awaits its acknowledgement. A writer that missed a record is refused: `Supersede
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import Sequence
 from typing import Final, assert_never
 
@@ -83,7 +82,6 @@ class FencedLog:
         self._bus = bus
         self._stream = stream
         self._machine = FenceMachine(last_applied)
-        self._numbers = itertools.count(1)
         self._work: _Work | None = None
         self._busy = False
 
@@ -152,7 +150,7 @@ class FencedLog:
     async def _append_chunk(self, work: _Work) -> None:
         chunk = work.chunk()
         if not work.chunk_id:
-            work.chunk_id = f"{self._bus.writer_id}.{next(self._numbers)}"
+            work.chunk_id = self._bus.new_record_id()
         action = self._machine.begin(work.chunk_id, len(chunk))
         while True:
             match action:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -52,6 +52,7 @@ class Lease:
         self._on_change: Callable[[bool], None] | None = None
         self._news = asyncio.Event()
         self._released = False
+        self._running: asyncio.Task[Any] | None = None
 
     @property
     def held(self) -> bool:
@@ -70,6 +71,7 @@ class Lease:
         more). Problems of the bus are waited out; they end in False when a renewal is overdue.
         """
         self._on_change = on_change
+        self._running = asyncio.current_task()
         subscription = await self._bus.subscribe(self._subject, self._on_renewal)
         try:
             while True:
@@ -78,13 +80,17 @@ class Lease:
                 else:
                     await self._stand_by()
         finally:
+            self._running = None
             await subscription.close()
 
     async def release(self) -> None:
-        """Give it up, so that a standby takes over at once; call it after `run` was cancelled.
+        """End `run`, and give the lease up, so that a standby takes over at once.
 
-        Never raises: a lease that cannot be released expires.
+        Never fails: a lease that cannot be released expires. `run` may be called again.
         """
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
         revision, self._revision = self._revision, 0
         self._note(held=False)
         if revision:

@@ -20,7 +20,7 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import uvloop
 
@@ -69,6 +69,18 @@ _AFTER_CRASH: Final = (Step.RELEASE_LEASE, Step.CLOSE_KUBE)
 Callback = Callable[[], Awaitable[None]]
 
 
+class Spawned(Protocol):
+    """A task that the lifecycle looks after."""
+
+    def cancel(self) -> bool:
+        """Ask it to end early."""
+        ...
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+
 class Context(Generic[S]):
     """What a service is given. `bus` is connected before `main` is called."""
 
@@ -95,14 +107,15 @@ class Context(Generic[S]):
         """Wall clock in milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> Spawned:
         """Run a named task until the shutdown's end; an exception in it crashes the process.
 
-        Whoever must end a task earlier uses a TaskGroup of its own.
+        Whoever wants to await a task uses a TaskGroup of its own.
         """
         task = self._group.create_task(work, name=name)
         self._tasks.append(task)
         task.add_done_callback(self._tasks.remove)
+        return task
 
     def on_shutdown(self, step: Step, name: str, callback: Callback) -> None:
         """Have `callback` run in `step`.

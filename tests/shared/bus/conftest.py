@@ -1,4 +1,5 @@
-"""A set-up nats-server per test, buses on it that close themselves, and a bus that loses answers."""
+"""A set-up nats-server per test, buses on it that close themselves, and a bus that loses
+answers."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -6,6 +7,7 @@ from typing import Protocol
 
 import pytest
 from nats.aio.msg import Msg
+from typing_extensions import override
 
 from shared.bus.connection import Bus, HealthListener
 from shared.bus.setup import ensure_streams
@@ -13,10 +15,12 @@ from tutti.nats_server import NatsServer
 
 
 class LossyBus(Bus):
-    """A bus whose answers can be lost on the way back: the server has done its work, we never hear."""
+    """A bus whose answers can be lost on the way back: the server has done its work, we never
+    hear."""
 
     lose: Callable[[Msg], bool] = staticmethod(lambda _: False)
 
+    @override
     async def _on_reply(self, raw: Msg) -> None:
         if not self.lose(raw):
             await super()._on_reply(raw)

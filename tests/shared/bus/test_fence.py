@@ -34,6 +34,15 @@ async def test_appends_take_consecutive_sequences_behind_record_one(bus: LossyBu
     assert log.last_applied == 4
 
 
+async def test_two_logs_on_one_connection_are_two_writers(bus: LossyBus) -> None:
+    """Their records must not pass for one another's, or the server calls the second a duplicate."""
+    first, second = (FencedLog(bus, CLUSTER, last_applied=1) for _ in range(2))
+    assert await first.append(SUBJECT, b"a") == 2
+    with pytest.raises(Superseded):
+        await second.append(SUBJECT, b"b")
+    assert await FencedLog(bus, CLUSTER, last_applied=2).append(SUBJECT, b"c") == 3
+
+
 async def test_a_lost_acknowledgement_does_not_store_the_record_twice(bus: LossyBus) -> None:
     log = FencedLog(bus, CLUSTER, last_applied=1)
     bus.lose_next(1)

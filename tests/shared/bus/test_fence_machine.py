@@ -8,6 +8,7 @@ import itertools
 import pytest
 
 from shared.bus.fence_machine import (
+    Action,
     Done,
     FenceMachine,
     GiveUp,
@@ -151,7 +152,8 @@ def run_history(fates: tuple[str, ...], rival_at: int | None) -> tuple[Server, l
     """Append "a" then "b"; `fates` is consumed by each send and read; a rival writes before action
     number `rival_at`. Returns the server, what was reported as stored, and whether we stepped down.
     """
-    server, machine, reported = Server(), FenceMachine(0, attempts_max=6), []
+    server, machine = Server(), FenceMachine(0, attempts_max=6)
+    reported: list[str] = []
     fate = iter(fates)
     actions = itertools.count()
     for record in ("a", "b"):
@@ -162,29 +164,31 @@ def run_history(fates: tuple[str, ...], rival_at: int | None) -> tuple[Server, l
             happens = next(fate, "answered")
             if isinstance(action, Send):
                 action = _send(server, machine, action.expected, record, happens)
-            elif happens in {"lost", "answer lost"}:
-                action = machine.on_read_failed()
             else:
-                if happens == "delayed" and server.delayed:
-                    server.arrive(*server.delayed.pop())
-                if action.seq <= len(server.records):
-                    action = machine.on_read(server.records[action.seq - 1])
-                else:
-                    action = machine.on_read_nothing(1, len(server.records))
+                action = _read(server, machine, action.seq, happens)
         if isinstance(action, Overtaken):
             return server, reported, True
-        if isinstance(action, Done):
-            reported.append(record)
-        else:
+        if not isinstance(action, Done):
             break
+        reported.append(record)
     for late in server.delayed:
         server.arrive(*late)
     return server, reported, False
 
 
+def _read(server: Server, machine: FenceMachine, seq: int, happens: str) -> Action:
+    if happens in {"lost", "answer lost"}:
+        return machine.on_read_failed()
+    if happens == "delayed" and server.delayed:
+        server.arrive(*server.delayed.pop())
+    if seq <= len(server.records):
+        return machine.on_read(server.records[seq - 1])
+    return machine.on_read_nothing(1, len(server.records))
+
+
 def _send(
     server: Server, machine: FenceMachine, expected: int, record: str, happens: str
-) -> Send | Read | Done | Overtaken | NotStored | GiveUp:
+) -> Action:
     if happens == "lost":
         return machine.on_no_answer()
     if happens == "delayed":

@@ -1,0 +1,153 @@
+"""Reading a log on a real server: every record once and in order, whatever breaks."""
+
+import asyncio
+
+import pytest
+
+from shared.bus.errors import LogGap, StreamReplaced
+from shared.bus.fence import FencedLog
+from shared.bus.log_reader import LogReader
+from shared.bus.pull import Delivery
+from shared.bus.setup import ensure_streams
+from shared.contracts.subjects import CLUSTER, planner_consumer, webhook_consumer
+from tests.shared.bus.conftest import LossyBus
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
+
+CONSUMER = planner_consumer(CLUSTER, 0)
+
+
+class Follower:
+    """A reader with the records it has seen."""
+
+    def __init__(
+        self, bus: LossyBus, consumer: str = CONSUMER, *, start: int = 1, filtered: bool = False
+    ) -> None:
+        self.seen: list[tuple[int, bytes]] = []
+        self.reader = LogReader(bus, CLUSTER, consumer, filtered=filtered, batch=16)
+        self.task = asyncio.create_task(self.reader.run(start, self.take))
+
+    async def take(self, batch: list[Delivery]) -> None:
+        self.seen.extend((delivery.seq, delivery.payload) for delivery in batch)
+
+
+async def append(bus: LossyBus, count: int) -> None:
+    last = (await bus.stream_info(CLUSTER)).last_seq
+    log = FencedLog(bus, CLUSTER, last_applied=last)
+    await log.append_batch([("cluster.pod", b"%d" % n) for n in range(last + 1, last + 1 + count)])
+
+
+def expected(first: int, last: int) -> list[tuple[int, bytes]]:
+    return [(seq, b"%d" % seq) for seq in range(first, last + 1)]
+
+
+async def test_it_reads_from_where_it_is_told_and_follows(bus: LossyBus) -> None:
+    await append(bus, 100)
+    follower = Follower(bus, start=51)
+    await follower.reader.wait_caught_up(101)
+    await append(bus, 5)
+    await follower.reader.wait_caught_up(106)
+    assert follower.seen == expected(51, 106)
+    assert follower.reader.last_seq == 106
+    follower.task.cancel()
+
+
+async def test_a_restarted_reader_is_given_again_what_it_asks_for(bus: LossyBus) -> None:
+    """The durable consumer remembers where it was; memory does not."""
+    await append(bus, 20)
+    for _ in range(2):
+        follower = Follower(bus, start=2)
+        await follower.reader.wait_caught_up(21)
+        assert follower.seen == expected(2, 21)
+        follower.task.cancel()
+
+
+async def test_a_reader_may_start_behind_the_last_record(bus: LossyBus) -> None:
+    await append(bus, 3)
+    follower = Follower(bus, start=5)
+    await append(bus, 2)
+    await follower.reader.wait_caught_up(6)
+    assert follower.seen == expected(5, 6)
+    follower.task.cancel()
+
+
+async def test_a_message_lost_on_the_way_is_read_again(bus: LossyBus) -> None:
+    follower = Follower(bus, start=2)
+    await eventually(lambda: follower.reader.incarnation)
+    dropped: list[bytes] = []
+    process = bus._client._process_msg
+
+    async def drop_one(sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        if data == b"7" and not dropped:
+            dropped.append(data)
+        else:
+            await process(sid, subject, reply, data, headers)
+
+    bus._client._process_msg = drop_one  # type: ignore[method-assign]
+    await append(bus, 19)
+    await follower.reader.wait_caught_up(20)
+    assert dropped == [b"7"]
+    assert follower.seen == expected(2, 20)
+    follower.task.cancel()
+
+
+async def test_nothing_is_missed_when_the_server_crashes_again_and_again(
+    bus: LossyBus, nats_server: NatsServer
+) -> None:
+    follower = Follower(bus, start=2)
+    for round_ in range(3):
+        await append(bus, 30)
+        await nats_server.kill()
+        await nats_server.start()
+        await append(bus, 10)
+        await follower.reader.wait_caught_up(1 + 40 * (round_ + 1))
+    assert follower.seen == expected(2, 121)
+    follower.task.cancel()
+
+
+async def test_records_that_are_gone_are_a_gap_not_a_silence(bus: LossyBus) -> None:
+    await append(bus, 20)
+    await bus.request("$JS.API.STREAM.PURGE.CLUSTER", b'{"seq":10}', timeout_s=2.0)
+    with pytest.raises(LogGap) as gap:
+        await Follower(bus, start=5).task
+    assert (gap.value.wanted, gap.value.available) == (5, 10)
+
+
+async def test_a_stream_that_was_made_anew_is_noticed(
+    bus: LossyBus, nats_server: NatsServer
+) -> None:
+    await append(bus, 5)
+    follower = Follower(bus, start=2)
+    await follower.reader.wait_caught_up(6)
+    await bus.request("$JS.API.STREAM.DELETE.CLUSTER", b"", timeout_s=2.0)
+    await ensure_streams(bus)
+    await append(bus, 10)
+    await nats_server.kill()
+    await nats_server.start()
+    with pytest.raises(StreamReplaced):
+        async with asyncio.timeout(5.0):
+            await follower.task
+
+
+async def test_a_stream_that_ends_before_what_was_read_is_not_the_one_we_know(
+    bus: LossyBus,
+) -> None:
+    await append(bus, 5)
+    with pytest.raises(StreamReplaced):
+        await Follower(bus, start=100).task
+
+
+async def test_a_filtered_reader_gets_its_subjects_only_and_all_of_them(
+    bus: LossyBus, nats_server: NatsServer
+) -> None:
+    log = FencedLog(bus, CLUSTER, last_applied=1)
+    follower = Follower(bus, webhook_consumer(0), start=1, filtered=True)
+    for n in range(10):
+        await log.append("cluster.queue" if n % 3 == 0 else "cluster.pod", b"%d" % n)
+    await eventually(lambda: [payload for _, payload in follower.seen] == [b"0", b"3", b"6", b"9"])
+    await nats_server.kill()
+    await nats_server.start()
+    await log.append("cluster.synced", b"10")
+    await follower.reader.wait_caught_up(12)
+    assert [payload for _, payload in follower.seen] == [b"0", b"3", b"6", b"9", b"10"]
+    follower.task.cancel()

@@ -1,0 +1,109 @@
+"""The setup step on a real server: complete, repeatable, and record 1 in every fenced stream."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from shared.bus.setup import ensure_streams
+from shared.contracts import codec
+from shared.contracts.cluster import StreamOpened
+from shared.contracts.subjects import (
+    BINDER_CONSUMER,
+    CLUSTER,
+    CONTROLLER_CONSUMER,
+    DECISIONS,
+    OUTCOMES,
+    PODGROUP_CONSUMER,
+    VERDICTS,
+    planner_consumer,
+    webhook_consumer,
+)
+from tests.shared.bus.conftest import ConnectBus, LossyBus
+from tutti.nats_server import NatsServer
+
+
+async def info(bus: LossyBus, call: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(
+        (await bus.request(f"$JS.API.{call}", b"", timeout_s=2)).payload
+    )
+    assert "error" not in answer, answer
+    return answer
+
+
+@pytest.mark.parametrize("stream", [CLUSTER, DECISIONS])
+async def test_a_fenced_stream_begins_with_its_incarnation(bus: LossyBus, stream: str) -> None:
+    first = await bus.get_message(stream, 1)
+    assert first is not None
+    record = codec.decode_cluster(first.payload)
+    assert isinstance(record, StreamOpened)
+    seen = await bus.stream_info(stream)
+    assert (record.stream, record.incarnation) == (stream, seen.incarnation)
+    assert seen.last_seq == 1
+
+
+async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) -> None:
+    for stream in (CLUSTER, DECISIONS, OUTCOMES):
+        for ordinal in (0, 1):
+            found = await info(bus, f"CONSUMER.INFO.{stream}.{planner_consumer(stream, ordinal)}")
+            assert found["config"]["ack_policy"] == "none"
+    for ordinal in (0, 1):
+        found = await info(bus, f"CONSUMER.INFO.{CLUSTER}.{webhook_consumer(ordinal)}")
+        assert found["config"]["filter_subjects"] == ["cluster.queue", "cluster.synced"]
+    binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
+    assert (binder["filter_subject"], binder["ack_wait"], binder["max_deliver"]) == (
+        "decisions.act.>",
+        2_000_000_000,
+        -1,
+    )
+    for name in (CONTROLLER_CONSUMER, PODGROUP_CONSUMER):
+        found = await info(bus, f"CONSUMER.INFO.{VERDICTS}.{name}")
+        assert found["config"]["deliver_policy"] == "last_per_subject"
+
+
+async def test_running_it_again_changes_nothing(bus: LossyBus) -> None:
+    before = [await bus.stream_info(stream) for stream in (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)]
+    await ensure_streams(bus)
+    after = [await bus.stream_info(stream) for stream in (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)]
+    assert before == after
+
+
+async def test_more_planners_and_other_sizes_are_added_to_what_is_there(bus: LossyBus) -> None:
+    before = await bus.stream_info(CLUSTER)
+    await ensure_streams(bus, planners=3, binder_in_flight_max=16)
+    await info(bus, f"CONSUMER.INFO.{CLUSTER}.{planner_consumer(CLUSTER, 2)}")
+    binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
+    assert binder["max_ack_pending"] == 16
+    assert await bus.stream_info(CLUSTER) == before
+
+
+async def test_a_stream_of_an_older_version_gets_todays_configuration(connect: ConnectBus) -> None:
+    bus = await connect()
+    old = {"name": CLUSTER, "subjects": ["cluster.>"], "storage": "file", "max_bytes": 1000}
+    await bus.request(f"$JS.API.STREAM.CREATE.{CLUSTER}", json.dumps(old).encode(), timeout_s=2)
+    await ensure_streams(bus)
+    config = (await info(bus, f"STREAM.INFO.{CLUSTER}"))["config"]
+    assert (config["max_bytes"], config["allow_atomic"]) == (1 << 30, True)
+    first = await bus.get_message(CLUSTER, 1)
+    assert first is not None
+    assert isinstance(codec.decode_cluster(first.payload), StreamOpened)
+
+
+async def test_leases_survive_a_restart_of_the_server(
+    bus: LossyBus, nats_server: NatsServer
+) -> None:
+    await nats_server.kill()
+    await nats_server.start()
+    await bus.wait_connected()
+    assert (await info(bus, "STREAM.INFO.KV_LEASES"))["config"]["max_age"] == 1_000_000_000
+
+
+def test_the_command_says_what_is_wrong_and_fails() -> None:
+    command = [sys.executable, "-m", "shared.bus.setup", "--nats-url", "nats://127.0.0.1:1"]
+    done = subprocess.run(
+        [*command, "--patience-s", "0.2"], capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("setup: no NATS server at nats://127.0.0.1:1")
