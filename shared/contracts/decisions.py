@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from shared.contracts.cluster import StreamOpened
+
 
 class Cycle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the cycle that decided had consumed: enough to reproduce it byte for byte from a recording."""
@@ -150,3 +152,4 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 Act: TypeAlias = GangDecision | EvictionDecision
 Note: TypeAlias = GangStarted | NoteOpened | NoteClosed
+DecisionRecord: TypeAlias = Act | Note | EpochOpened | Checkpoint | StreamOpened
