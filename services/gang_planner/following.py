@@ -1,22 +1,16 @@
-"""Following the three logs from a known place: snapshot, checkpoint, then every record once, in order.
+"""Following the three logs from a known place: snapshot, checkpoint, then every record once, in
+order.
 
-Three readers put what they read into one `Inbox`; nothing here touches the planner's state. A reader starts from the
-watcher's snapshot (CLUSTER) or from the last whole checkpoint (DECISIONS, OUTCOMES). A new epoch of the watcher, or a
-gap because the log does not reach back far enough, starts CLUSTER again with a new snapshot.
+Three readers put what they read into one `Inbox`; nothing here touches the planner's state. A
+reader starts from the watcher's snapshot (CLUSTER) or from the last whole checkpoint (DECISIONS,
+OUTCOMES). A new epoch of the watcher, or a gap because the log does not reach back far enough,
+starts CLUSTER again with a new snapshot.
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
 
-from shared.bus.asking import ask
-from shared.bus.connection import Bus
-from shared.bus.errors import LogGap, NoAnswer
-from shared.bus.log_reader import LogReader
-from shared.bus.pull import Delivery
-from shared.contracts import codec, subjects
-from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
-from shared.contracts.decisions import Checkpoint
 from services.gang_planner.inbox import (
     Arrival,
     CheckpointArrival,
@@ -26,6 +20,14 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
     SnapshotArrival,
 )
+from shared.bus.asking import ask
+from shared.bus.connection import Bus
+from shared.bus.errors import LogGap, NoAnswer
+from shared.bus.log_reader import LogReader
+from shared.bus.pull import Delivery
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
+from shared.contracts.decisions import Checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,8 @@ class _NewEpoch(Exception):
 async def fetch_snapshot(bus: Bus, *, epoch_min: int = 0) -> tuple[SnapshotPage, ...]:
     """Ask the watcher for the whole picture of epoch `epoch_min` or newer, as long as it takes.
 
-    Pages belong to one frozen snapshot; one that the watcher has dropped meanwhile is asked for anew.
+    Pages belong to one frozen snapshot; one that the watcher has dropped meanwhile is asked for
+    anew.
     """
     while True:
         pages = await _try_snapshot(bus)
@@ -56,9 +59,7 @@ async def fetch_snapshot(bus: Bus, *, epoch_min: int = 0) -> tuple[SnapshotPage,
 async def _try_snapshot(bus: Bus) -> list[SnapshotPage]:
     pages: list[SnapshotPage] = []
     while not pages or len(pages) < pages[0].pages:
-        question = SnapshotRequest(
-            snapshot=pages[0].snapshot if pages else "", page=len(pages)
-        )
+        question = SnapshotRequest(snapshot=pages[0].snapshot if pages else "", page=len(pages))
         try:
             answer = await ask(
                 bus, subjects.ASK_SNAPSHOT, question, codec.decode_snapshot_answer, timeout_s=5.0
@@ -74,8 +75,8 @@ async def _try_snapshot(bus: Bus) -> list[SnapshotPage]:
 async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
     """The pages of the last whole checkpoint, and the first record of DECISIONS to read after it.
 
-    A checkpoint whose last pages a crash cut off does not count; without one the log is read from its beginning, which
-    is slower and tells the same.
+    A checkpoint whose last pages a crash cut off does not count; without one the log is read from
+    its beginning, which is slower and tells the same.
     """
     info = await bus.stream_info(subjects.DECISIONS)
     last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)

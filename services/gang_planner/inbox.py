@@ -1,4 +1,6 @@
-"""What has arrived and waits to be applied: one bounded queue, so that the state changes in one place only."""
+"""What has arrived and waits to be applied: one bounded queue, so that the state changes in one
+place only.
+"""
 
 import asyncio
 from collections import deque
@@ -8,7 +10,8 @@ from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import Checkpoint, DecisionRecord
 from shared.contracts.outcomes import Outcome
 
-#: Enough for the backlog of a burst; beyond it the log readers wait, which is back-pressure on NATS.
+#: Enough for the backlog of a burst; beyond it the log readers wait, which is back-pressure on
+#: NATS.
 ARRIVALS_MAX: Final = 4096
 
 
@@ -43,9 +46,11 @@ class SnapshotArrival(NamedTuple):
 
 
 class CheckpointArrival(NamedTuple):
-    """What was open when the last checkpoint was written; no pages: there is none, the log tells all.
+    """What was open when the last checkpoint was written; no pages: there is none, the log tells
+    all.
 
-    The goals are the last records of DECISIONS and OUTCOMES when reading began: caught up means applied up to there.
+    The goals are the last records of DECISIONS and OUTCOMES when reading began: caught up means
+    applied up to there.
     """
 
     pages: tuple[Checkpoint, ...]
@@ -80,7 +85,9 @@ class Inbox:
         self._some.set()
 
     async def take(self, timeout_s: float | None) -> list[Arrival]:
-        """Everything that has arrived, as soon as something has; nothing after `timeout_s` or `wake`."""
+        """Everything that has arrived, as soon as something has; nothing after `timeout_s` or
+        `wake`.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 await self._some.wait()

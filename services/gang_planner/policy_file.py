@@ -1,4 +1,6 @@
-"""The policy file (`volcano-scheduler.conf`): read at start, watched, and never replaced by an invalid one."""
+"""The policy file (`volcano-scheduler.conf`): read at start, watched, and never replaced by an
+invalid one.
+"""
 
 import asyncio
 import logging
@@ -13,7 +15,8 @@ from services.gang_planner.core.configuration import (
 
 log = logging.getLogger(__name__)
 
-#: A mounted ConfigMap changes within a minute of its edit, so looking every two seconds adds nothing one would notice.
+#: A mounted ConfigMap changes within a minute of its edit, so looking every two seconds adds
+#: nothing one would notice.
 _LOOK_S = 2.0
 
 
@@ -38,7 +41,9 @@ class PolicyFile:
         return changed
 
     async def watch(self, on_change: Callable[[], None]) -> None:
-        """Look at the file now and then; call `on_change` after each valid change. Without a file, return."""
+        """Look at the file now and then; call `on_change` after each valid change. Without a file,
+        return.
+        """
         while self._path is not None:
             await asyncio.sleep(_LOOK_S)
             stamp = self._look()

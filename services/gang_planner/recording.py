@@ -1,10 +1,13 @@
-"""A rolling recording of everything that a planner reads: enough to reproduce its decisions byte for byte.
+"""A rolling recording of everything that a planner reads: enough to reproduce its decisions byte
+for byte.
 
-The standby keeps it, because the deciding process only decides. A recording is a folder of segments; each begins with
-a base (configuration, snapshot pages, checkpoint) and goes on with the records of the three logs as they were applied,
-so each segment can be replayed alone. Frames are a 4-byte big-endian length and the msgpack of a `Frame`.
+The standby keeps it, because the deciding process only decides. A recording is a folder of
+segments; each begins with a base (configuration, snapshot pages, checkpoint) and goes on with the
+records of the three logs as they were applied, so each segment can be replayed alone. Frames are a
+4-byte big-endian length and the msgpack of a `Frame`.
 
-Bounds: segments older than `keep_s` or beyond `keep_bytes` are deleted, oldest first; at least one is kept.
+Bounds: segments older than `keep_s` or beyond `keep_bytes` are deleted, oldest first; at least one
+is kept.
 """
 
 import pathlib
@@ -21,7 +24,9 @@ _SUFFIX: Final = ".tutti-recording"
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One record as it was read: `payload` is the message's own bytes, `seq` its place in its stream."""
+    """One record as it was read: `payload` is the message's own bytes, `seq` its place in its
+    stream.
+    """
 
     kind: FrameKind
     seq: int = 0
@@ -62,7 +67,7 @@ class Recorder:
         )
 
     def begin(self, base: Iterable[Frame], now_s: int) -> None:
-        """Close the current segment, delete what is beyond the bounds, start a new one with `base`."""
+        """Close the current segment, drop what is beyond the bounds, begin one with `base`."""
         self.flush()
         self._begun_s = now_s
         self._written = 0

@@ -1,24 +1,24 @@
 """The asyncio shell of the planner: one loop that applies what arrived and, while active, decides.
 
-The loop takes everything that has arrived, applies it, and if this process is the writer runs one cycle: append each
-decision (awaited, fenced), tell the core its sequence, append notes, publish verdicts. While an append waits, more
-arrives; the next turn takes it all. There is no period: the loop sleeps until something arrives or the core asked to be
-woken.
+The loop takes everything that has arrived, applies it, and if this process is the writer runs one
+cycle: append each decision (awaited, fenced), tell the core its sequence, append notes, publish
+verdicts. While an append waits, more arrives; the next turn takes it all. There is no period: the
+loop sleeps until something arrives or the core asked to be woken.
 
-Active or standby is decided by the fence alone; the lease only says who should try. A standby applies the same records,
-keeps the recording, and answers questions.
+Active or standby is decided by the fence alone; the lease only says who should try. A standby
+applies the same records, keeps the recording, and answers questions.
 """
 
 import asyncio
 import logging
 
-from services.gang_planner.applying import Applier
 from services.gang_planner.config import Settings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import Follower
 from services.gang_planner.inbox import Arrival, Inbox
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.standby import Standby
+from services.gang_planner.state import Applier
 from services.gang_planner.writing import Writer
 from shared.bus.lease import Lease
 from shared.runtime.lifecycle import Context, Step
@@ -46,14 +46,16 @@ class GangPlanner:
         self._idle.set()
 
     async def run(self) -> None:
-        """Serve until cancelled; ends with `SteppedDown` when another planner has become the writer."""
+        """Serve until cancelled; ends with `SteppedDown` when another planner has become the
+        writer.
+        """
         context = self._context
         context.ready.require("caught up")
         context.set_active(False)
         context.spawn("follow-cluster", self._follower.follow_cluster())
         context.spawn("follow-memory", self._follower.follow_memory())
         context.spawn("policy-file", self._policy.watch(self._inbox.wake))
-        lease = context.spawn("lease", self._lease.run(lambda _held: self._inbox.wake()))
+        lease = context.spawn("lease", self._lease.run(self._on_lease))
         context.on_shutdown(Step.FINISH, "last cycle", self._finish)
         context.on_shutdown(Step.PUBLISH, "verdicts", self._writer.flush)
 
@@ -64,6 +66,9 @@ class GangPlanner:
         context.on_shutdown(Step.RELEASE_LEASE, "lease", give_back_lease)
         await self._standby.serve()
         await self._loop()
+
+    def _on_lease(self, _held: bool) -> None:
+        self._inbox.wake()
 
     async def _finish(self) -> None:
         """Let the turn that is under way end; no other begins."""
@@ -81,7 +86,9 @@ class GangPlanner:
                 self._idle.set()
 
     async def _turn(self, arrivals: list[Arrival]) -> int | None:
-        """Apply what arrived; decide if this is the writer. Returns when to look again, without new arrivals."""
+        """Apply what arrived; decide if this is the writer. Returns when to look again, without new
+        arrivals.
+        """
         self._writer.check_foreign(arrivals)
         self._applier.apply(arrivals)
         if self._policy.take_changed():

@@ -1,14 +1,13 @@
 """The standby's half: answers questions from the same picture, and keeps the rolling recording.
 
-The active planner stays silent on `ask.planner.fit`: it only decides. The recording begins a new segment when one is
-due: a snapshot is asked for, and the records applied between the question and the answer are kept, so that the segment
-reproduces every later decision from its base.
+The active planner stays silent on `ask.planner.fit`: it only decides. The recording begins a new
+segment when one is due: a snapshot is asked for, and the records applied between the question and
+the answer are kept, so that the segment reproduces every later decision from its base.
 """
 
 import asyncio
 import pathlib
 
-from services.gang_planner.applying import Applier
 from services.gang_planner.config import Settings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import fetch_snapshot
@@ -19,6 +18,7 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
 )
 from services.gang_planner.recording import Frame, Recorder
+from services.gang_planner.state import Applier
 from shared.bus.asking import serve
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest
@@ -50,9 +50,7 @@ class Standby:
 
     async def serve(self) -> None:
         """Begin to answer `ask.planner.fit`."""
-        await serve(
-            self._context.bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit
-        )
+        await serve(self._context.bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit)
 
     async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
         if self._active or not self._applier.caught_up:
@@ -69,7 +67,7 @@ class Standby:
             self._base = None
 
     def record(self, arrivals: list[Arrival], now_ms: int) -> None:
-        """Keep what was just applied; begin a new segment when one is due and its base has arrived."""
+        """Keep what was just applied; begin a new segment when due, once its base has arrived."""
         if self._recorder is None:
             return
         frames = [frame for frame in map(_frame, arrivals) if frame is not None]
@@ -90,9 +88,7 @@ class Standby:
             self._recorder.flush()
 
     def _base_frames(self, pages: tuple[SnapshotPage, ...]) -> list[Frame]:
-        frames = [
-            Frame(kind="configuration", payload=self._planner.configuration.source.encode())
-        ]
+        frames = [Frame(kind="configuration", payload=self._planner.configuration.source.encode())]
         frames += [Frame(kind="snapshot", payload=codec.encode(page)) for page in pages]
         frames += [
             Frame(kind="checkpoint", payload=codec.encode(page))

@@ -1,19 +1,19 @@
 """The active planner's half: taking over, deciding, and making durable what was decided.
 
-Order, per cycle: every decision and note is appended and acknowledged; the core is told its sequence; only then are
-the verdicts of the same cycle published. An append whose fate is unknown is repeated until it is known: nothing else
-is decided meanwhile.
+Order, per cycle: every decision and note is appended and acknowledged; the core is told its
+sequence; only then are the verdicts of the same cycle published. An append whose fate is unknown is
+repeated until it is known: nothing else is decided meanwhile.
 """
 
 import asyncio
 import functools
 import logging
 
-from services.gang_planner.applying import Applier
 from services.gang_planner.config import Settings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival
+from services.gang_planner.state import Applier
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
 from shared.bus.publisher import Publisher, Stored
@@ -24,7 +24,8 @@ from shared.runtime.lifecycle import Context
 
 log = logging.getLogger(__name__)
 
-#: A gang that is gone keeps its last verdict for an hour, so that a controller which was away still sees it.
+#: A gang that is gone keeps its last verdict for an hour, so that a controller which was away still
+#: sees it.
 _GONE_TTL_S = 3600
 #: Pause before a record that the server refused (its storage is full) is offered again.
 _REFUSED_PAUSE_S = 1.0
@@ -68,7 +69,9 @@ class Writer:
                 raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
 
     async def take_over(self) -> bool:
-        """Open an epoch behind everything applied; False when there are records still to be applied first."""
+        """Open an epoch behind everything applied; False when there are records still to be applied
+        first.
+        """
         applied = self._applier.decisions_seq
         fence = FencedLog(self._context.bus, subjects.DECISIONS, last_applied=applied)
         record = EpochOpened(
@@ -92,7 +95,8 @@ class Writer:
         return True
 
     async def decide(self) -> int | None:
-        """Run one cycle and make it durable; returns when the core wants to be woken (milliseconds), or None.
+        """Run one cycle and make it durable; returns when the core wants to be woken
+        (milliseconds), or None.
 
         Raises:
             Superseded: Another planner has become the writer.
@@ -131,7 +135,9 @@ class Writer:
             )
 
     async def _append(self, fence: FencedLog, records: list[tuple[str, bytes]]) -> list[int]:
-        """Append until the fate of every record is known; a full or silent server means waiting, never dropping."""
+        """Append until the fate of every record is known; a full or silent server means waiting,
+        never dropping.
+        """
         while True:
             try:
                 seqs = await fence.append_batch(records)

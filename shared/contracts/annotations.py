@@ -3,7 +3,8 @@
 Ours have the prefix `tutti.dev/`; the others belong to the dialects that share them.
 """
 
-#: On a pod, merged in by its Binding: sequence of the decision in DECISIONS, "<incarnation>/<sequence>".
+#: On a pod, merged in by its Binding: sequence of the decision in DECISIONS,
+#: "<incarnation>/<sequence>".
 DECISION = "tutti.dev/decision"
 #: On a pod and its group: the gang's trace id, 32 hexadecimal digits.
 TRACE_ID = "tutti.dev/trace-id"

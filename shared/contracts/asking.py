@@ -1,7 +1,7 @@
 """Questions over plain NATS requests (`ask.…`), outside every stream.
 
-Operators' questions (`tutti status`), the webhook's advice from the planner's standby, and the answers. A question
-that nobody answers in time is not an error of the asker: it goes on without.
+Operators' questions (`tutti status`), the webhook's advice from the planner's standby, and the
+answers. A question that nobody answers in time is not an error of the asker: it goes on without.
 """
 
 import msgspec
@@ -13,7 +13,9 @@ class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, tag="status.ask")
     """Broadcast on `ask.status`; every service instance answers once."""
 
 
-class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="status.answer"):
+class ServiceStatus(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="status.answer"
+):
     """One instance: who it is, whether it is ready, and its own figures."""
 
     service: str
@@ -24,22 +26,28 @@ class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     http_port: int
     ready: bool
     not_ready: tuple[str, ...] = ()
-    #: True for the one planner or watcher that writes; binders, webhooks and controllers are always active.
+    #: True for the one planner or watcher that writes; binders, webhooks and controllers are always
+    #: active.
     active: bool = True
     started_ms: int = 0
-    #: Counters and gauges by name, as /metrics shows them: decisions_total, gangs{phase}…, pods_bound_total.
+    #: Counters and gauges by name, as /metrics shows them: decisions_total, gangs{phase}…,
+    #: pods_bound_total.
     figures: dict[str, float] = {}
 
 
 class FitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.ask"):
-    """Would this gang fit, now, and on an empty cluster of these nodes? Pods need only shape, role and queue."""
+    """Would this gang fit, now, and on an empty cluster of these nodes? Pods need only shape, role
+    and queue.
+    """
 
     group: PodGroup
     pods: tuple[Pod, ...] = ()
 
 
 class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.answer"):
-    """`ever` False: no set of nodes of this cluster could hold it even when empty, and `sentence` says why."""
+    """`ever` False: no set of nodes of this cluster could hold it even when empty, and `sentence`
+    says why.
+    """
 
     fits: bool
     ever: bool

@@ -2,9 +2,9 @@
 
 Writer: the active watcher, fenced. Readers: planners, webhook (queues), recorders.
 
-The *epoch* of a watcher is the sequence, in CLUSTER, of its first `Synced` record: the fence guarantees that number
-before the record is written. A new epoch replaces the picture; within an epoch an older resourceVersion of a UID is
-ignored.
+The *epoch* of a watcher is the sequence, in CLUSTER, of its first `Synced` record: the fence
+guarantees that number before the record is written. A new epoch replaces the picture; within an
+epoch an older resourceVersion of a UID is ignored.
 """
 
 from typing import TypeAlias
@@ -65,7 +65,9 @@ class PriorityClassChanges(
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cluster.synced"):
-    """The watcher's picture is whole and its watches are alive: written when an epoch opens, renewed each second."""
+    """The watcher's picture is whole and its watches are alive: written when an epoch opens,
+    renewed each second.
+    """
 
     epoch: int
     at_ms: int
@@ -96,7 +98,9 @@ ClusterRecord: TypeAlias = (
 
 
 class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.ask"):
-    """Ask on `ask.watcher.snapshot`; `snapshot` "" and page 0 freeze a new one, the answer names it."""
+    """Ask on `ask.watcher.snapshot`; `snapshot` "" and page 0 freeze a new one, the answer names
+    it.
+    """
 
     snapshot: str = ""
     page: int = 0
@@ -104,8 +108,10 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.a
     kinds: tuple[str, ...] = ()
 
 
-class SnapshotPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="snapshot.page"):
-    """One page, at most 512 KiB: the whole picture as of CLUSTER sequence `cluster_seq` in `epoch`."""
+class SnapshotPage(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="snapshot.page"
+):
+    """One page, at most 512 KiB: the picture as of CLUSTER sequence `cluster_seq` in `epoch`."""
 
     snapshot: str
     page: int

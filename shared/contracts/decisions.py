@@ -1,9 +1,10 @@
 """Messages of the DECISIONS stream: the audit log and the planner's memory.
 
-Writer: the active planner, fenced. Readers: binders (one durable work consumer on `decisions.act.>`), planners.
+Writer: the active planner, fenced. Readers: binders (one durable work consumer on
+`decisions.act.>`), planners.
 
-The *epoch* of a planner is the sequence, in DECISIONS, of its `EpochOpened` record. The sequence of a decision is the
-fencing token that binders write into the Binding's annotations.
+The *epoch* of a planner is the sequence, in DECISIONS, of its `EpochOpened` record. The sequence of
+a decision is the fencing token that binders write into the Binding's annotations.
 """
 
 from typing import Literal, TypeAlias
@@ -14,7 +15,9 @@ from shared.contracts.cluster import StreamOpened
 
 
 class Cycle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the cycle that decided had consumed: enough to reproduce it byte for byte from a recording."""
+    """What the cycle that decided had consumed: enough to reproduce it byte for byte from a
+    recording.
+    """
 
     cluster_seq: int
     outcomes_seq: int
@@ -31,8 +34,12 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node: str
 
 
-class GangDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.decided"):
-    """Bind all of these, or what could not be bound is repaired or released: it never binds and evicts."""
+class GangDecision(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.decided"
+):
+    """Bind all of these, or what could not be bound is repaired or released: it never binds and
+    evicts.
+    """
 
     gang_id: str
     #: "namespace/name" of the group, for people.
@@ -62,7 +69,9 @@ class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class EvictionDecision(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="eviction.decided"
 ):
-    """Remove these pods: for a preemptor whose placement is proven, or to release a gang that cannot be whole."""
+    """Remove these pods: for a preemptor whose placement is proven, or to release a gang that
+    cannot be whole.
+    """
 
     gang_id: str
     gang: str

@@ -1,7 +1,7 @@
 """Messages of the OUTCOMES stream: what became of a decision. The first outcome of a decision wins.
 
-Writer: binders. Readers: planners. Subject `outcomes.<gang id>.<decision sequence>`, appended with expected last subject
-sequence 0: the loser of a race just acknowledges.
+Writer: binders. Readers: planners. Subject `outcomes.<gang id>.<decision sequence>`, appended with
+expected last subject sequence 0: the loser of a race just acknowledges.
 """
 
 from typing import Literal
@@ -11,9 +11,10 @@ import msgspec
 MemberResult = Literal["bound", "refused", "conflict", "gone", "unknown", "skipped"]
 """What the API server said of one member.
 
-bound: on the node decided (now or already). refused: definitely not, and asking again with the same node would not
-help (403, 422, 400). conflict: 409, bound elsewhere, other UID, being deleted, gated. gone: 404. unknown: timeout,
-5xx or 429 after all retries: a late POST may still bind it. skipped: not sent, the pre-flight of another failed.
+bound: on the node decided (now or already). refused: definitely not, and asking again with the same
+node would not help (403, 422, 400). conflict: 409, bound elsewhere, other UID, being deleted,
+gated. gone: 404. unknown: timeout, 5xx or 429 after all retries: a late POST may still bind it.
+skipped: not sent, the pre-flight of another failed.
 """
 
 
@@ -28,18 +29,22 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     message: str = ""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision.outcome"):
+class Outcome(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision.outcome"
+):
     """One per decision."""
 
     gang_id: str
     decision_seq: int
     epoch: int
     binder: str
-    #: How often the message had been delivered when this was written; 1 means no second POST can be under way.
+    #: How often the message had been delivered when this was written; 1 means no second POST can be
+    #: under way.
     delivered: int
     #: "" when the decision was carried out; StaleEpoch, PreflightFailed, BinderGaveUp, … otherwise.
     reason: str = ""
-    #: What an operator should know of a decision that was carried out: "PreflightUntested: <the webhook's words>".
+    #: What an operator should know of a decision that was carried out: "PreflightUntested: <the
+    #: webhook's words>".
     notes: tuple[str, ...] = ()
     bound: int = 0
     #: Members whose result is not `bound`.

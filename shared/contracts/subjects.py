@@ -1,6 +1,7 @@
 """Names of streams, subjects and consumers: the only place where they are spelled.
 
-Streams and consumers are made by one setup step with its own rights (`shared.bus.setup`); services only bind to them.
+Streams and consumers are made by one setup step with its own rights (`shared.bus.setup`); services
+only bind to them.
 """
 
 from typing import Final

@@ -1,6 +1,7 @@
 """Messages of the VERDICTS stream: the last word on each gang, for the gang's whole life.
 
-Writer: the active planner, with its epoch. Reader: the controller, whose writes are a pure function of one verdict.
+Writer: the active planner, with its epoch. Reader: the controller, whose writes are a pure function
+of one verdict.
 """
 
 from typing import Literal
@@ -8,13 +9,16 @@ from typing import Literal
 import msgspec
 
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
-"""Pending: not admitted. Inqueue: admitted, waits for room or pods. Starting: decided, quorum not yet placed.
-Running: quorum reached. Unknown: started, below quorum, no hold. Completed: all members ended. Gone: the group and its
-pods are deleted; the verdict is purged after it."""
+"""Pending: not admitted. Inqueue: admitted, waits for room or pods. Starting: decided, quorum not
+yet placed. Running: quorum reached. Unknown: started, below quorum, no hold. Completed: all members
+ended. Gone: the group and its pods are deleted; the verdict is purged after it.
+"""
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Why nodes or quotas refused, as data: `reason` is CamelCase or kube-scheduler's own words, `count` nodes."""
+    """Why nodes or quotas refused, as data: `reason` is CamelCase or kube-scheduler's own words,
+    `count` nodes.
+    """
 
     reason: str
     count: int = 0
@@ -34,7 +38,9 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
 
 
 class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A member pod by name and UID; `node` where it is placed, `owner` only where the controller must find it."""
+    """A member pod by name and UID; `node` where it is placed, `owner` only where the controller
+    must find it.
+    """
 
     uid: str
     name: str
@@ -55,13 +61,15 @@ class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a gang waits: one sentence, and all of it."""
 
-    #: CamelCase: NotEnoughResources, NotEnoughPods, QueueNotOpen, QueueMissing, Gated, ClusterViewStale, …
+    #: CamelCase: NotEnoughResources, NotEnoughPods, QueueNotOpen, QueueMissing, Gated,
+    #: ClusterViewStale, …
     reason: str
     sentence: str
     since_ms: int = 0
     shapes: tuple[ShapeReport, ...] = ()
     quota: tuple[Reason, ...] = ()
-    #: "namespace/name" of gangs ahead in the queue that hold it back; foreign namespaces reduced to counts on writing.
+    #: "namespace/name" of gangs ahead in the queue that hold it back; foreign namespaces reduced to
+    #: counts on writing.
     ahead: tuple[str, ...] = ()
     ahead_count: int = 0
 
@@ -72,7 +80,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     gang_id: str
     epoch: int
     at_ms: int
-    #: Dialect of the group object; "" for a gang that exists only through its pods (no object to write to).
+    #: Dialect of the group object; "" for a gang that exists only through its pods (no object to
+    #: write to).
     dialect: str
     namespace: str
     name: str
@@ -93,7 +102,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     conditions: tuple[Condition, ...] = ()
     why: Why | None = None
     attempt: int = 0
-    #: Members without a node that get PodScheduled=False with `why`; bounded by the largest gang one message holds.
+    #: Members without a node that get PodScheduled=False with `why`; bounded by the largest gang
+    #: one message holds.
     waiting: tuple[PodRef, ...] = ()
     #: Members placed by the newest decision, for their Scheduled events.
     placed: tuple[PodRef, ...] = ()

@@ -1,11 +1,12 @@
 """The neutral model: what scheduling needs of a Kubernetes object, whatever dialect it came from.
 
-Everything here is a frozen value. A reader in `shared.dialects` makes it from a Kubernetes object, the watcher
-publishes it, the planner keeps it. Units are fixed: cpu in milli-CPU, memory and storage in bytes, everything else
-a count; instants in milliseconds since the epoch. Tuples of pairs are sorted by their first item, so that equal
-values are equal bytes.
+Everything here is a frozen value. A reader in `shared.dialects` makes it from a Kubernetes object,
+the watcher publishes it, the planner keeps it. Units are fixed: cpu in milli-CPU, memory and
+storage in bytes, everything else a count; instants in milliseconds since the epoch. Tuples of pairs
+are sorted by their first item, so that equal values are equal bytes.
 
-Not here: how a message travels (`shared.contracts`), how an object is read (`shared.dialects`, `shared.kube`).
+Not here: how a message travels (`shared.contracts`), how an object is read (`shared.dialects`,
+`shared.kube`).
 """
 
 from typing import Literal, TypeAlias
@@ -13,7 +14,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Resources: TypeAlias = tuple[tuple[str, int], ...]
-"""(resource name, amount) pairs, sorted by name; cpu in milli-CPU, memory and storage in bytes, others counts."""
+"""(resource name, amount) pairs, sorted by name; cpu in milli-CPU, memory and storage in bytes,
+others counts.
+"""
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 """(key, value) pairs, sorted by key."""
@@ -23,7 +26,7 @@ QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The settings every model struct shares: immutable, keyword-only, defaults left off the wire."""
+    """What every model struct shares: immutable, keyword-only, defaults left off the wire."""
 
 
 class Owner(Struct, frozen=True, kw_only=True):
@@ -61,7 +64,9 @@ class Requirement(Struct, frozen=True, kw_only=True):
 
 
 class SelectorTerm(Struct, frozen=True, kw_only=True):
-    """One term of a required node affinity: all its requirements must hold. A term with none matches no node."""
+    """One term of a required node affinity: all its requirements must hold. A term with none
+    matches no node.
+    """
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -76,20 +81,24 @@ class HostPort(Struct, frozen=True, kw_only=True):
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """Everything about a pod that decides where it may run: pods with equal shapes are interchangeable.
+    """Everything about a pod that decides where it may run: pods with equal shapes are
+    interchangeable.
 
-    A `Pod` carries its shape as msgpack bytes, so that the planner interns it with one dictionary look-up and decodes
-    each distinct shape once.
+    A `Pod` carries its shape as msgpack bytes, so that the planner interns it with one dictionary
+    look-up and decodes each distinct shape once.
     """
 
-    #: What the pod asks for, init containers, sidecars and overhead counted as Kubernetes does; "pods": 1 included.
+    #: What the pod asks for, init containers, sidecars and overhead counted as Kubernetes does;
+    #: "pods": 1 included.
     requests: Resources = ()
     node_selector: Labels = ()
-    #: Terms of requiredDuringSchedulingIgnoredDuringExecution, any of which must match; None: no affinity given.
+    #: Terms of requiredDuringSchedulingIgnoredDuringExecution, any of which must match; None: no
+    #: affinity given.
     node_affinity: tuple[SelectorTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
-    #: Constraints of the pod that Tutti cannot judge yet, by field path: such a pod is never bound by guess.
+    #: Constraints of the pod that Tutti cannot judge yet, by field path: such a pod is never bound
+    #: by guess.
     unsupported: tuple[str, ...] = ()
 
 
@@ -106,9 +115,11 @@ class Pod(Struct, frozen=True, kw_only=True):
     #: True when spec.schedulerName is one of ours.
     ours: bool = False
     scheduler_name: str = ""
-    #: Name of the PodGroup it belongs to, in its own namespace (from an annotation); "" when it names none.
+    #: Name of the PodGroup it belongs to, in its own namespace (from an annotation); "" when it
+    #: names none.
     group_name: str = ""
-    #: True when the group named above is one that our own podgroup controller makes for bare pods, not the user.
+    #: True when the group named above is one that our own podgroup controller makes for bare pods,
+    #: not the user.
     group_implied: bool = False
     #: Gang size given on the pod itself (`scheduling.k8s.io/group-min-member`); 0 when absent.
     group_min_member: int = 0
@@ -138,8 +149,8 @@ class Pod(Struct, frozen=True, kw_only=True):
 class PodGroup(Struct, frozen=True, kw_only=True):
     """A gang as its dialect declares it.
 
-    `by_owner` groups (a PodDisruptionBudget) claim the pods whose controller has the UID `owner.uid`; all others
-    claim the pods in their namespace that name them.
+    `by_owner` groups (a PodDisruptionBudget) claim the pods whose controller has the UID
+    `owner.uid`; all others claim the pods in their namespace that name them.
     """
 
     uid: str
@@ -162,7 +173,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: True when pods of the dialect exist only after the group has left Pending (Volcano).
     waits_for_inqueue: bool = False
     deleting: bool = False
-    #: Settings that our annotations on the group give: hold, deadlines. Names are `shared.contracts.annotations`.
+    #: Settings that our annotations on the group give: hold, deadlines. Names are
+    #: `shared.contracts.annotations`.
     settings: Labels = ()
     traceparent: str = ""
     #: Objections of `validate`: such a group is never planned, its verdict says why.

@@ -1,6 +1,7 @@
 """One sample of every message, as Tutti wrote it when the golden file was made.
 
-Add a sample with each new message; never change one that is committed: a new meaning gets a new tag.
+Add a sample with each new message; never change one that is committed: a new meaning gets a new
+tag.
 """
 
 import msgspec
@@ -201,9 +202,7 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         binder="binder-0",
         delivered=1,
         reason="PreflightFailed",
-        members=(
-            Member(uid="pod-1", node="k8s-g1", result="refused", code=403, message="no"),
-        ),
+        members=(Member(uid="pod-1", node="k8s-g1", result="refused", code=403, message="no"),),
     ),
     Verdict(
         gang_id="group-1",
@@ -218,9 +217,7 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         min_member=4,
         members=4,
         pending=4,
-        conditions=(
-            Condition(type="Unschedulable", status="True", reason="NotEnoughResources"),
-        ),
+        conditions=(Condition(type="Unschedulable", status="True", reason="NotEnoughResources"),),
         why=Why(
             reason="NotEnoughResources",
             sentence="3 of 4 members do not fit",

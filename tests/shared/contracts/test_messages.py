@@ -1,7 +1,8 @@
 """Every message has a committed golden sample that today's code still reads as the same value.
 
-A golden file is what an older process may have left in a stream: if decoding it changes, running clusters break.
-`python -m tests.shared.contracts.test_messages` writes the files that are missing, and only those.
+A golden file is what an older process may have left in a stream: if decoding it changes, running
+clusters break. `python -m tests.shared.contracts.test_messages` writes the files that are missing,
+and only those.
 """
 
 import pathlib
