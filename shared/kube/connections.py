@@ -73,7 +73,8 @@ class LineStream:
                 chunk = await self._content.readany()
             except TimeoutError as error:
                 raise RequestTimeout(f"{self._what}: silent for too long") from error
-            except (aiohttp.ClientError, OSError) as error:
+            except (aiohttp.ClientError, OSError, RuntimeError) as error:
+                # aiohttp says RuntimeError when it has closed the connection itself.
                 raise ConnectionLost(f"{self._what}: {describe(error)}") from error
             if not chunk:
                 return []

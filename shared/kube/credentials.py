@@ -36,9 +36,10 @@ _TOKEN_FILE_S: Final = 60.0
 #: What a plugin gave is renewed this long before it expires: time to run the plugin, and for clocks
 #: to differ.
 _EXPIRY_MARGIN_S: Final = 30.0
-#: After a 401 the source is asked again, but not more often than this: plugins may talk to a paid
-#: service.
-_RENEWAL_PAUSE_S: Final = 10.0
+#: After a 401 the source is asked again, but not more often than this: a plugin may talk to a paid
+#: service, and a refused token would otherwise cost a file read per request.
+_PLUGIN_PAUSE_S: Final = 10.0
+_TOKEN_FILE_PAUSE_S: Final = 1.0
 #: A plugin that wants an interactive login would wait for ever.
 _PLUGIN_TIMEOUT_S: Final = 60.0
 
@@ -144,7 +145,8 @@ class Credentials:
         self._current: Authorization | None = None
         self._secret = Resolved()
         self._fresh_until_s = 0.0
-        self._renewed_s = -_RENEWAL_PAUSE_S
+        self._pause_s = _TOKEN_FILE_PAUSE_S if access.token_file else _PLUGIN_PAUSE_S
+        self._renewed_s = -self._pause_s
 
     @property
     def server(self) -> str:
@@ -187,7 +189,7 @@ class Credentials:
         async with self._renewing:
             if self._current is not refused:
                 return self._current
-            if self._is_static() or self._monotonic_s() < self._renewed_s + _RENEWAL_PAUSE_S:
+            if self._is_static() or self._monotonic_s() < self._renewed_s + self._pause_s:
                 return None
             renewed = await self._renew()
             return None if renewed is refused else renewed
@@ -204,7 +206,7 @@ class Credentials:
             if self._current is None or self._has_expired():
                 raise
             _log.warning("credentials could not be renewed, the old ones stay in use: %s", error)
-            self._fresh_until_s = self._monotonic_s() + _RENEWAL_PAUSE_S
+            self._fresh_until_s = self._monotonic_s() + self._pause_s
             return self._current
         self._fresh_until_s = self._until_s(secret)
         if self._current is None or secret != self._secret:
@@ -232,7 +234,7 @@ class Credentials:
             return float("inf")
         # A plugin whose credentials live shorter than the margin is not to be run for every
         # request.
-        return now_s + max(_RENEWAL_PAUSE_S, secret.expires_s - self._wall_s() - _EXPIRY_MARGIN_S)
+        return now_s + max(self._pause_s, secret.expires_s - self._wall_s() - _EXPIRY_MARGIN_S)
 
     async def _authorize(self, secret: Resolved) -> Authorization:
         access = self._access
