@@ -20,7 +20,7 @@ from services.watcher.errors import InvariantViolation
 from services.watcher.reporting import Reporting
 from services.watcher.state import WatcherState
 from shared.bus.connection import Bus
-from shared.bus.errors import AppendRefused, BusUnavailable
+from shared.bus.errors import ApiRefused, AppendRefused, BusUnavailable, NoAnswer, Superseded
 from shared.bus.fence import FencedLog
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import Synced
@@ -30,6 +30,8 @@ from shared.runtime.backoff import delays_s
 RENEWAL_S: Final = 1.0
 #: Messages are cut well below the server's limit: one of a quarter of it is as cheap per change.
 MESSAGE_BYTES: Final = subjects.MESSAGE_BYTES_MAX // 4
+#: Between attempts while CLUSTER refuses: it has no leader, no room, or is being set up.
+_PAUSE_S_MAX: Final = 2.0
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +67,11 @@ class Publishing:
         self._watcher = watcher
         self._now_ms = now_ms
         self._reporting = reporting
+        self._bus: Bus | None = None
         self._log: FencedLog | None = None
+        #: Which CLUSTER we write to: sequences of another one mean nothing in it.
+        self._incarnation = ""
+        self._suspected = False
         self._synced: Synced | None = None
         self._due = asyncio.Event()
         self._renewal_due = False
@@ -83,6 +89,9 @@ class Publishing:
         Raises:
             Superseded: Another watcher appended at this very moment.
         """
+        self._bus = bus
+        self._incarnation = (await bus.stream_info(subjects.CLUSTER)).incarnation
+        bus.on_reconnect(self._suspect)
         last = await bus.get_last(subjects.CLUSTER, subjects.CLUSTER_SUBJECTS)
         # Empty after more than an hour without watcher: its records have aged out. Nothing in them
         # would matter to us, so the stream's own count serves as well.
@@ -162,16 +171,30 @@ class Publishing:
     async def _append(self, messages: list[tuple[str, bytes]]) -> list[int]:
         """Append all of them, however long that takes."""
         assert self._log is not None, "append before open"
-        delays = delays_s(random.Random())  # noqa: S311 - jitter, no secret
+        delays = delays_s(random.Random(), max_s=_PAUSE_S_MAX)  # noqa: S311 - jitter, no secret
         while True:
             try:
+                if self._suspected:
+                    await self._check_incarnation()
                 return await self._log.append_batch(messages)
             except BusUnavailable as error:
                 # Its fate is unknown: the same call again finds out, at its own pace.
                 logger.warning("CLUSTER cannot be written: %s", error)
-            except AppendRefused as error:
-                logger.warning("CLUSTER refuses what it is given: %s", error)
+            except (AppendRefused, ApiRefused, NoAnswer) as error:
+                logger.warning("CLUSTER takes nothing: %s", error)
                 await asyncio.sleep(next(delays))
+
+    def _suspect(self) -> None:
+        """After a reconnection: the server may have lost its storage meanwhile."""
+        self._suspected = True
+
+    async def _check_incarnation(self) -> None:
+        """Raise Superseded when CLUSTER is not the stream that the epoch was opened in."""
+        assert self._bus is not None, "append before open"
+        incarnation = (await self._bus.stream_info(subjects.CLUSTER)).incarnation
+        if incarnation != self._incarnation:
+            raise Superseded(f"CLUSTER was made anew: {incarnation}, not {self._incarnation}")
+        self._suspected = False
 
     def _renewed(self, epoch: int) -> Synced:
         return Synced(

@@ -4,9 +4,10 @@ Its PodGroup has no status subresource: status and annotations travel in one pat
 resource. Its operators create pods only once the group has left Pending, so an admitted group is
 set Inqueue before its pods exist (`waits_for_inqueue`).
 
-`validate` refuses what Volcano's schema and webhooks refuse and lets pass what they let pass, so a
-negative minTaskMember is admitted; a group that cannot be planned for such a reason says so in its
-condition.
+`validate` refuses at creation what Volcano's schema and webhooks refuse, after defaulting (a weight
+of 0 has become 1 by then), and lets pass what they let pass: a negative minTaskMember is admitted,
+and a group that cannot be planned for such a reason says so in its condition. Volcano's webhooks do
+not look at updates of a PodGroup; whoever asks here for one is stricter.
 """
 
 from collections.abc import Iterator

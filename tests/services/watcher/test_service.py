@@ -1,6 +1,7 @@
 """The watcher as a process, between a real API server and a real NATS."""
 
 import asyncio
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -218,6 +219,39 @@ async def test_a_watcher_that_overslept_its_lease_writes_nothing_and_steps_down(
         watcher.signal(signal.SIGCONT)
         assert await watcher.wait() == 3
     await assert_one_writer(reader)
+
+
+@pytest.mark.usefixtures("watcher", "empty_cluster")
+async def test_what_happens_while_nats_is_away_is_told_when_it_is_back(
+    api: RawClient, namespace: str, nats_server: NatsServer, reader: Reader
+) -> None:
+    await create_nodes(api, 1)
+    await eventually(lambda: reader.sent("node", "node-0"))
+    await nats_server.kill()
+    created = await create_pods(api, namespace, [pod_manifest("made-meanwhile")])
+    await bind_pod(api, created[0], "node-0")
+    await nats_server.start()
+
+    async def told() -> bool:
+        versions = await reader.sent("pod", "made-meanwhile")
+        return bool(versions) and isinstance(versions[-1], Pod) and bool(versions[-1].node)
+
+    await eventually(told, timeout_s=20)
+    assert len(await reader.epochs()) == 1
+    await assert_one_writer(reader)
+
+
+async def test_a_watcher_whose_log_was_made_anew_steps_down(
+    nats_server: NatsServer, watcher: WatcherProcess
+) -> None:
+    """Sequences of a lost log mean nothing in a new one: the next watcher begins an epoch there."""
+    await nats_server.kill()
+    await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
+    await nats_server.start()
+    bus = await Bus.connect(nats_server.url, name="setup")
+    await ensure_streams(bus)
+    await bus.close()
+    assert await watcher.wait(timeout_s=20) == 3
 
 
 @pytest.mark.usefixtures("watcher")

@@ -1,0 +1,199 @@
+"""Appending to a real CLUSTER: epochs, packing, snapshots at boundaries, and when not to write."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.watcher.publishing import Publishing
+from services.watcher.reporting import Reporting
+from services.watcher.state import WatcherState
+from shared.bus.connection import Bus
+from shared.bus.errors import Superseded
+from shared.bus.jetstream_api import ApiAnswer
+from shared.bus.setup import ensure_streams
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import StreamOpened, Synced
+from shared.telemetry.metrics import Metrics
+from tests.services.watcher.core.objects import pod
+from tests.services.watcher.running import Reader
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
+    connected = await Bus.connect(nats_server.url, name="watcher")
+    await ensure_streams(connected)
+    yield connected
+    await connected.close()
+
+
+@pytest.fixture
+def state() -> WatcherState:
+    return WatcherState(["volcano"], podgroup_controller=True)
+
+
+@pytest.fixture
+def publishing(state: WatcherState) -> Publishing:
+    return Publishing(
+        state,
+        watcher="w",
+        now_ms=lambda: time.time_ns() // 1_000_000,
+        reporting=Reporting(Metrics("watcher")),
+    )
+
+
+@asynccontextmanager
+async def running(
+    publishing: Publishing, ill: Callable[[], str] = str
+) -> AsyncIterator[asyncio.Task[None]]:
+    """`Publishing.run` in the background; its exception, if any, is the test's to look for."""
+    task: asyncio.Task[None] = asyncio.create_task(publishing.run(ill), name="publishing")
+    yield task
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_an_epoch_is_the_sequence_of_its_first_record(
+    bus: Bus, publishing: Publishing
+) -> None:
+    # Record 1 is the stream's own.
+    assert await publishing.open(bus) == 2
+    first = (await Reader(bus).records())[1]
+    assert isinstance(first, Synced)
+    assert (first.epoch, first.watcher) == (2, "w")
+
+
+async def test_an_epoch_opens_behind_a_log_whose_records_have_all_aged_out(
+    bus: Bus, publishing: Publishing
+) -> None:
+    await bus.publish("cluster.pod", b"")
+    await bus.api("STREAM.PURGE.CLUSTER", None, ApiAnswer)
+    assert await publishing.open(bus) == (await bus.stream_info(subjects.CLUSTER)).last_seq
+    stored = await bus.get_last(subjects.CLUSTER, subjects.CLUSTER_SYNCED)
+    assert stored is not None
+    synced = codec.decode_cluster(stored.payload)
+    assert isinstance(synced, Synced)
+    assert synced.epoch == stored.seq
+
+
+async def test_changes_that_come_together_travel_together(
+    bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    await publishing.open(bus)
+    for number in range(500):
+        state.picture.observe("pods", pod(f"p{number}"))
+    async with running(publishing):
+        publishing.poke()
+        boundary = await publishing.boundary()
+    assert boundary.cluster_seq == 3
+    (record,) = (await Reader(bus).records())[2:3]
+    assert not isinstance(record, Synced | StreamOpened)
+    assert len(record.changed) == 500
+
+
+async def test_a_snapshot_equals_the_log_up_to_the_sequence_that_it_names(
+    bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    """Snapshots are taken again and again while objects appear, change and go."""
+    await publishing.open(bus)
+    boundaries = []
+    async with running(publishing):
+        for version in range(1, 400):
+            uid = f"p{version * 7 % 23}"
+            if version % 5 == 0:
+                state.picture.forget("pods", "pod", uid, version)
+            else:
+                state.picture.observe("pods", pod(uid, version, node=f"n{version % 3}"))
+            publishing.poke()
+            if version % 20 == 0:
+                boundaries.append(await publishing.boundary())
+            elif version % 3 == 0:
+                await asyncio.sleep(0)
+    assert len({boundary.cluster_seq for boundary in boundaries}) > 10
+    records = await Reader(bus).records()
+    for boundary in boundaries:
+        replayed: dict[str, object] = {}
+        for record in records[: boundary.cluster_seq]:
+            if isinstance(record, Synced | StreamOpened):
+                continue
+            for gone in record.removed:
+                replayed.pop(gone.uid, None)
+            replayed.update({changed.uid: changed for changed in record.changed})
+        assert replayed == {one.uid: one for one in boundary.frozen.objects["pod"]}
+
+
+async def test_synced_is_renewed_only_while_the_picture_is_current(
+    bus: Bus, publishing: Publishing
+) -> None:
+    await publishing.open(bus)
+    reader = Reader(bus)
+    trouble = "pods is failing"
+    asked = 0
+
+    def ill() -> str:
+        nonlocal asked
+        asked += 1
+        return trouble
+
+    async def renewals() -> int:
+        return sum(isinstance(one, Synced) for one in await reader.records()) - 1
+
+    async with running(publishing, ill):
+        # The second question comes after the first flush that a renewal was due in has ended.
+        await eventually(lambda: asked > 1)
+        assert await renewals() == 0
+        trouble = ""
+        await eventually(renewals, timeout_s=3)
+
+
+async def test_whoever_was_overtaken_ends_and_has_written_nothing(
+    bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    await publishing.open(bus)
+    await bus.publish("cluster.synced", codec.encode(Synced(epoch=3, at_ms=1, watcher="other")))
+    await eventually(lambda: count(bus, 3))
+    state.picture.observe("pods", pod("a"))
+    async with running(publishing) as task:
+        publishing.poke()
+        await asyncio.wait([task], timeout=5)
+        assert superseded(task)
+    assert await count(bus, 3)
+
+
+async def test_a_log_made_anew_is_not_written_even_when_its_length_is_right(
+    nats_server: NatsServer, bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    """The fence compares sequences, and by chance they may fit: the stream must be the same one."""
+    await publishing.open(bus)
+    await nats_server.kill()
+    await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
+    await nats_server.start()
+    await bus.wait_connected()
+    await ensure_streams(bus)
+    foreign = codec.encode(Synced(epoch=2, at_ms=1, watcher="other"))
+    await bus.publish("cluster.synced", foreign)
+    await eventually(lambda: count(bus, 2))
+    state.picture.observe("pods", pod("a"))
+    async with running(publishing) as task:
+        publishing.poke()
+        await asyncio.wait([task], timeout=5)
+        assert superseded(task)
+    assert await count(bus, 2)
+
+
+async def count(bus: Bus, messages: int) -> bool:
+    """Whether CLUSTER holds exactly so many messages."""
+    return (await bus.stream_info(subjects.CLUSTER)).last_seq == messages
+
+
+def superseded(task: asyncio.Task[None]) -> bool:
+    """Whether the task ended because another watcher writes."""
+    error = task.exception() if task.done() else None
+    return isinstance(error, ExceptionGroup) and error.subgroup(Superseded) is not None
