@@ -87,8 +87,24 @@ def _run(options: UpOptions) -> int:
     from shared.bus.errors import BusError
     from shared.kube.errors import KubeError
     from tutti.nats_server import NatsServerError
-    from tutti.up.suite import DataDirBusy, run_suite
+    from tutti.up.cluster_checks import ClusterUnreachable
+    from tutti.up.crds import CrdsNotEstablished
+    from tutti.up.presence import AnotherIsHere
+    from tutti.up.suite import DataDirBusy, RivalsFound, run_suite
     from tutti.up.supervisor import ServiceRefused
+
+    expected = (
+        AnotherIsHere,
+        BusError,
+        ClusterUnreachable,
+        CrdsNotEstablished,
+        DataDirBusy,
+        KubeError,
+        NatsServerError,
+        OSError,
+        RivalsFound,
+        ServiceRefused,
+    )
 
     def say(line: str) -> None:
         click.echo(f"tutti: {line}", err=True)
@@ -98,7 +114,8 @@ def _run(options: UpOptions) -> int:
 
     try:
         asyncio.run(run_suite(options, say, announce))
-    except (BusError, DataDirBusy, KubeError, NatsServerError, ServiceRefused, OSError) as error:
-        say(str(error))
+    except expected as error:
+        for line in str(error).splitlines():
+            say(line)
         return 1
     return 0

@@ -11,19 +11,23 @@ import fcntl
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
 from shared.bus.connection import Bus
 from shared.bus.setup import ensure_streams
 from shared.contracts.asking import ServiceStatus
+from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
+from tutti.up.cluster_checks import look_around
+from tutti.up.crds import install
 from tutti.up.options import UpOptions, default_data_dir
 from tutti.up.own_process import age_s
-from tutti.up.plan import plan
+from tutti.up.plan import ProcessSpec, plan
+from tutti.up.presence import Presence, identity, is_dead
 from tutti.up.processes import ExecLauncher
 from tutti.up.readiness import (
     ReadyFile,
@@ -33,14 +37,23 @@ from tutti.up.readiness import (
     write_ready_file,
 )
 from tutti.up.restarts import Restarts
+from tutti.up.rivals import find_rivals, refusal
 from tutti.up.supervisor import Say, Supervisor, how_it_ended
 
 #: A server that `--nats` names should be there already.
 _NATS_PATIENCE_S: Final = 10.0
 
 
+#: The checks ask side by side; afterwards one Lease is renewed now and then.
+_CONNECTIONS_MAX: Final = 8
+
+
 class DataDirBusy(Exception):
     """Another `tutti up` lives in the data folder."""
+
+
+class RivalsFound(Exception):
+    """Somebody else serves what we are to serve; the message says who, and what to do."""
 
 
 async def run_suite(options: UpOptions, say: Say, announce: Callable[[str], None]) -> None:
@@ -56,6 +69,10 @@ async def run_suite(options: UpOptions, say: Say, announce: Callable[[str], None
         TransportError: The API server cannot be reached.
         BusError: NATS cannot be reached or set up.
         NatsServerError: Our NATS does not start.
+        ClusterUnreachable: See there.
+        RivalsFound: See there.
+        AnotherIsHere: Another `tutti up` has just started.
+        CrdsNotEstablished: See there.
         DataDirBusy: See there.
         ServiceRefused: A service refused its flags.
         OSError: Files or processes cannot be made.
@@ -98,30 +115,75 @@ class _Suite:
 
     async def run(self) -> None:
         """Start, serve until cancelled, stop in order."""
+        try:
+            await self._run()
+        except BaseExceptionGroup as failures:
+            # Tasks side by side fail as a group; one reason is enough to end, and easier to read.
+            raise first_of(failures) from failures
+
+    async def _run(self) -> None:
         options = self._options
         credentials = await load(options.kubeconfig, options.context)
         data_dir = options.data_dir or default_data_dir(credentials.server)
         data_dir.mkdir(parents=True, exist_ok=True)
-        with _locked(data_dir):
-            async with self._nats(data_dir) as nats, self._bus(nats) as bus:
+        client = KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-up")
+        async with AsyncExitStack() as stack:
+            stack.enter_context(_locked(data_dir))
+            await stack.enter_async_context(client)
+            async with asyncio.TaskGroup() as group:
+                checks = group.create_task(self._check(client), name="checks")
+                nats = await stack.enter_async_context(self._nats(data_dir))
+                bus = await stack.enter_async_context(self._bus(nats))
                 await ensure_streams(
                     bus,
                     planners=max(1, options.count("gang-planner")),
                     webhooks=max(1, options.count("admission-webhook")),
                 )
-                await self._serve(bus, nats, data_dir)
+            presence = await stack.enter_async_context(self._presence(client))
+            specs = plan(options, nats_url=nats.url, data_dir=data_dir, podgroups=checks.result())
+            await self._serve(bus, nats, presence, specs)
 
-    async def _serve(self, bus: Bus, nats: "_Nats", data_dir: Path) -> None:
-        specs = plan(self._options, nats_url=nats.url, data_dir=data_dir)
+    async def _check(self, client: KubeClient) -> bool:
+        """Look at the cluster, and make it ready where asked to.
+
+        Returns:
+            Whether our controller may make PodGroups for bare pods.
+
+        Raises:
+            ClusterUnreachable: See there.
+            RivalsFound: Somebody else serves what we are to serve.
+        """
+        options = self._options
+        sight = await look_around(client, options.scheduler_names)
+        if sight.blind:
+            self._say(f"cannot look for rivals everywhere: {', '.join(sight.blind)}")
+        me = identity()
+        rivals = find_rivals(
+            sight.around, options.scheduler_names, lambda who: who == me or is_dead(who)
+        )
+        refused = refusal(rivals)
+        if refused and not options.take_over:
+            raise RivalsFound(refused)
+        if options.install_crds:
+            await install(client, self._say)
+        others = [rival.who for rival in rivals if rival.holding == "podgroups"]
+        if others and not options.take_over:
+            self._say(f"PodGroups of bare pods are left to {others[0]}; --take-over makes ours")
+        return options.take_over or not others
+
+    async def _serve(
+        self, bus: Bus, nats: "_Nats", presence: Presence, specs: Sequence[ProcessSpec]
+    ) -> None:
         supervisor = self._supervisor = Supervisor(specs, ExecLauncher(), self._say)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(supervisor.run(), name="supervisor")
                 group.create_task(nats.keep(self._say), name="keep-nats")
+                group.create_task(presence.keep(), name="keep-presence")
                 found = await wait_ready(bus, supervisor.keepers, self._say)
                 self._tell_ready(found, nats)
-        except* Exception as failures:  # noqa: BLE001 - the first is raised: there is one reason
-            raise failures.exceptions[0] from None
+                # Nothing is asked from here on.
+                await bus.close()
         finally:
             await supervisor.stop()
 
@@ -160,6 +222,15 @@ class _Suite:
             await server.stop()
 
     @asynccontextmanager
+    async def _presence(self, client: KubeClient) -> AsyncIterator[Presence]:
+        presence = Presence(client, self._say, identity())
+        await presence.announce(take_over=self._options.take_over)
+        try:
+            yield presence
+        finally:
+            await presence.leave()
+
+    @asynccontextmanager
     async def _bus(self, nats: "_Nats") -> AsyncIterator[Bus]:
         bus = await Bus.connect(nats.url, name="tutti-up", patience_s=_NATS_PATIENCE_S)
         try:
@@ -196,6 +267,12 @@ class _Nats:
                 await server.start()
             except NatsServerError as error:
                 say(f"nats does not start: {error}")
+
+
+def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception that is no group."""
+    found = failures.exceptions[0]
+    return first_of(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 def ready_line(content: ReadyFile, scheduler_names: tuple[str, ...]) -> str:

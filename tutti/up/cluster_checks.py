@@ -1,0 +1,108 @@
+"""Looks at the cluster before anything is started: can it be reached, and who else is there.
+
+All questions are asked side by side. What we have no right to see is told once and passed over: a
+cluster's administrator may have good reasons, and a scheduler is needed all the same.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.decoding import Undecodable
+from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, TransportError, Unauthorized
+from shared.kube.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, Resource
+from tutti.up.rivals import ConfigMap, Deployment, Lease, Surroundings
+
+_REACH_TIMEOUT_S: Final = 10.0
+#: Pages of this many, so that a cluster with thousands of Deployments is not read in one answer.
+_PAGE: Final = 500
+
+T = TypeVar("T", Lease, ConfigMap, Deployment)
+
+
+class ClusterUnreachable(Exception):
+    """The API server does not answer, or not to us."""
+
+
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen, and in words what could not be."""
+
+    around: Surroundings
+    blind: tuple[str, ...] = ()
+
+
+async def look_around(client: KubeClient, scheduler_names: Iterable[str]) -> Sight:
+    """Look for everything that `rivals` judges.
+
+    Raises:
+        ClusterUnreachable: See there.
+    """
+    now = await _reach(client)
+    blind: list[str] = []
+    # Every node has a Lease there, renewed every 10 s: they would be all of the answer.
+    elsewhere = "metadata.namespace!=kube-node-lease"
+    async with asyncio.TaskGroup() as group:
+        leases = group.create_task(_list(client, LEASES, Lease, elsewhere, blind), name="leases")
+        deployments = group.create_task(
+            _list(client, DEPLOYMENTS, Deployment, "", blind), name="deployments"
+        )
+        locks = [
+            group.create_task(
+                _list(client, CONFIGMAPS, ConfigMap, f"metadata.name={name}", blind),
+                name=f"lock-{name}",
+            )
+            for name in scheduler_names
+        ]
+    around = Surroundings(
+        now=now,
+        leases=leases.result(),
+        deployments=deployments.result(),
+        locks=[lock for task in locks for lock in task.result()],
+    )
+    return Sight(around=around, blind=tuple(dict.fromkeys(blind)))
+
+
+async def _reach(client: KubeClient) -> datetime:
+    """Ask for the version; returns the API server's own time (Leases are written by clocks near
+    it, and a laptop's clock may be anywhere).
+    """
+    server = client.credentials.server
+    try:
+        reply = await client.send("GET", "/version", timeout_s=_REACH_TIMEOUT_S)
+    except TransportError as error:
+        raise ClusterUnreachable(f"cannot reach the cluster at {server}: {error}") from None
+    if reply.status == 401:
+        raise ClusterUnreachable(f"{server} does not know these credentials (401)")
+    if reply.status >= 500:
+        raise ClusterUnreachable(f"{server} answers {reply.status}")
+    try:
+        told = parsedate_to_datetime(reply.headers.get("Date", ""))
+    except ValueError:
+        return datetime.now(UTC)
+    return told if told.tzinfo else told.replace(tzinfo=UTC)
+
+
+async def _list(
+    client: KubeClient, resource: Resource, kind: type[T], fields: str, blind: list[str]
+) -> Sequence[T]:
+    found: list[T] = []
+    token = ""
+    try:
+        while True:
+            page = await client.list(
+                resource, kind, field_selector=fields, limit=_PAGE, continue_=token
+            )
+            found.extend(item for item in page.items if not isinstance(item, Undecodable))
+            token = page.metadata.continue_
+            if not token:
+                return found
+    except (Forbidden, Unauthorized):
+        blind.append(f"no right to list {resource.title}")
+    except (ApiError, MalformedAnswer, TransportError) as error:
+        blind.append(f"cannot list {resource.title}: {error}")
+    return found

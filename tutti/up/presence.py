@@ -1,0 +1,165 @@
+"""Tells the cluster that a `tutti up` is here: a Lease, as information.
+
+Nothing depends on it but the next `tutti up`, which looks for it (`rivals`). Safety is the fence's
+(`shared.bus.fence`). Without the right to write it we go on and say so.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.errors import Conflict, KubeError, NotFound
+from shared.kube.resources import LEASES
+from tutti.up.own_process import start_ticks
+from tutti.up.rivals import LIVE_S, OWN_LEASE, Lease
+
+_RENEW_S: Final = 20.0
+_RELEASE_TIMEOUT_S: Final = 2.0
+
+
+class AnotherIsHere(Exception):
+    """Another `tutti up` took the Lease at the same moment."""
+
+
+def identity() -> str:
+    """Who we are: host, boot and process namespace, process and its start.
+
+    Exact enough to tell that the holder of a Lease is a dead process of this machine.
+    """
+    pid = os.getpid()
+    return f"{socket.gethostname()}/{_machine()}/{pid}/{start_ticks(pid) or 0}"
+
+
+def is_dead(holder: str) -> bool:
+    """Whether a holder is known to live no more: a process of this machine that has ended."""
+    parts = holder.rsplit("/", 3)
+    if len(parts) != 4 or parts[1] != _machine() or not parts[1]:
+        return False
+    pid, ticks = parts[2], parts[3]
+    if not (pid.isdigit() and ticks.isdigit()):
+        return False
+    return start_ticks(int(pid)) != int(ticks)
+
+
+def _machine() -> str:
+    """This boot and this namespace of process ids; "" where the kernel does not say."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return ""
+
+
+class Presence:
+    """The Lease, from `announce` to `leave`."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        say: Callable[[str], None],
+        holder: str,
+        *,
+        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._say = say
+        self._holder = holder
+        self._wall = wall
+        self._uid = ""
+
+    async def announce(self, *, take_over: bool) -> None:
+        """Write the Lease.
+
+        Raises:
+            AnotherIsHere: Somebody else wrote it since we looked.
+        """
+        try:
+            await self._write(take_over=take_over)
+        except KubeError as error:
+            self._say(f"no Lease {'/'.join(OWN_LEASE)}, other tutti up will not see us: {error}")
+
+    async def keep(self) -> None:
+        """Renew until cancelled."""
+        while self._uid:
+            await asyncio.sleep(_RENEW_S)
+            try:
+                await self._write(take_over=False)
+            except AnotherIsHere as error:
+                self._say(str(error))
+                self._uid = ""
+            except KubeError:
+                # Old after a minute; the next try may work.
+                continue
+
+    async def leave(self) -> None:
+        """Delete the Lease if it is ours; whatever goes wrong, it is old in a minute."""
+        if not self._uid:
+            return
+        namespace, name = OWN_LEASE
+        try:
+            async with asyncio.timeout(_RELEASE_TIMEOUT_S):
+                await self._client.delete(LEASES, name, namespace=namespace, uid=self._uid)
+        except (KubeError, TimeoutError):
+            return
+
+    async def _write(self, *, take_over: bool) -> None:
+        namespace, name = OWN_LEASE
+        try:
+            found = await self._client.get(LEASES, name, Lease, namespace=namespace)
+        except NotFound:
+            found = None
+        held = found is not None and self._is_held(found)
+        if found is not None and held and not take_over:
+            raise AnotherIsHere(
+                f"another tutti up is on this cluster: {found.spec.holder_identity}"
+            )
+        try:
+            if found is None:
+                reply = await self._client.create(LEASES, self._manifest(None), namespace=namespace)
+            else:
+                reply = await self._client.replace(
+                    LEASES, name, self._manifest(found), namespace=namespace
+                )
+        except Conflict:
+            raise AnotherIsHere("another tutti up is starting on this cluster") from None
+        self._uid = msgspec.json.decode(reply.body, type=Lease).metadata.uid
+
+    def _is_held(self, lease: Lease) -> bool:
+        """Whether somebody else who lives holds it."""
+        spec = lease.spec
+        if spec.holder_identity in {"", self._holder} or is_dead(spec.holder_identity):
+            return False
+        age_s = (self._wall() - spec.renew_time).total_seconds() if spec.renew_time else LIVE_S + 1
+        return age_s <= LIVE_S
+
+    def _manifest(self, found: Lease | None) -> dict[str, Any]:
+        namespace, name = OWN_LEASE
+        now = self._wall()
+        ours = found is not None and found.spec.holder_identity == self._holder
+        acquired = found.spec.acquire_time if found is not None and ours else now
+        metadata = {"name": name, "namespace": namespace}
+        if found is not None:
+            metadata["resourceVersion"] = found.metadata.resource_version
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": metadata,
+            "spec": {
+                "holderIdentity": self._holder,
+                "leaseDurationSeconds": int(LIVE_S),
+                "acquireTime": _micro_time(acquired or now),
+                "renewTime": _micro_time(now),
+            },
+        }
+
+
+def _micro_time(instant: datetime) -> str:
+    """An instant as Kubernetes' MicroTime writes it."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,253 @@
+"""Who else is at work in the cluster: from what the API server shows to a list of live rivals.
+
+Pure. A scheduler name has one owner: two schedulers on one name bind each other's pods. A rival is
+
+* a Lease named after one of our scheduler names, or a ConfigMap used as one (kube-batch), renewed
+  lately,
+* a Deployment with available replicas that says by its name or flags that it serves one,
+* the Lease of another `tutti up`,
+* the Lease or Deployment of a controller that makes PodGroups for bare pods, as ours does.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final, Literal
+
+import msgspec
+
+from shared.kube.objects import KubeStruct, ObjectMeta
+
+#: Whoever renewed within this time lives; leader election renews every 2 to 15 s.
+LIVE_S: Final = 60.0
+#: Where `tutti up` tells of itself.
+OWN_LEASE: Final = ("kube-system", "tutti")
+#: kube-batch locked a ConfigMap by this annotation.
+LOCK_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
+
+#: Volcano's controllers: among them one that makes PodGroups for bare pods.
+_PODGROUP_LEASES: Final = frozenset({"vc-controller-manager"})
+_PODGROUP_DEPLOYMENTS: Final = frozenset({"volcano-controllers"})
+#: What a program serves that was not told its scheduler name, by a part of its image's or
+#: Deployment's name.
+_DEFAULT_NAMES: Final = {
+    "vc-scheduler": "volcano",
+    "volcano-scheduler": "volcano",
+    "kube-batch": "kube-batch",
+}
+_NAME_FLAG: Final = "--scheduler-name"
+
+Holding = Literal["name", "suite", "podgroups"]
+
+
+class LeaseSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a Lease."""
+
+    holder_identity: str = ""
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+
+
+class Lease(KubeStruct, frozen=True, kw_only=True):
+    """coordination.k8s.io/v1 Lease."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+class ConfigMap(KubeStruct, frozen=True, kw_only=True):
+    """v1 ConfigMap; its data does not matter here."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class Container(KubeStruct, frozen=True, kw_only=True):
+    """What a container runs."""
+
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+
+
+class PodTemplateSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec.template.spec` of a Deployment."""
+
+    containers: tuple[Container, ...] = ()
+
+
+class PodTemplate(KubeStruct, frozen=True, kw_only=True):
+    """`spec.template` of a Deployment."""
+
+    spec: PodTemplateSpec = PodTemplateSpec()
+
+
+class DeploymentSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a Deployment."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class DeploymentStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of a Deployment."""
+
+    available_replicas: int = 0
+
+
+class Deployment(KubeStruct, frozen=True, kw_only=True):
+    """apps/v1 Deployment."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of the cluster, and when by its own clock."""
+
+    now: datetime
+    leases: Sequence[Lease] = ()
+    locks: Sequence[ConfigMap] = ()
+    deployments: Sequence[Deployment] = ()
+
+
+class Rival(msgspec.Struct, frozen=True, kw_only=True):
+    """One that lives.
+
+    Attributes:
+        holding: A scheduler name, the whole suite (another `tutti up`), or bare pods' PodGroups.
+        name: The scheduler name, else "".
+        who: Who it is and since when, in words.
+    """
+
+    holding: Holding
+    name: str = ""
+    who: str
+
+
+def find_rivals(
+    around: Surroundings, scheduler_names: Iterable[str], is_ours: Callable[[str], bool]
+) -> list[Rival]:
+    """All live rivals, Leases first.
+
+    Args:
+        around: What was seen.
+        scheduler_names: The names that we want to serve.
+        is_ours: Whether a holder of the Lease of `tutti up` is ourselves, or known to be dead.
+    """
+    names = frozenset(scheduler_names)
+    rivals = [_by_lease(lease, around.now, names, is_ours) for lease in around.leases]
+    rivals += [_by_lock(lock, around.now, names) for lock in around.locks]
+    found = [rival for rival in rivals if rival is not None]
+    for deployment in around.deployments:
+        found.extend(_by_deployment(deployment, names))
+    return found
+
+
+def _by_lease(
+    lease: Lease, now: datetime, names: frozenset[str], is_ours: Callable[[str], bool]
+) -> Rival | None:
+    meta, spec = lease.metadata, lease.spec
+    if not _lives(spec, now):
+        return None
+    who = f"Lease {meta.namespace}/{meta.name} ({_holder(spec, now)})"
+    if (meta.namespace, meta.name) == OWN_LEASE:
+        ours = is_ours(spec.holder_identity)
+        return None if ours else Rival(holding="suite", who=who)
+    if meta.name in names:
+        return Rival(holding="name", name=meta.name, who=who)
+    if meta.name in _PODGROUP_LEASES:
+        return Rival(holding="podgroups", who=who)
+    return None
+
+
+def _by_lock(lock: ConfigMap, now: datetime, names: frozenset[str]) -> Rival | None:
+    meta = lock.metadata
+    if meta.name not in names:
+        return None
+    try:
+        spec = msgspec.json.decode(meta.annotations.get(LOCK_ANNOTATION, "{}"), type=LeaseSpec)
+    except msgspec.MsgspecError:
+        # Nobody's record of a leader: whoever wrote it could not read it back either.
+        return None
+    if not _lives(spec, now):
+        return None
+    who = f"ConfigMap {meta.namespace}/{meta.name} ({_holder(spec, now)})"
+    return Rival(holding="name", name=meta.name, who=who)
+
+
+def _by_deployment(deployment: Deployment, names: frozenset[str]) -> list[Rival]:
+    meta, available = deployment.metadata, deployment.status.available_replicas
+    if available <= 0:
+        return []
+    since = f" since {_instant(meta.creation_timestamp)}" if meta.creation_timestamp else ""
+    pods = "one pod runs" if available == 1 else f"{available} pods run"
+    who = f"Deployment {meta.namespace}/{meta.name} ({pods}, it exists{since})"
+    if meta.name in _PODGROUP_DEPLOYMENTS:
+        return [Rival(holding="podgroups", who=who)]
+    served = sorted(served_names(deployment) & names)
+    return [Rival(holding="name", name=name, who=who) for name in served]
+
+
+def served_names(deployment: Deployment) -> frozenset[str]:
+    """The scheduler names that a Deployment serves, as far as its name, images and flags tell."""
+    served: set[str] = set()
+    for container in deployment.spec.template.spec.containers:
+        told = _told_names([*container.command, *container.args])
+        served |= told or _default_names(container.image)
+    # A rival may be wrapped in a script that hides its flags.
+    return frozenset(served or _default_names(deployment.metadata.name))
+
+
+def _told_names(words: list[str]) -> set[str]:
+    """The values of all `--scheduler-name X` and `--scheduler-name=X,Y`."""
+    values = [word.partition("=")[2] for word in words if word.startswith(f"{_NAME_FLAG}=")]
+    values += [value for flag, value in pairwise(words) if flag == _NAME_FLAG]
+    return {name.strip() for value in values for name in value.split(",") if name.strip()}
+
+
+def _default_names(text: str) -> set[str]:
+    base = text.rpartition("/")[2]
+    return {name for part, name in _DEFAULT_NAMES.items() if part in base}
+
+
+def _lives(spec: LeaseSpec, now: datetime) -> bool:
+    if not spec.holder_identity or spec.renew_time is None:
+        return False
+    return (now - _aware(spec.renew_time)).total_seconds() <= LIVE_S
+
+
+def _holder(spec: LeaseSpec, now: datetime) -> str:
+    assert spec.renew_time is not None, "a live lease has a time of renewal"
+    since = f" since {_instant(spec.acquire_time)}" if spec.acquire_time else ""
+    age_s = max(0.0, (now - _aware(spec.renew_time)).total_seconds())
+    return f"held by {spec.holder_identity}{since}, renewed {age_s:.0f} s ago"
+
+
+def _instant(instant: datetime) -> str:
+    return _aware(instant).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _aware(instant: datetime) -> datetime:
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def refusal(rivals: Iterable[Rival]) -> str:
+    """Why we do not start beside these, and what to do: one line for each; "" when nobody is in the
+    way.
+    """
+    lines: list[str] = []
+    for rival in rivals:
+        match rival.holding:
+            case "name":
+                lines.append(
+                    f"scheduler name {rival.name} is served by {rival.who}: stop it, choose other "
+                    "names with --scheduler-name, or start beside it with --take-over"
+                )
+            case "suite":
+                lines.append(
+                    f"another tutti up runs on this cluster: {rival.who}: stop it, or start beside "
+                    "it with --take-over"
+                )
+            case "podgroups":
+                pass
+    return "\n".join(lines)
