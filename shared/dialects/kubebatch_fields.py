@@ -29,7 +29,9 @@ QUEUE_ERRORS: Final = "errors"
 #: So many roles a group may name; more would only serve to outgrow a message.
 ROLES_MAX: Final = 1000
 _TEXT_CHARACTERS_MAX: Final = 253
-_QUEUE_STATES: Final = frozenset(get_args(model.QueueState))
+_QUEUE_STATES: Final[dict[str, model.QueueState]] = {
+    state: state for state in get_args(model.QueueState)
+}
 #: Parts of quota-style lists (`requests.cpu`, `count/pods`) that name no resource of a node.
 _QUOTA_PREFIXES: Final = ("requests.", "limits.", "count/")
 
@@ -108,7 +110,7 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
     }
     if spec.weight < 0:
         errors.append(f"spec.weight: {spec.weight} is negative")
-    state = found.status.state if found.status.state in _QUEUE_STATES else "Unknown"
+    state = _QUEUE_STATES.get(found.status.state, "Unknown")
     return model.Queue(
         uid=metadata.uid,
         dialect=dialect,
@@ -122,7 +124,7 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
         reclaimable=spec.reclaimable is not False,
         parent=spec.parent[:_TEXT_CHARACTERS_MAX],
         priority=spec.priority,
-        state="Unknown" if errors else state,  # type: ignore[arg-type]
+        state="Unknown" if errors else state,
         settings=_queue_errors(errors),
     )
 

@@ -53,7 +53,10 @@ SHAPE_BYTES_MAX: Final = 64 * 1024
 _NAME_CHARACTERS_MAX: Final = 253
 _REASON_CHARACTERS_MAX: Final = 256
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-_PHASES: Final = frozenset(get_args(model.PodPhase))
+_PHASES: Final[dict[str, model.PodPhase]] = {
+    "": "Pending",
+    **{phase: phase for phase in get_args(model.PodPhase)},
+}
 #: Reasons of a container that waits as every container does for a moment.
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 
@@ -97,7 +100,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         queue=intern(notes.get(annotations.QUEUE_NAME, "")[:_NAME_CHARACTERS_MAX]),
         owner=owner,
         node=intern(spec.node_name),
-        phase=status.phase if status.phase in _PHASES else _unknown_phase(status.phase),  # type: ignore[arg-type]
+        phase=_PHASES.get(status.phase, "Unknown"),
         reason=status.reason[:_REASON_CHARACTERS_MAX],
         waiting=_waiting(status) if status.container_statuses else "",
         deleting=metadata.deletion_timestamp is not None,
@@ -303,10 +306,6 @@ def _decision(notes: dict[str, str]) -> int:
     """Sequence out of "<incarnation>/<sequence>"."""
     text = notes.get(annotations.DECISION, "").rpartition("/")[2]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-
-
-def _unknown_phase(phase: str) -> model.PodPhase:
-    return "Unknown" if phase else "Pending"
 
 
 def _waiting(status: kube.PodStatus) -> str:
