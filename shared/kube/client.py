@@ -174,7 +174,8 @@ class KubeClient(Transport):
     ) -> Reply:
         """Evict a pod, if it still has this UID. Like `send`, it returns every answer.
 
-        201 is success; 429 a disruption budget refuses for now; 409 another UID; 404 gone.
+        201 is success; 429 a disruption budget refuses for now; 404 gone; 409 another UID, but only
+        after 10 s in which the API server tries again by itself (seen on 1.36).
         """
         body = {
             "apiVersion": "policy/v1",
