@@ -202,7 +202,7 @@ def test_a_reader_of_the_flushes_always_has_the_picture(steps: list[tuple[str, s
 
 
 def unversioned(one: ClusterObject) -> ClusterObject:
-    """The object without its resourceVersion, which moves on with heartbeats that nobody is told."""
+    """The object without its resourceVersion: heartbeats move it on, and nobody is told."""
     return msgspec.structs.replace(one, resource_version=0)
 
 
