@@ -49,6 +49,7 @@ HEADERS_BYTES_MAX: Final = 1024
 #: JetStream answers within milliseconds; a leader election takes about a second.
 API_TIMEOUT_S: Final = 2.0
 RECONNECT_WAIT_S: Final = 0.1
+SUBSCRIBE_TIMEOUT_S: Final = 2
 #: A half-open connection is found after at most three of these.
 PING_INTERVAL_S: Final = 5
 
@@ -259,7 +260,8 @@ class Bus:
         """Call `handler` for each message, one after the other; subscribers of one `queue` share
         the messages.
 
-        An exception of the handler fails the bus (`wait_failed`).
+        When this returns the server knows of the subscription. An exception of the handler fails
+        the bus (`wait_failed`).
         """
 
         async def guarded(raw: Msg) -> None:
@@ -269,9 +271,14 @@ class Bus:
                 self._fail(error)
 
         try:
-            return Subscription(await self._client.subscribe(subject, queue=queue, cb=guarded))
+            made = await self._client.subscribe(subject, queue=queue, cb=guarded)
         except nats.errors.ConnectionClosedError as error:
             raise BusClosed("the connection to NATS is closed") from error
+        if self.connected:
+            # A connection that breaks now subscribes again by itself.
+            with contextlib.suppress(nats.errors.Error, OSError):
+                await self._client.flush(SUBSCRIBE_TIMEOUT_S)
+        return Subscription(made)
 
     # ---- JetStream
 

@@ -129,9 +129,9 @@ async def test_many_records_go_as_one_atomic_batch(bus: LossyBus) -> None:
 async def test_a_batch_whose_acknowledgement_is_lost_is_stored_once(bus: LossyBus) -> None:
     log = FencedLog(bus, CLUSTER, last_applied=1)
     bus.lose_next(1)
-    records = [(SUBJECT, b"%d" % n) for n in range(20)]
-    assert await log.append_batch(records) == list(range(2, 22))
-    assert len(await stored(bus)) == 20
+    records = [(SUBJECT, b"%d" % n) for n in range(BATCH_MIN)]
+    assert await log.append_batch(records) == list(range(2, BATCH_MIN + 2))
+    assert len(await stored(bus)) == BATCH_MIN
 
 
 async def test_a_superseded_batch_stores_nothing(bus: LossyBus, connect: ConnectBus) -> None:

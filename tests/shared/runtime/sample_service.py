@@ -1,0 +1,80 @@
+"""A service of a few lines, run as a process by `test_lifecycle`: it writes what happens to it."""
+
+import asyncio
+import os
+import sys
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from shared.bus.errors import Superseded
+from shared.runtime.lifecycle import Context, Step, run
+from shared.runtime.settings import CommonSettings, load
+
+
+class SampleSettings(CommonSettings, frozen=True, kw_only=True):
+    """Settings of the sample service."""
+
+    trouble: Annotated[
+        Literal["", "main", "task", "handler", "superseded", "finish", "slow", "end"],
+        Meta(description="what goes wrong, and where"),
+    ] = ""
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+async def fall_into(trouble: str, context: Context[SampleSettings]) -> None:
+    if trouble == "main":
+        raise ValueError("a bug in main")
+    if trouble == "superseded":
+        raise Superseded("CLUSTER: another wrote")
+    if trouble == "handler":
+        await context.bus.publish("poke", b"")
+
+
+async def main(context: Context[SampleSettings]) -> None:
+    context.ready.require("sample")
+    trouble = context.settings.trouble
+
+    def step(step: Step, name: str) -> None:
+        async def callback() -> None:
+            if name == "finish" and trouble == "finish":
+                raise ValueError("cannot finish")
+            if name == "finish" and trouble == "slow":
+                await asyncio.Event().wait()
+            say(name)
+
+        context.on_shutdown(step, name, callback)
+
+    step(Step.RELEASE_LEASE, "release")
+    step(Step.STOP_TAKING, "stop")
+    step(Step.ACKNOWLEDGE, "acknowledge")
+    step(Step.FINISH, "finish")
+
+    async def work() -> None:
+        if trouble == "task":
+            raise ValueError("a bug in a task")
+        await asyncio.Event().wait()
+
+    async def broken(_: object) -> None:
+        raise ValueError("a bug in a handler")
+
+    context.spawn("work", work())
+    context.metrics.counter("things_total", "Things.").inc(7)
+    await context.bus.subscribe("poke", broken)
+    await fall_into(trouble, context)
+    context.ready.set("sample")
+    say(f"ready {context.instance}")
+    if trouble == "end":
+        return
+    try:
+        await asyncio.Event().wait()
+    finally:
+        say("cancelled")
+
+
+if __name__ == "__main__":
+    sys.exit(run("sample", load(SampleSettings, sys.argv[1:], os.environ, "sample"), main))

@@ -1,0 +1,55 @@
+"""Metrics of one service: names, labels, and the figures for `tutti status`."""
+
+import pytest
+
+from shared.telemetry import metrics as module
+from shared.telemetry.metrics import Metrics
+
+
+def test_names_carry_the_service() -> None:
+    metrics = Metrics("binder")
+    metrics.counter("pods_bound_total", "Pods bound.").inc(3)
+    assert b"tutti_binder_pods_bound_total 3.0" in metrics.exposition()
+
+
+def test_figures_are_counters_and_gauges_without_the_prefix() -> None:
+    metrics = Metrics("gang_planner")
+    metrics.counter("decisions_total", "Decisions.").inc(2)
+    gangs = metrics.gauges("gangs", "Gangs by phase.", "phase")
+    gangs("Pending").set(4)
+    gangs("Running").set(1)
+    metrics.histogram("cycle_seconds", "Cycles.", (0.1, 1.0)).observe(0.5)
+    assert metrics.figures() == {
+        "decisions_total": 2.0,
+        'gangs{phase="Pending"}': 4.0,
+        'gangs{phase="Running"}': 1.0,
+    }
+
+
+def test_a_labelled_child_is_made_once() -> None:
+    outcomes = Metrics("binder").counters("outcomes_total", "Outcomes by result.", "result")
+    assert outcomes("bound") is outcomes("bound")
+    outcomes("bound").inc()
+    outcomes("refused").inc(2)
+
+
+def test_a_label_of_high_cardinality_breaks_an_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHILDREN_MAX", 2)
+    gauges = Metrics("s").gauges("gangs", "By gang, which is wrong.", "gang")
+    gauges("a")
+    gauges("b")
+    with pytest.raises(AssertionError, match="too many values"):
+        gauges("c")
+
+
+@pytest.mark.parametrize("name", ["Decisions_total", "decisions", "9_total"])
+def test_a_counter_must_be_named_by_the_rules(name: str) -> None:
+    with pytest.raises(AssertionError):
+        Metrics("s").counter(name, "x")
+
+
+def test_one_name_twice_is_an_error() -> None:
+    metrics = Metrics("s")
+    metrics.gauge("depth", "x")
+    with pytest.raises(ValueError, match="Duplicated"):
+        metrics.gauge("depth", "x")
