@@ -4,7 +4,7 @@ Reads what is typed, collects objections instead of raising (`PodGroup.errors`: 
 never planned, and its verdict says why), and writes the status block that all of them have.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
@@ -26,8 +26,10 @@ SETTINGS: Final = (
 )
 #: Name under which `Queue.settings` says why a queue is not usable; its state is Unknown then.
 QUEUE_ERRORS: Final = "errors"
-#: So many roles a group may name; more would only serve to outgrow a message.
-ROLES_MAX: Final = 1000
+#: So many roles or resources an object may name, in so many characters; more would only serve to
+#: outgrow a message.
+NAMES_MAX: Final = 1000
+_NAMES_CHARACTERS_MAX: Final = 32 * 1024
 _TEXT_CHARACTERS_MAX: Final = 253
 _QUEUE_STATES: Final[dict[str, model.QueueState]] = {
     state: state for state in get_args(model.QueueState)
@@ -49,8 +51,7 @@ def read_pod_group(
     min_task_member: tuple[tuple[str, int], ...] = ()
     min_resources: model.Resources | None = None
     if with_volcano_fields:
-        min_task_member = tuple(sorted(spec.min_task_member.items()))[:ROLES_MAX]
-        errors.extend(_role_errors(spec.min_task_member))
+        min_task_member = _min_task_member(spec.min_task_member, errors)
         min_resources, resource_errors = _min_resources(spec.min_resources)
         errors.extend(resource_errors)
     return model.PodGroup(
@@ -203,12 +204,20 @@ def _is_seconds(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def _role_errors(min_task_member: dict[str, int]) -> Iterator[str]:
-    for role, least in sorted(min_task_member.items()):
-        if least < 0:
-            yield f"spec.minTaskMember.{role}: {least} is negative"
-    if len(min_task_member) > ROLES_MAX:
-        yield f"spec.minTaskMember: {len(min_task_member)} roles, at most {ROLES_MAX} are supported"
+def _min_task_member(found: dict[str, int], errors: list[str]) -> tuple[tuple[str, int], ...]:
+    if _too_many(found):
+        errors.append(f"spec.minTaskMember: {len(found)} roles, more than are supported")
+        return ()
+    errors.extend(
+        f"spec.minTaskMember.{role}: {least} is negative"
+        for role, least in sorted(found.items())
+        if least < 0
+    )
+    return tuple(sorted(found.items()))
+
+
+def _too_many(named: Mapping[str, object]) -> bool:
+    return len(named) > NAMES_MAX or sum(map(len, named)) > _NAMES_CHARACTERS_MAX
 
 
 def _min_resources(
@@ -224,8 +233,8 @@ def _min_resources(
 
 def _amounts(resources: kube.ResourceList, path: str, errors: list[str]) -> model.Resources:
     good: list[tuple[str, int]] = []
-    if len(resources) > ROLES_MAX:
-        errors.append(f"{path}: {len(resources)} resources, at most {ROLES_MAX} are supported")
+    if _too_many(resources):
+        errors.append(f"{path}: {len(resources)} resources, more than are supported")
         return ()
     for name, text in sorted(resources.items()):
         try:

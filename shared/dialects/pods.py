@@ -52,6 +52,8 @@ SHAPE_BYTES_MAX: Final = 64 * 1024
 #: Names in Kubernetes are at most this long: more of a text cannot name anything.
 _NAME_CHARACTERS_MAX: Final = 253
 _REASON_CHARACTERS_MAX: Final = 256
+#: One is enough to hold a pod back; the others are for people to read.
+_GATES_MAX: Final = 20
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _PHASES: Final[dict[str, model.PodPhase]] = {
     "": "Pending",
@@ -104,7 +106,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         reason=status.reason[:_REASON_CHARACTERS_MAX],
         waiting=_waiting(status) if status.container_statuses else "",
         deleting=metadata.deletion_timestamp is not None,
-        gates=tuple(gate.name for gate in spec.scheduling_gates),
+        gates=tuple(gate.name for gate in spec.scheduling_gates[:_GATES_MAX]),
         decision_seq=_decision(notes),
         traceparent=traceparent(notes),
     )
@@ -280,7 +282,10 @@ def _owner(metadata: kube.ObjectMeta) -> model.Owner | None:
 @lru_cache(maxsize=4096)
 def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner:
     """One object for all pods of an owner: they are many, and the picture keeps them all."""
-    return model.Owner(api_version=api_version, kind=kind, name=name, uid=uid)
+    most = _NAME_CHARACTERS_MAX
+    return model.Owner(
+        api_version=api_version[:most], kind=kind[:most], name=name[:most], uid=uid[:most]
+    )
 
 
 def _role(metadata: kube.ObjectMeta) -> str:

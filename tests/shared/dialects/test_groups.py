@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.dialects import disruption_budget, incubator, native, sigs, volcano
@@ -90,7 +91,17 @@ def test_a_kube_batch_group_has_neither_roles_nor_an_admission_gate(dialect: Any
         (
             {"minTaskMember": {f"role-{i}": 1 for i in range(1001)}},
             {},
-            "spec.minTaskMember: 1001 roles, at most 1000 are supported",
+            "spec.minTaskMember: 1001 roles, more than are supported",
+        ),
+        (
+            {"minTaskMember": {"r" * 900_000: 1}},
+            {},
+            "spec.minTaskMember: 1 roles, more than are supported",
+        ),
+        (
+            {"minResources": {"r" * 900_000: 1}},
+            {},
+            "spec.minResources: 1 resources, more than are supported",
         ),
     ],
 )
@@ -101,6 +112,7 @@ def test_a_group_that_cannot_be_meant_says_why(
     assert read.errors == (error,)
     assert read.min_member >= 0
     assert read.settings == ()
+    assert len(msgspec.msgpack.encode(read)) < 5000
 
 
 @pytest.mark.parametrize("dialect", [volcano, incubator, sigs], ids=lambda dialect: dialect.NAME)

@@ -250,7 +250,11 @@ def test_a_quantity_that_overflows_is_explained_and_not_lost() -> None:
 
 def test_a_pod_with_absurd_constraints_cannot_outgrow_a_message() -> None:
     many = [{"key": f"k{i}", "value": "v" * 60, "effect": "NoSchedule"} for i in range(5000)]
-    read = pod({"tolerations": many}, annotations={"scheduling.k8s.io/group-name": "g" * 200_000})
+    read = pod(
+        {"tolerations": many, "schedulingGates": [{"name": f"gate-{i}"} for i in range(9000)]},
+        annotations={"scheduling.k8s.io/group-name": "g" * 200_000},
+        ownerReferences=controlled_by("K" * 500_000),
+    )
     assert len(msgspec.msgpack.encode(read)) < SHAPE_BYTES_MAX
     assert "at most 65536 are judged" in shape_of(read).unsupported[0]
 
