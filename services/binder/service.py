@@ -61,7 +61,7 @@ _GIVE_BACK_S: Final = 1.0
 async def serve(ctx: Context[BinderSettings]) -> None:
     """Run a binder until it is stopped. Raises CredentialsError when we are nobody."""
     settings, ready = ctx.settings, ctx.ready
-    ready.require("kubernetes")
+    ready.require("kubernetes", "decisions")
 
     def on_health(why: str) -> None:
         if why:
@@ -74,7 +74,7 @@ async def serve(ctx: Context[BinderSettings]) -> None:
     async with client:
         pods = KubePods(client, timeout_s=settings.request_timeout_s, on_health=on_health)
         # A delivery counts even when it comes to nothing: take none before it can be carried out.
-        await pods.wait_reachable(delays_s(random.Random()))  # noqa: S311 - jitter, no secret
+        await pods.wait_reachable(delays_s(random.Random(), max_s=2.0))  # noqa: S311 - jitter, no secret
         await Binder(ctx, pods).run()
 
 
@@ -109,7 +109,6 @@ class Binder:
     async def run(self) -> None:
         """Bind until cancelled. A broken invariant ends it, with everything held unacknowledged."""
         ctx = self._ctx
-        ctx.ready.require("decisions")
         self._state = BinderState((await ctx.bus.stream_info(subjects.DECISIONS)).incarnation)
         ctx.on_shutdown(Step.STOP_TAKING, "decisions", self._stop_taking)
         ctx.on_shutdown(Step.FINISH, "decisions", self._finish_all)

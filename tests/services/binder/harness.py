@@ -1,13 +1,11 @@
 """A binder on a real nats-server, with pods made of memory instead of an API server."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from typing_extensions import override
 
 from services.binder.config import BinderSettings
 from services.binder.core.answers import Answer, Sight
@@ -20,10 +18,7 @@ from shared.contracts import subjects
 from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.decisions import Binding, EpochOpened
 from shared.contracts.outcomes import Outcome
-from shared.runtime.health import Readiness
-from shared.runtime.lifecycle import Context, Step
-from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from tests.support.standing import Stand
 
 EPOCH = 2
 """Epoch of the planner of these tests: DECISIONS' record 1 is setup's, record 2 opens the epoch."""
@@ -55,36 +50,6 @@ class MemoryPods:
 
     async def see(self, binding: Binding) -> Sight | Answer | None:
         return Sight(binding.uid, self.bound.get(binding.name, ""))
-
-
-class Stand(Context[BinderSettings]):
-    """What the lifecycle gives a binder, without the process around it."""
-
-    def __init__(self, bus: Bus, instance: str, settings: BinderSettings) -> None:
-        self.service = "binder"
-        self.instance = instance
-        self.ordinal = 0
-        self.settings = settings
-        self.bus = bus
-        self.ready = Readiness()
-        self.metrics = Metrics("binder")
-        self.tracer = tracer_for("", service="binder", instance=instance)
-        self.stopping = asyncio.Event()
-        self.steps: list[tuple[Step, Callable[[], Awaitable[None]]]] = []
-
-    @override
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    @override
-    def on_shutdown(self, step: Step, name: str, callback: Callable[[], Awaitable[None]]) -> None:
-        self.steps.append((step, callback))
-
-    async def shut_down(self) -> None:
-        """Go through the steps as the lifecycle does."""
-        self.stopping.set()
-        for _, callback in sorted(self.steps, key=lambda entry: entry[0]):
-            await callback()
 
 
 class Desk:
@@ -153,10 +118,10 @@ async def a_desk(url: str) -> AsyncIterator[Desk]:
 @asynccontextmanager
 async def a_binder(
     url: str, pods: Any, instance: str = "binder-0", **settings: Any
-) -> AsyncIterator[Stand]:
+) -> AsyncIterator[Stand[BinderSettings]]:
     """Run a binder; leaving kills it where it stands."""
     bus = await Bus.connect(url, name="binder", instance=instance)
-    stand = Stand(bus, instance, BinderSettings(**settings))
+    stand = Stand("binder", instance, BinderSettings(**settings), bus)
     task = asyncio.create_task(Binder(stand, pods).run(), name=instance)
     try:
         yield stand

@@ -1,0 +1,63 @@
+"""The verdict as it stands on the group: what `tutti why` reads with a user's own rights.
+
+Without what changes from cycle to cycle (instants of writing, epochs) and without lists of pods, so
+that an equal meaning is an equal text: comparing texts tells whether there is anything to write.
+Whoever may read the group may read this, so gangs of other namespaces are counts, not names.
+"""
+
+from typing import Final
+
+import msgspec
+
+from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
+
+#: Annotations of an object share 256 KiB; these bounds keep ours below 32.
+_SHAPES_MAX: Final = 16
+_REASONS_MAX: Final = 8
+_REASON_CHARS_MAX: Final = 120
+_AHEAD_MAX: Final = 10
+_CONDITIONS_MAX: Final = 8
+_TEXT_CHARS_MAX: Final = 1_000
+
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+def annotation_of(verdict: Verdict) -> str:
+    """The annotation's text: JSON that decodes as a `Verdict` again."""
+    shown = msgspec.structs.replace(
+        verdict,
+        epoch=0,
+        at_ms=0,
+        waiting=(),
+        placed=(),
+        conditions=tuple(
+            msgspec.structs.replace(condition, message=condition.message[:_TEXT_CHARS_MAX])
+            for condition in verdict.conditions[:_CONDITIONS_MAX]
+        ),
+        why=None if verdict.why is None else _public(verdict.why, verdict.namespace),
+    )
+    return _encode(shown).decode()
+
+
+def _public(why: Why, namespace: str) -> Why:
+    """Without the names of foreign namespaces, and bounded."""
+    own = [gang for gang in why.ahead if gang.startswith(f"{namespace}/")]
+    return msgspec.structs.replace(
+        why,
+        sentence=why.sentence[:_TEXT_CHARS_MAX],
+        shapes=tuple(_shortened(shape) for shape in why.shapes[:_SHAPES_MAX]),
+        quota=_few(why.quota),
+        ahead=tuple(own[:_AHEAD_MAX]),
+        ahead_count=max(why.ahead_count, len(why.ahead)),
+    )
+
+
+def _shortened(shape: ShapeReport) -> ShapeReport:
+    return msgspec.structs.replace(shape, reasons=_few(shape.reasons))
+
+
+def _few(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    return tuple(
+        msgspec.structs.replace(reason, reason=reason.reason[:_REASON_CHARS_MAX])
+        for reason in reasons[:_REASONS_MAX]
+    )

@@ -1,0 +1,150 @@
+"""The PodGroup of pods that have none, as Volcano's podgroup controller makes it. Pure.
+
+In: a pod and its controller owner as the API server stores them. Out: the PodGroup's manifest, and
+the patch that tells the pods of it. What belongs to no field here is left out, as Volcano does.
+"""
+
+from typing import Any, Final, TypeAlias
+
+from shared.contracts import annotations
+from shared.kube.objects import Container, OwnerReference, Pod, ResourceList
+from shared.kube.quantities import QuantityError, amount, format_quantity
+from shared.kube.requests import effective_requests
+from shared.kube.resources import PODGROUPS_VOLCANO, Resource
+
+JsonObject: TypeAlias = dict[str, Any]
+
+#: Owners whose annotations count: the four that Volcano reads.
+OWNERS: Final[dict[tuple[str, str], Resource]] = {
+    ("apps/v1", "ReplicaSet"): Resource("apps", "v1", "replicasets", "ReplicaSet"),
+    ("apps/v1", "DaemonSet"): Resource("apps", "v1", "daemonsets", "DaemonSet"),
+    ("apps/v1", "StatefulSet"): Resource("apps", "v1", "statefulsets", "StatefulSet"),
+    ("batch/v1", "Job"): Resource("batch", "v1", "jobs", "Job"),
+}
+_OWNER_PREFIX: Final = "volcano.sh/"
+_POD_ANNOTATIONS: Final = (
+    "volcano.sh/preemptable",
+    "volcano.sh/cooldown-time",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/jdb-max-unavailable",
+)
+_POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+_TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
+_TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
+_INT32_MAX: Final = 2**31 - 1
+
+
+def owner_resource(pod: Pod) -> tuple[Resource, OwnerReference] | None:
+    """The owner whose annotations count for `pod`; None: none does."""
+    owner = pod.metadata.controller
+    if owner is None:
+        return None
+    resource = OWNERS.get((owner.api_version, owner.kind))
+    return None if resource is None else (resource, owner)
+
+
+def pod_group_for(pod: Pod, owner_annotations: dict[str, str], name: str) -> JsonObject:
+    """The manifest of the PodGroup `name` for `pod` and its siblings.
+
+    An owner's gang size that is no positive number counts as 1, as Volcano takes it.
+    """
+    metadata = pod.metadata
+    min_member = _gang_size(owner_annotations.get(annotations.OWNER_MIN_MEMBER, ""))
+    notes = {
+        key: text for key, text in owner_annotations.items() if key.startswith(_OWNER_PREFIX)
+    } | {key: metadata.annotations[key] for key in _POD_ANNOTATIONS if key in metadata.annotations}
+    spec: JsonObject = {
+        "minMember": min_member,
+        "queue": metadata.annotations.get(annotations.QUEUE_NAME, "") or "default",
+    }
+    if pod.spec.priority_class_name:
+        spec["priorityClassName"] = pod.spec.priority_class_name
+    resources = _min_resources(pod, min_member)
+    if resources:
+        spec["minResources"] = resources
+    topology = _topology(metadata.annotations)
+    if topology:
+        spec["networkTopology"] = topology
+    return {
+        "apiVersion": PODGROUPS_VOLCANO.api_version,
+        "kind": PODGROUPS_VOLCANO.kind,
+        "metadata": {
+            "name": name,
+            "namespace": metadata.namespace,
+            "annotations": notes,
+            "labels": {key: metadata.labels[key] for key in _POD_LABELS if key in metadata.labels},
+            "ownerReferences": [_owner_reference(pod)],
+        },
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }
+
+
+def joins(uid: str, group: str) -> JsonObject:
+    """The patch by which the pod with that UID joins `group`."""
+    return {"metadata": {"uid": uid, "annotations": {annotations.GROUP_NAME: group}}}
+
+
+def _gang_size(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and 1 <= int(text) <= _INT32_MAX else 1
+
+
+def _owner_reference(pod: Pod) -> JsonObject:
+    """The pod's controller, so that the group outlives a pod that is replaced; else the pod."""
+    owner = pod.metadata.controller
+    if owner is None:
+        owner = OwnerReference(
+            api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid
+        )
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _min_resources(pod: Pod, members: int) -> dict[str, str]:
+    """Quota-style usage of one pod times the gang size; {} when the pod's amounts cannot be read.
+
+    Requests count under their plain name and under `requests.`, limits under `limits.`.
+    """
+    try:
+        usage = dict(effective_requests(pod.spec))
+        limits = _limits(pod.spec.containers)
+    except QuantityError:
+        return {}
+    pods = usage.pop("pods")
+    found = {"pods": pods, "count/pods": pods}
+    for name, value in usage.items():
+        found[name] = found[f"requests.{name}"] = value
+    found |= {f"limits.{name}": value for name, value in limits.items()}
+    return {
+        name: format_quantity(
+            name.rpartition("requests.")[2].rpartition("limits.")[2], value * members
+        )
+        for name, value in sorted(found.items())
+    }
+
+
+def _limits(containers: tuple[Container, ...]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for container in containers:
+        limits: ResourceList = container.resources.limits
+        for name, text in limits.items():
+            if name in ("cpu", "memory", "ephemeral-storage"):
+                total[name] = total.get(name, 0) + amount(name, text)
+    return total
+
+
+def _topology(notes: dict[str, str]) -> JsonObject:
+    topology: JsonObject = {}
+    mode, tier = notes.get(_TOPOLOGY_MODE, ""), notes.get(_TOPOLOGY_TIER, "")
+    if mode in ("hard", "soft"):
+        topology["mode"] = mode
+    if tier.isascii() and tier.isdigit() and int(tier) <= _INT32_MAX:
+        topology["highestTierAllowed"] = int(tier)
+    return topology

@@ -1,0 +1,125 @@
+"""Events in the words that users of Volcano and kube-scheduler search for.
+
+An event's name follows from what it tells (object, reason, attempt), so that telling it twice finds
+the first one: a repetition raises its count instead of adding an object. Core v1 events, because
+their message may change with the count.
+"""
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import msgspec
+
+from shared.contracts.verdicts import PodRef, Verdict
+from shared.kube.resources import PODS, Resource
+
+EventType = Literal["Normal", "Warning"]
+
+_SOURCE: Final = "tutti"
+#: The API server refuses longer messages.
+_MESSAGE_CHARS_MAX: Final = 1_024
+_NAME_CHARS_MAX: Final = 220
+
+
+class EventIntent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event to tell, or to tell again."""
+
+    #: What it is about, for memory: equal topics are the same event.
+    topic: str
+    #: Why it is told: told again at once when this changes.
+    why: str = ""
+    namespace: str
+    name: str
+    body: dict[str, Any]
+    #: Whether telling it again raises its count and changes its words, or does nothing.
+    repeats: bool
+
+    @property
+    def message(self) -> str:
+        """Its words."""
+        return str(self.body["message"])
+
+
+def group_topic(verdict: Verdict, reason: str) -> str:
+    """Topic of an event on the group of `verdict`."""
+    return f"{verdict.uid}/{reason}"
+
+
+def group_event(
+    verdict: Verdict,
+    resource: Resource,
+    type_: EventType,
+    reason: str,
+    message: str,
+    *,
+    now_ms: int,
+    why: str = "",
+) -> EventIntent:
+    """An event on the group of `verdict`."""
+    reference = _reference(resource, verdict.namespace, verdict.name, verdict.uid)
+    return _event(
+        group_topic(verdict, reason), reference, type_, reason, message, now_ms, why, repeats=True
+    )
+
+
+def pod_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
+    """`Scheduled` on a pod, in kube-scheduler's words."""
+    reference = _reference(PODS, verdict.namespace, pod.name, pod.uid)
+    message = f"Successfully assigned {verdict.namespace}/{pod.name} to {pod.node}"
+    topic = f"{pod.uid}/Scheduled"
+    return _event(topic, reference, "Normal", "Scheduled", message, now_ms, "", repeats=False)
+
+
+def _reference(resource: Resource, namespace: str, name: str, uid: str) -> dict[str, str]:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "namespace": namespace,
+        "name": name,
+        "uid": uid,
+    }
+
+
+def _event(
+    topic: str,
+    reference: dict[str, str],
+    type_: EventType,
+    reason: str,
+    message: str,
+    now_ms: int,
+    why: str,
+    *,
+    repeats: bool,
+) -> EventIntent:
+    name = (
+        f"{reference['name'][:_NAME_CHARS_MAX]}.{hashlib.sha256(topic.encode()).hexdigest()[:16]}"
+    )
+    instant = rfc3339(now_ms)
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": reference["namespace"]},
+        "involvedObject": reference,
+        "reason": reason,
+        "message": message[:_MESSAGE_CHARS_MAX],
+        "type": type_,
+        "source": {"component": _SOURCE},
+        "reportingComponent": _SOURCE,
+        "firstTimestamp": instant,
+        "lastTimestamp": instant,
+        "count": 1,
+    }
+    return EventIntent(
+        topic=topic,
+        why=why,
+        namespace=reference["namespace"],
+        name=name,
+        body=body,
+        repeats=repeats,
+    )
+
+
+def rfc3339(instant_ms: int) -> str:
+    """An instant as Kubernetes writes it, to the second."""
+    return datetime.fromtimestamp(instant_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

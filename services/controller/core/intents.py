@@ -1,0 +1,295 @@
+"""What one verdict asks to be written, given what is written already: the status controller's core.
+
+In: the newest verdict of a gang, its memory, the instant. Out: a plan: what to write now, most
+urgent first, and when to ask again. Planning anew after every write is how the controller works
+through a gang, so a plan depends on nothing but its arguments, and what has been written is not in
+it again.
+
+When things are written:
+* a group that leaves Pending before its pods exist: at once (operators wait for it),
+* a phase that lasts (Running, Unknown, Completed), or a change of one already shown: at once,
+* a phase that usually passes (Pending, Inqueue, Starting): when it has lasted `settle_ms`, so that
+  a
+  gang that is bound a moment later costs one write of its group and one event,
+* changes of numbers and wording only: at most every `refresh_ms`,
+* events and PodScheduled=False of a gang that waits: when it has waited `waiting_ms`; again at once
+  for
+  another reason, for other words at most every `repeat_ms`,
+* a `Scheduled` event per pod: offered once, told or dropped by the rate.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from services.controller.core.annotation import annotation_of
+from services.controller.core.events import EventIntent, group_event, group_topic, pod_event
+from services.controller.core.waiting import MarkWaiting, mark_waiting
+from services.controller.state import Memory
+from shared.contracts import annotations
+from shared.contracts.verdicts import GangPhase, Verdict
+from shared.dialects.protocol import StatusPatch
+from shared.kube.resources import Resource
+
+#: Phases in which the quorum has been reached once.
+RAN: Final[frozenset[GangPhase]] = frozenset({"Running", "Unknown", "Completed"})
+#: Pods marked in one plan: a gang of thousands must not keep the others waiting.
+_MARKS_MAX: Final = 16
+
+#: Urgencies: lower goes first among all gangs.
+ADMIT: Final = 0
+GROUP: Final = 1
+EVENT: Final = 2
+MARK: Final = 3
+CHECK: Final = 4
+
+
+class Knobs(msgspec.Struct, frozen=True, kw_only=True):
+    """How patient the controller is."""
+
+    #: Gangs first seen before this instant may have been written by an earlier process.
+    started_ms: int
+    settle_ms: int = 1_000
+    refresh_ms: int = 2_000
+    waiting_ms: int = 2_000
+    repeat_ms: int = 60_000
+
+
+class CompareGroup(msgspec.Struct, frozen=True):
+    """Read the group: what is stored on it?"""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+
+
+class PatchGroup(msgspec.Struct, frozen=True):
+    """Write status and annotation of the group: one patch where the resource allows, else two."""
+
+    patches: tuple[StatusPatch, ...]
+    #: What memory holds once it is written.
+    annotation: str
+    meaning: tuple[object, ...]
+
+
+class TellPlaced(msgspec.Struct, frozen=True):
+    """Tell `Scheduled` of these pods as far as the rate allows."""
+
+    events: tuple[EventIntent, ...]
+    placed: frozenset[str]
+
+
+Intent: TypeAlias = CompareGroup | PatchGroup | EventIntent | MarkWaiting | TellPlaced
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to write now, in this order, and when to plan again; `next_ms` None: nothing is left."""
+
+    now: tuple[Intent, ...]
+    next_ms: int | None
+    urgency: int
+
+
+class _Timed(msgspec.Struct, frozen=True):
+    due_ms: int
+    urgency: int
+    intent: Intent
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict and how it came."""
+
+    verdict: Verdict
+    #: What its dialect makes of it; None: there is no object to write to.
+    patch: StatusPatch | None
+    #: Since when there has been something unwritten of this gang.
+    since_ms: int
+    #: The group was read or written since this verdict came.
+    compared: bool = False
+
+
+def plan(situation: Situation, memory: Memory, now_ms: int, knobs: Knobs) -> Plan:
+    """Plan the next writes. See the module."""
+    timed = sorted(_timed(situation, memory, now_ms, knobs), key=_order)
+    due = tuple(one for one in timed if one.due_ms <= now_ms)
+    later = [one.due_ms for one in timed if one.due_ms > now_ms]
+    first = due[0] if due else (timed[0] if timed else None)
+    return Plan(
+        tuple(one.intent for one in due),
+        min(later) if later else None,
+        first.urgency if first else CHECK,
+    )
+
+
+def meaning_of(verdict: Verdict) -> tuple[object, ...]:
+    """What readers act on: everything but numbers, wording and instants."""
+    return (
+        verdict.phase,
+        verdict.min_member,
+        tuple((one.type, one.status, one.reason) for one in verdict.conditions),
+        verdict.why.reason if verdict.why is not None else "",
+    )
+
+
+def remember_stored(memory: Memory, stored: str, verdict: Verdict, now_ms: int) -> None:
+    """Take over what was read from the group: `stored` is its annotation, "" when it has none."""
+    memory.annotation = stored
+    memory.group_at_ms = now_ms
+    try:
+        written = msgspec.json.decode(stored or "null", type=Verdict | None)
+    except msgspec.MsgspecError:
+        written = None  # a user's, or a later version's: ours replaces it
+    memory.meaning = meaning_of(written) if written is not None else None
+    if written is not None and written.phase in RAN and verdict.phase in RAN:
+        # Whoever wrote that told these as well.
+        memory.placed = frozenset(pod.uid for pod in verdict.placed)
+        memory.events[group_topic(verdict, "Scheduled")] = ("", "", now_ms)
+
+
+def notice(memory: Memory, verdict: Verdict) -> None:
+    """Let go of what a newer verdict makes meaningless: call it once for each."""
+    ran = verdict.phase in RAN
+    memory.events.pop(group_topic(verdict, "Unschedulable" if ran else "Scheduled"), None)
+    if memory.marked:
+        waiting = {pod.uid for pod in verdict.waiting}
+        memory.marked = {uid: mark for uid, mark in memory.marked.items() if uid in waiting}
+
+
+def _order(one: _Timed) -> tuple[int, int]:
+    return (one.urgency, one.due_ms)
+
+
+def _timed(situation: Situation, memory: Memory, now_ms: int, knobs: Knobs) -> Iterator[_Timed]:
+    verdict, patch = situation.verdict, situation.patch
+    if verdict.phase == "Gone":
+        return
+    if patch is not None and not memory.group_missing:
+        group = _group(situation, patch, memory, knobs)
+        if group is not None:
+            yield group
+            if isinstance(group.intent, CompareGroup) and memory.annotation is None:
+                return  # what was told already depends on what is stored
+        yield from _group_events(situation, patch.resource, memory, now_ms, knobs)
+    yield from _marks(situation, memory, knobs)
+    if verdict.phase in RAN:
+        fresh = [pod for pod in verdict.placed if pod.node and pod.uid not in memory.placed]
+        if fresh:
+            events = tuple(pod_event(verdict, pod, now_ms) for pod in fresh)
+            placed = frozenset(pod.uid for pod in verdict.placed)
+            yield _Timed(0, CHECK, TellPlaced(events, placed))
+
+
+def _group(situation: Situation, patch: StatusPatch, memory: Memory, knobs: Knobs) -> _Timed | None:
+    verdict = situation.verdict
+    wanted = annotation_of(verdict)
+    unread = memory.annotation is None and verdict.first_seen_ms < knobs.started_ms
+    if wanted == memory.annotation or unread:
+        if situation.compared:
+            return None
+        compare = CompareGroup(patch.resource, patch.namespace, patch.name, verdict.uid)
+        urgency = GROUP if unread else CHECK
+        return _Timed(_settled_ms(situation, memory, knobs) if unread else 0, urgency, compare)
+    urgency = ADMIT if verdict.phase == "Inqueue" else GROUP
+    due_ms = _settled_ms(situation, memory, knobs)
+    return _Timed(due_ms, urgency, _patch_group(verdict, patch, wanted))
+
+
+def _settled_ms(situation: Situation, memory: Memory, knobs: Knobs) -> int:
+    """When the verdict is written on its group."""
+    verdict = situation.verdict
+    shown = memory.meaning is not None
+    if shown and memory.meaning == meaning_of(verdict):
+        return memory.group_at_ms + knobs.refresh_ms
+    passing = verdict.phase == "Starting" or (
+        not shown
+        and (verdict.phase == "Pending" or (verdict.phase == "Inqueue" and verdict.members > 0))
+    )
+    return situation.since_ms + knobs.settle_ms if passing else 0
+
+
+def _patch_group(verdict: Verdict, patch: StatusPatch, wanted: str) -> PatchGroup:
+    notes = {annotations.VERDICT: wanted}
+    if verdict.trace_id:
+        notes[annotations.TRACE_ID] = verdict.trace_id
+    metadata: dict[str, Any] = {"uid": verdict.uid, "annotations": notes}
+    if patch.carries_metadata:
+        whole = msgspec.structs.replace(patch, body={**patch.body, "metadata": metadata})
+        return PatchGroup((whole,), wanted, meaning_of(verdict))
+    marked = msgspec.structs.replace(patch, subresource="", body={"metadata": metadata})
+    # The annotation last: where it stands, the status before it is written too.
+    return PatchGroup((patch, marked), wanted, meaning_of(verdict))
+
+
+def _group_events(
+    situation: Situation, resource: Resource, memory: Memory, now_ms: int, knobs: Knobs
+) -> Iterator[_Timed]:
+    verdict = situation.verdict
+    if verdict.phase in RAN:
+        event = group_event(
+            verdict, resource, "Normal", "Scheduled", "pod group is ready", now_ms=now_ms
+        )
+        if event.topic not in memory.events:
+            yield _Timed(0, EVENT, event)
+    elif verdict.why is not None and verdict.members > 0 and verdict.phase != "Starting":
+        type_, message = _waiting_words(verdict, verdict.why.sentence)
+        event = group_event(
+            verdict,
+            resource,
+            type_,
+            "Unschedulable",
+            message,
+            now_ms=now_ms,
+            why=verdict.why.reason,
+        )
+        told = memory.events.get(event.topic)
+        due_ms = _repeat_ms(told, verdict.why.reason, event.message, knobs)
+        if due_ms is not None:
+            yield _Timed(max(due_ms, _waited_ms(situation, knobs)), EVENT, event)
+
+
+def _marks(situation: Situation, memory: Memory, knobs: Knobs) -> Iterator[_Timed]:
+    """PodScheduled=False of the members that wait, the first few that are due."""
+    verdict = situation.verdict
+    why = verdict.why
+    if why is None or (verdict.phase in RAN and not verdict.waiting):
+        return
+    waited_ms = _waited_ms(situation, knobs)
+    marks = 0
+    for pod in verdict.waiting:
+        due_ms = _repeat_ms(memory.marked.get(pod.uid), why.reason, why.sentence, knobs)
+        if due_ms is None:
+            continue
+        mark = mark_waiting(verdict.namespace, pod, why, at_ms=why.since_ms or situation.since_ms)
+        yield _Timed(max(due_ms, waited_ms), MARK, mark)
+        marks += 1
+        if marks == _MARKS_MAX:
+            return
+
+
+def _waited_ms(situation: Situation, knobs: Knobs) -> int:
+    """When the gang has waited long enough to be told. A clock that runs ahead delays nothing."""
+    why = situation.verdict.why
+    since_ms = situation.since_ms if why is None else min(why.since_ms, situation.since_ms)
+    return since_ms + knobs.waiting_ms
+
+
+def _repeat_ms(
+    told: tuple[str, str, int] | None, reason: str, words: str, knobs: Knobs
+) -> int | None:
+    """When to tell it: 0 for something new, later for other words only, None for nothing new."""
+    if told is None or told[0] != reason:
+        return 0
+    return None if told[1] == words else told[2] + knobs.repeat_ms
+
+
+def _waiting_words(verdict: Verdict, sentence: str) -> tuple[Literal["Normal", "Warning"], str]:
+    """Volcano's words: a Warning for a gang that does not fit, Normal for one not admitted yet."""
+    unschedulable = any(
+        one.type == "Unschedulable" and one.status == "True" for one in verdict.conditions
+    )
+    if verdict.phase == "Pending" and not unschedulable:
+        return "Normal", sentence
+    counts = f"{verdict.pending}/{verdict.members}"
+    return "Warning", f"{counts} tasks in gang unschedulable: {sentence}"

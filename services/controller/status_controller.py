@@ -1,0 +1,274 @@
+"""`--controllers=status`: writes on groups, pods and in Events what verdicts say.
+
+Deliveries go into the agenda, keyed by gang, the newest verdict only; writers take whoever's turn
+it is, plan, write a little, and put the gang back until its plan is empty. Then the delivery is
+acknowledged. Until then the consumer is told that it is being worked at, so that a replica that
+dies leaves its gangs to another one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import Final
+
+import msgspec
+
+from services.controller.clock import SteadyClock
+from services.controller.core.agenda import Agenda
+from services.controller.core.intents import (
+    CompareGroup,
+    Knobs,
+    PatchGroup,
+    Plan,
+    Situation,
+    notice,
+    plan,
+)
+from services.controller.errors import RetryLater
+from services.controller.reporting import Reporting
+from services.controller.state import Memories, Memory
+from services.controller.writing import Writer
+from shared.bus.connection import Bus
+from shared.bus.errors import BusError
+from shared.bus.pull import Delivery, PullLoop
+from shared.contracts import subjects
+from shared.contracts.codec import decode_verdict
+from shared.contracts.verdicts import Verdict
+from shared.dialects.discovery import dialects
+from shared.dialects.protocol import StatusPatch
+
+logger = logging.getLogger(__name__)
+
+#: Writes at the same time: enough to keep the rate with an API server that takes 40 ms.
+_WRITERS: Final = 8
+#: Writes for one gang before it is another one's turn.
+_TURN: Final = 16
+#: A third of the consumer's ack wait.
+_PROGRESS_EVERY_S: Final = 10.0
+
+
+class _Entry:
+    """One gang's newest verdict, until all of it is written."""
+
+    __slots__ = (
+        "compared",
+        "delivery",
+        "not_before_ms",
+        "patch",
+        "seq",
+        "since_ms",
+        "verdict",
+        "wrote",
+    )
+
+    def __init__(
+        self, verdict: Verdict, seq: int, delivery: Delivery | None, since_ms: int
+    ) -> None:
+        self.verdict = verdict
+        self.seq = seq
+        self.delivery = delivery
+        self.since_ms = since_ms
+        self.patch = _patch_of(verdict)
+        self.compared = False
+        self.wrote = False
+        self.not_before_ms = 0
+
+    def situation(self) -> Situation:
+        return Situation(
+            verdict=self.verdict,
+            patch=self.patch,
+            since_ms=self.since_ms,
+            compared=self.compared,
+        )
+
+
+class StatusController:
+    """Everything one status controller does."""
+
+    def __init__(self, bus: Bus, writer: Writer, clock: SteadyClock, reporting: Reporting) -> None:
+        """Make one; nothing happens before `run`."""
+        self._bus = bus
+        self._writer = writer
+        self._clock = clock
+        self._reporting = reporting
+        self._knobs = Knobs(started_ms=clock.now_ms())
+        self._memories = Memories()
+        self._agenda: Agenda[_Entry] = Agenda()
+        self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.CONTROLLER_CONSUMER)
+        self._turn = asyncio.Lock()
+        self._news = asyncio.Event()
+        self._pulled_off = asyncio.Event()
+        self._writing = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+
+    async def run(self) -> None:
+        """Write until cancelled; what is not acknowledged then is delivered again."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(_WRITERS):
+                group.create_task(self._write_on(), name=f"status-writer-{number}")
+            group.create_task(self._keep_ours(), name="status-progress")
+            await self._pulling.run(self._take)
+            self._pulled_off.set()
+
+    async def stop_taking(self) -> None:
+        """Pull no more and begin no more writes."""
+        self._closing = True
+        self._news.set()
+        self._pulling.stop()
+        await self._pulled_off.wait()
+
+    async def finish(self) -> None:
+        """Let the writes under way end, then give everything back that is not all written."""
+        await self._idle.wait()
+        for entry in self._agenda.entries():
+            if entry.delivery is not None:
+                await _tell_consumer(entry.delivery.nak())
+
+    # Taking.
+
+    async def _take(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            try:
+                verdict = decode_verdict(delivery.payload)
+            except msgspec.MsgspecError as error:
+                logger.error("verdict %d cannot be read: %s", delivery.seq, error)
+                await _tell_consumer(delivery.term("cannot be read"))
+                continue
+            await self._offer(verdict, delivery.seq, delivery)
+        self._reporting.waiting(len(self._agenda))
+        self._news.set()
+
+    async def _offer(self, verdict: Verdict, seq: int, delivery: Delivery | None) -> None:
+        """Put a verdict on the agenda unless it is overtaken already."""
+        now_ms = self._clock.now_ms()
+        before = self._agenda.get(verdict.gang_id)
+        if before is not None and before.seq > seq:
+            if delivery is not None:
+                await _tell_consumer(delivery.ack())
+            return
+        entry = _Entry(verdict, seq, delivery, now_ms if before is None else before.since_ms)
+        memory = self._memories.of(verdict.gang_id)
+        notice(memory, verdict)
+        first = plan(entry.situation(), memory, now_ms, self._knobs)
+        self._agenda.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
+        if before is not None and before.delivery is not None and before.delivery is not delivery:
+            await _tell_consumer(before.delivery.ack())
+
+    # Writing.
+
+    async def _write_on(self) -> None:
+        while True:
+            gang_id = await self._next()
+            self._writing += 1
+            self._idle.clear()
+            try:
+                await self._write_some(gang_id)
+            finally:
+                self._writing -= 1
+                if not self._writing:
+                    self._idle.set()
+            self._reporting.waiting(len(self._agenda))
+
+    async def _next(self) -> str:
+        """Wait for a gang whose turn it is. One writer waits at a time, the others behind it."""
+        async with self._turn:
+            while True:
+                now_ms = self._clock.now_ms()
+                gang_id = None if self._closing else self._agenda.pop(now_ms)
+                if gang_id is not None:
+                    return gang_id
+                wait_ms = None if self._closing else self._agenda.wait_ms(now_ms)
+                self._news.clear()
+                try:
+                    async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
+                        await self._news.wait()
+                except TimeoutError:
+                    continue
+
+    async def _write_some(self, gang_id: str) -> None:
+        """Write what is due for one gang, a few writes at most, and put it back."""
+        entry = self._agenda.get(gang_id)
+        assert entry is not None, "a gang that is out has an entry"
+        memory = self._memories.of(gang_id)
+        now_ms = self._clock.now_ms()
+        planned = plan(entry.situation(), memory, now_ms, self._knobs)
+        if not planned.now and planned.next_ms is None:
+            await self._settle(gang_id, entry)
+            return
+        await self._write_turn(gang_id, entry, memory, planned)
+        due_ms = now_ms if planned.now else (planned.next_ms or now_ms)
+        self._agenda.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=planned.urgency)
+        self._news.set()
+
+    async def _write_turn(self, gang_id: str, entry: _Entry, memory: Memory, planned: Plan) -> None:
+        situation = entry.situation()
+        for intent in planned.now[:_TURN]:
+            if self._agenda.get(gang_id) is not entry or self._closing:
+                return  # overtaken: plan anew
+            try:
+                await self._writer.write(intent, situation, memory)
+            except RetryLater as later:
+                logger.info("gang %s: %s", entry.verdict.name, later)
+                entry.not_before_ms = self._clock.now_ms() + int(later.delay_s * 1000)
+                return
+            entry.compared = entry.compared or isinstance(intent, CompareGroup | PatchGroup)
+            entry.wrote = entry.wrote or isinstance(intent, PatchGroup)
+
+    async def _settle(self, gang_id: str, entry: _Entry) -> None:
+        """Acknowledge, unless another replica may have written a newer verdict before ours."""
+        newer = await self._newer(entry) if entry.wrote else None
+        if newer is not None:
+            await self._offer(newer[0], newer[1], None)
+        if self._agenda.get(gang_id) is not entry:
+            self._agenda.put(gang_id, due_ms=self._clock.now_ms(), urgency=0)
+            self._news.set()
+            return
+        self._agenda.drop(gang_id)
+        if entry.verdict.phase == "Gone":
+            self._memories.forget(gang_id)
+        self._reporting.settled(entry.verdict, entry.seq, self._clock.now_ms())
+        if entry.delivery is not None:
+            await _tell_consumer(entry.delivery.ack())
+
+    async def _newer(self, entry: _Entry) -> tuple[Verdict, int] | None:
+        """The gang's last verdict, if that is not the one just written.
+
+        Whoever writes last of two replicas looks after its write and finds the newest: so the
+        newest is what stands in the end.
+        """
+        try:
+            subject = subjects.verdict(entry.verdict.gang_id)
+            last = await self._bus.get_last(subjects.VERDICTS, subject)
+        except BusError as error:
+            logger.warning("cannot look for a newer verdict: %s", error)
+            return None
+        if last is None or last.seq <= entry.seq:
+            return None
+        return decode_verdict(last.payload), last.seq
+
+    async def _keep_ours(self) -> None:
+        while True:
+            await asyncio.sleep(_PROGRESS_EVERY_S)
+            for entry in self._agenda.entries():
+                if entry.delivery is not None:
+                    await _tell_consumer(entry.delivery.in_progress())
+
+
+def _patch_of(verdict: Verdict) -> StatusPatch | None:
+    """What the verdict's dialect writes on its group; None when there is no group to write on."""
+    for dialect in dialects():
+        if verdict.dialect == dialect.NAME:
+            return dialect.status(verdict)
+    if verdict.dialect:
+        logger.warning("gang %s: dialect %s is unknown", verdict.name, verdict.dialect)
+    return None
+
+
+async def _tell_consumer(saying: Awaitable[None]) -> None:
+    """Tell the consumer something; if it does not hear, the message comes again."""
+    try:
+        await saying
+    except BusError as error:
+        logger.warning("the consumer does not hear: %s", error)

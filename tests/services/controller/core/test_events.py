@@ -1,0 +1,46 @@
+from services.controller.core.events import group_event, pod_event
+from shared.contracts.verdicts import PodRef
+from shared.kube.resources import PODGROUPS_VOLCANO
+from tests.services.controller.core.samples import START_MS, make_verdict
+
+VERDICT = make_verdict()
+
+
+def test_the_same_event_has_the_same_name_at_any_time() -> None:
+    events = [
+        group_event(VERDICT, PODGROUPS_VOLCANO, "Normal", "Scheduled", words, now_ms=now_ms)
+        for words, now_ms in (("a", START_MS), ("b", START_MS + 90_000))
+    ]
+    assert events[0].name == events[1].name
+    assert events[0].name.startswith("job.")
+
+
+def test_another_reason_or_object_is_another_event() -> None:
+    names = {
+        group_event(verdict, PODGROUPS_VOLCANO, "Normal", reason, "", now_ms=0).name
+        for verdict in (VERDICT, make_verdict(uid="re-created"))
+        for reason in ("Scheduled", "Unschedulable")
+    }
+    assert len(names) == 4
+
+
+def test_a_name_and_a_message_fit_what_the_api_server_takes() -> None:
+    verdict = make_verdict(name="j" * 253)
+    event = group_event(
+        verdict, PODGROUPS_VOLCANO, "Warning", "Unschedulable", "w" * 9_000, now_ms=0
+    )
+    assert len(event.name) <= 253
+    assert len(event.message) == 1_024
+
+
+def test_a_pod_event_points_to_the_pod_and_is_told_once() -> None:
+    event = pod_event(VERDICT, PodRef(uid="u", name="w-0", node="n-0"), START_MS)
+    assert event.body["involvedObject"] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": "team",
+        "name": "w-0",
+        "uid": "u",
+    }
+    assert event.body["firstTimestamp"] == "2023-11-14T22:13:20Z"
+    assert not event.repeats

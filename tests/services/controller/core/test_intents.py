@@ -1,0 +1,273 @@
+import msgspec
+
+from services.controller.core.annotation import annotation_of
+from services.controller.core.events import EventIntent
+from services.controller.core.intents import (
+    ADMIT,
+    CompareGroup,
+    Intent,
+    PatchGroup,
+    Plan,
+    Situation,
+    TellPlaced,
+    meaning_of,
+    notice,
+    plan,
+    remember_stored,
+)
+from services.controller.core.waiting import MarkWaiting
+from services.controller.state import Memory
+from shared.contracts import annotations
+from shared.contracts.verdicts import Condition, Verdict, Why
+from tests.services.controller.core.samples import (
+    KNOBS,
+    SENTENCE,
+    START_MS,
+    make_running,
+    make_verdict,
+    make_waiting,
+    situation,
+)
+
+
+def at(after_ms: int) -> int:
+    return START_MS + after_ms
+
+
+def kinds(planned: Plan) -> list[str]:
+    return [type(intent).__name__ for intent in planned.now]
+
+
+def carry_out(what: Situation, memory: Memory, now_ms: int) -> list[Intent]:
+    """Do as the shell does until nothing is due: plan, write, remember, plan."""
+    written: list[Intent] = []
+    for _ in range(100):
+        due = plan(what, memory, now_ms, KNOBS).now
+        if not due:
+            return written
+        for intent in due:
+            written.append(intent)
+            match intent:
+                case PatchGroup():
+                    memory.annotation, memory.meaning = intent.annotation, intent.meaning
+                    memory.group_at_ms = now_ms
+                    what = msgspec.structs.replace(what, compared=True)
+                case EventIntent():
+                    memory.events[intent.topic] = (intent.why, intent.message, now_ms)
+                case MarkWaiting():
+                    memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
+                case TellPlaced():
+                    memory.placed = intent.placed
+                case CompareGroup():
+                    remember_stored(memory, "", what.verdict, now_ms)
+                    what = msgspec.structs.replace(what, compared=True)
+    raise AssertionError("a plan that never empties")
+
+
+def test_a_group_that_operators_wait_for_is_admitted_at_once_and_before_all_others() -> None:
+    verdict = make_verdict(phase="Inqueue", members=0, pending=0)
+    planned = plan(situation(verdict), Memory(), at(0), KNOBS)
+    assert kinds(planned) == ["PatchGroup"]
+    assert planned.urgency == ADMIT
+    (intent,) = planned.now
+    assert isinstance(intent, PatchGroup)
+    assert intent.patches[0].body["status"]["phase"] == "Inqueue"
+
+
+def test_a_gang_bound_within_a_second_costs_one_patch_one_event_and_its_pod_events() -> None:
+    memory = Memory()
+    assert carry_out(situation(make_verdict()), memory, at(0)) == []
+    assert carry_out(situation(make_verdict(phase="Starting")), memory, at(300)) == []
+    written = carry_out(situation(make_running()), memory, at(600))
+    assert [type(one).__name__ for one in written] == ["PatchGroup", "EventIntent", "TellPlaced"]
+    event = written[1]
+    assert isinstance(event, EventIntent)
+    assert (event.body["type"], event.body["reason"]) == ("Normal", "Scheduled")
+    assert event.message == "pod group is ready"
+    pods = written[2]
+    assert isinstance(pods, TellPlaced)
+    assert pods.events[1].message == "Successfully assigned team/w-1 to n-1"
+
+
+def test_a_passing_phase_is_written_once_it_has_lasted() -> None:
+    planned = plan(situation(make_verdict()), Memory(), at(0), KNOBS)
+    assert (planned.now, planned.next_ms) == ((), at(KNOBS.settle_ms))
+    assert kinds(plan(situation(make_verdict()), Memory(), at(KNOBS.settle_ms), KNOBS)) == [
+        "PatchGroup"
+    ]
+
+
+def test_status_and_annotation_travel_in_one_patch_where_the_resource_allows() -> None:
+    (intent, *_) = plan(situation(make_running()), Memory(), at(0), KNOBS).now
+    assert isinstance(intent, PatchGroup)
+    (patch,) = intent.patches
+    metadata = patch.body["metadata"]
+    assert metadata["uid"] == "gang-uid"
+    assert metadata["annotations"][annotations.VERDICT] == annotation_of(make_running())
+    assert metadata["annotations"][annotations.TRACE_ID] == "0" * 32
+    assert patch.body["status"]["phase"] == "Running"
+
+
+def test_where_status_is_a_subresource_the_annotation_follows_the_status() -> None:
+    verdict = make_running(dialect="incubator")
+    (intent, *_) = plan(situation(verdict), Memory(), at(0), KNOBS).now
+    assert isinstance(intent, PatchGroup)
+    assert [patch.subresource for patch in intent.patches] == ["status", ""]
+    assert "status" not in intent.patches[1].body
+
+
+def test_a_gang_that_waits_is_told_after_two_seconds_on_group_and_pods() -> None:
+    memory, what = Memory(), situation(make_waiting())
+    assert kinds(plan(what, memory, at(1_000), KNOBS)) == ["PatchGroup"]
+    carry_out(what, memory, at(1_000))
+    later = carry_out(msgspec.structs.replace(what, compared=True), memory, at(2_000))
+    assert [type(one).__name__ for one in later] == ["EventIntent"] + ["MarkWaiting"] * 3
+    event, mark = later[0], later[1]
+    assert isinstance(event, EventIntent)
+    assert isinstance(mark, MarkWaiting)
+    assert event.body["type"] == "Warning"
+    assert event.message == f"3/3 tasks in gang unschedulable: {SENTENCE}"
+    (condition,) = mark.body["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
+    assert (condition["reason"], condition["message"]) == ("Unschedulable", SENTENCE)
+
+
+def test_a_gang_that_is_bound_after_a_second_never_had_a_waiting_condition() -> None:
+    memory = Memory()
+    carry_out(situation(make_waiting()), memory, at(1_500))
+    written = carry_out(situation(make_running()), memory, at(1_900))
+    assert not [one for one in written if isinstance(one, MarkWaiting)]
+    assert memory.marked == {}
+
+
+def test_other_numbers_wait_for_the_refresh_another_reason_does_not() -> None:
+    memory = Memory()
+    carry_out(situation(make_waiting()), memory, at(2_000))
+    other = Why(reason="NotEnoughResources", sentence="5 nodes short", since_ms=START_MS)
+    numbers = situation(make_waiting(why=other), since_ms=at(2_100))
+    planned = plan(numbers, memory, at(2_100), KNOBS)
+    assert (planned.now, planned.next_ms) == ((), at(2_000 + KNOBS.refresh_ms))
+    assert kinds(plan(numbers, memory, at(2_000 + KNOBS.refresh_ms), KNOBS)) == ["PatchGroup"]
+    reason = Why(reason="QueueNotOpen", sentence="queue q is Closed", since_ms=START_MS)
+    planned = plan(situation(make_waiting(why=reason)), memory, at(2_100), KNOBS)
+    assert kinds(planned) == ["PatchGroup", "EventIntent"] + ["MarkWaiting"] * 3
+
+
+def test_other_words_for_the_same_reason_are_told_again_after_a_minute() -> None:
+    memory = Memory()
+    carry_out(situation(make_waiting()), memory, at(2_000))
+    other = Why(reason="NotEnoughResources", sentence="5 nodes short", since_ms=START_MS)
+    what = situation(make_waiting(why=other))
+    assert kinds(plan(what, memory, at(10_000), KNOBS)) == ["PatchGroup"]
+    carry_out(what, memory, at(10_000))
+    what = msgspec.structs.replace(what, compared=True)
+    again = carry_out(what, memory, at(2_000 + KNOBS.repeat_ms))
+    assert [type(one).__name__ for one in again] == ["EventIntent"] + ["MarkWaiting"] * 3
+
+
+def test_an_equal_verdict_writes_nothing_but_looks_once_whether_it_still_stands() -> None:
+    memory = Memory()
+    carry_out(situation(make_running()), memory, at(0))
+    again = situation(make_running(epoch=9, at_ms=at(5_000)))
+    assert kinds(plan(again, memory, at(5_000), KNOBS)) == ["CompareGroup"]
+    compared = msgspec.structs.replace(again, compared=True)
+    assert plan(compared, memory, at(5_000), KNOBS).now == ()
+
+
+def test_a_gang_from_before_our_start_is_read_first() -> None:
+    memory, verdict = Memory(), make_running(first_seen_ms=START_MS - 1)
+    what = situation(verdict)
+    assert kinds(plan(what, memory, at(0), KNOBS)) == ["CompareGroup"]
+    remember_stored(memory, annotation_of(verdict), verdict, at(0))
+    what = msgspec.structs.replace(what, compared=True)
+    assert plan(what, memory, at(0), KNOBS).now == (), "all of it is written and told already"
+
+
+def test_a_gang_from_before_our_start_whose_group_says_something_else_is_written() -> None:
+    memory, verdict = Memory(), make_running(first_seen_ms=START_MS - 1)
+    waiting = make_waiting(first_seen_ms=START_MS - 1)
+    remember_stored(memory, annotation_of(waiting), verdict, at(0))
+    what = situation(verdict, compared=True)
+    assert kinds(plan(what, memory, at(0), KNOBS)) == ["PatchGroup", "EventIntent", "TellPlaced"]
+
+
+def test_a_foreign_annotation_in_our_place_is_replaced() -> None:
+    memory, verdict = Memory(), make_running(first_seen_ms=START_MS - 1)
+    remember_stored(memory, "by hand", verdict, at(0))
+    assert isinstance(
+        plan(situation(verdict, compared=True), memory, at(0), KNOBS).now[0], PatchGroup
+    )
+
+
+def test_a_gang_without_object_gets_conditions_and_pod_events_only() -> None:
+    memory = Memory()
+    waiting = make_waiting(dialect="", uid="", name="")
+    assert {type(one) for one in carry_out(situation(waiting), memory, at(2_000))} == {MarkWaiting}
+    running = make_running(dialect="", uid="", name="")
+    assert {type(one) for one in carry_out(situation(running), memory, at(3_000))} == {TellPlaced}
+
+
+def test_nothing_is_written_on_a_group_that_is_gone() -> None:
+    memory = Memory()
+    assert plan(situation(make_verdict(phase="Gone")), memory, at(9_000), KNOBS).next_ms is None
+    memory.group_missing = True
+    assert plan(situation(make_running(placed=())), memory, at(0), KNOBS) == Plan((), None, 4)
+
+
+def test_a_gang_that_ran_waits_and_runs_again_is_told_again() -> None:
+    memory = Memory()
+    told: list[str] = []
+    for verdict in (make_running(placed=()), make_waiting(), make_running(placed=())):
+        notice(memory, verdict)
+        written = carry_out(situation(verdict), memory, at(10_000))
+        told += [one.body["reason"] for one in written if isinstance(one, EventIntent)]
+    assert told == ["Scheduled", "Unschedulable", "Scheduled"]
+
+
+def test_marks_of_pods_that_wait_no_more_are_forgotten() -> None:
+    memory = Memory()
+    carry_out(situation(make_waiting()), memory, at(2_000))
+    notice(memory, make_waiting(waiting=make_waiting().waiting[:1]))
+    assert set(memory.marked) == {"u-0"}
+
+
+def test_a_group_that_is_not_admitted_says_so_without_a_warning() -> None:
+    memory = Memory()
+    why = Why(reason="QueueQuota", sentence="queue resource quota insufficient: insufficient cpu")
+    verdict = make_verdict(why=why)
+    events = [
+        one
+        for one in carry_out(situation(verdict), memory, at(5_000))
+        if isinstance(one, EventIntent)
+    ]
+    assert [(event.body["type"], event.message) for event in events] == [("Normal", why.sentence)]
+
+
+def test_a_gang_whose_pods_do_not_exist_yet_is_no_event() -> None:
+    why = Why(reason="NotEnoughPods", sentence="0 of 3 pods exist", since_ms=START_MS)
+    verdict = make_verdict(phase="Inqueue", members=0, pending=0, why=why)
+    written = carry_out(situation(verdict), Memory(), at(60_000))
+    assert {type(one) for one in written} == {PatchGroup}
+
+
+def test_a_large_gang_is_marked_a_few_pods_at_a_time() -> None:
+    pods = tuple(
+        msgspec.structs.replace(make_waiting().waiting[0], uid=f"u-{index}") for index in range(500)
+    )
+    memory, what = Memory(), situation(make_waiting(waiting=pods))
+    planned = plan(what, memory, at(2_000), KNOBS)
+    assert kinds(planned).count("MarkWaiting") == 16
+    carry_out(what, memory, at(2_000))
+    assert len(memory.marked) == 500
+
+
+def test_meaning_leaves_out_numbers_and_words() -> None:
+    def meaning(verdict: Verdict) -> tuple[object, ...]:
+        return meaning_of(verdict)
+
+    condition = Condition(type="Unschedulable", status="True", reason="R", message="a", since_ms=1)
+    other = msgspec.structs.replace(condition, message="b", since_ms=2)
+    assert meaning(make_verdict(conditions=(condition,), pending=1)) == meaning(
+        make_verdict(conditions=(other,), pending=2)
+    )
+    assert meaning(make_verdict()) != meaning(make_verdict(phase="Running"))
