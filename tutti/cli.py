@@ -17,6 +17,11 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "up",
         "Run the whole suite, NATS included, against a cluster.",
     ),
+    "why": (
+        "tutti.why.command",
+        "why",
+        "Say why a pod, a PodGroup or a job waits.",
+    ),
 }
 
 

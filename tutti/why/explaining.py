@@ -1,0 +1,351 @@
+"""From facts to an answer: one sentence first, then all of it. Pure.
+
+What is seen of the pods themselves outweighs the verdict, which may be a moment old: a gang whose
+pods all have nodes waits no more, and a member that the kubelet cannot start is named at once.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict
+from shared.model.objects import PodPhase
+from tutti.why.facts import Facts, Group, MemberPod, belongs
+
+State = Literal[
+    "waiting", "starting", "stuck", "running", "degraded", "completed", "not-ours", "unknown"
+]
+#: What is said first when several gangs answer: trouble before waiting before work.
+_URGENCY: tuple[State, ...] = (
+    "stuck",
+    "degraded",
+    "waiting",
+    "unknown",
+    "starting",
+    "running",
+    "not-ours",
+    "completed",
+)
+_NAMED_MAX = 3
+
+
+class NotRunning(msgspec.Struct, frozen=True, kw_only=True):
+    """A member that has a node and does not run there."""
+
+    pod: str
+    node: str
+    why: str
+
+
+class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One gang, or pods without a group.
+
+    Attributes:
+        gang: "namespace/name"; of pods without a group, the owner's or the pod's.
+        group: Resource of its group object; "" when there is none.
+        state: In one word.
+        sentence: In one sentence.
+        reason: CamelCase, while it waits.
+        since: RFC 3339, since when it waits; "" when unknown.
+        min_member: Its quorum; 0 when unknown.
+        members: How many of its pods exist.
+        phases: How many are in which phase ("Pending" without a node, "Placed" with one).
+        nodes: Where members are: names by node.
+        not_running: Members that have a node and do not run.
+        shapes: What the search found, per role.
+        quota: What of the queue's share is short.
+        queue: Its queue.
+        ahead: Gangs of the same namespace that are ahead.
+        ahead_count: How many are ahead at all.
+        conditions: The group's conditions.
+    """
+
+    gang: str
+    group: str = ""
+    state: State
+    sentence: str
+    reason: str = ""
+    since: str = ""
+    min_member: int = 0
+    members: int = 0
+    phases: dict[str, int] = {}
+    nodes: dict[str, list[str]] = {}
+    not_running: tuple[NotRunning, ...] = ()
+    shapes: tuple[ShapeReport, ...] = ()
+    quota: tuple[Reason, ...] = ()
+    queue: str = ""
+    ahead: tuple[str, ...] = ()
+    ahead_count: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The whole answer."""
+
+    asked: str
+    namespace: str
+    sentence: str
+    state: State
+    gangs: tuple[GangAnswer, ...] = ()
+    #: Resources that could not be read for want of a right.
+    forbidden: tuple[str, ...] = ()
+
+
+def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
+    """The answer to "why does it wait?".
+
+    Args:
+        facts: What was read.
+        scheduler_names: Names of schedulers that are ours.
+    """
+    loose = [
+        member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
+    ]
+    gangs = [
+        _group_answer(group, [each for each in facts.pods if belongs(each, group)], scheduler_names)
+        for group in facts.groups
+    ]
+    gangs += [
+        _loose_answer(title, members, facts.events, scheduler_names)
+        for title, members in _by_owner(loose).items()
+    ]
+    gangs.sort(key=lambda gang: (_URGENCY.index(gang.state), gang.gang))
+    if not gangs:
+        return _nothing(facts)
+    sentence = gangs[0].sentence
+    if len(gangs) > 1:
+        states = Counter(gang.state for gang in gangs)
+        counts = ", ".join(f"{states[state]} {state}" for state in _URGENCY if states[state])
+        sentence = f"{facts.title} has {len(gangs)} gangs ({counts}); the first: {sentence}"
+    return _answer(facts, sentence, gangs[0].state, gangs)
+
+
+def _nothing(facts: Facts) -> Answer:
+    if facts.forbidden:
+        what = " and ".join(facts.forbidden)
+        sentence = (
+            f"{facts.title}: not allowed to list {what} in namespace {facts.namespace}, "
+            "so nothing can be said"
+        )
+    else:
+        sentence = (
+            f"{facts.title} has no pods and no PodGroup yet: whoever makes them "
+            "(its operator or controller) has not"
+        )
+    return _answer(facts, sentence, "unknown", [])
+
+
+def _answer(facts: Facts, sentence: str, state: State, gangs: Sequence[GangAnswer]) -> Answer:
+    return Answer(
+        asked=facts.title,
+        namespace=facts.namespace,
+        sentence=sentence,
+        state=state,
+        gangs=tuple(gangs),
+        forbidden=facts.forbidden,
+    )
+
+
+def _group_answer(
+    group: Group, members: Sequence[MemberPod], scheduler_names: Collection[str]
+) -> GangAnswer:
+    verdict = group.verdict
+    name = f"{group.namespace}/{group.name}"
+    least = (verdict.min_member if verdict is not None else 0) or group.min_member
+    why = verdict.why if verdict is not None else None
+    state, sentence = _judge(name, group, members, least, scheduler_names)
+    waits = state == "waiting" and why is not None
+    return GangAnswer(
+        gang=name,
+        group=group.title,
+        state=state,
+        sentence=sentence,
+        reason=why.reason if why is not None and waits else "",
+        since=_instant(why.since_ms) if why is not None and waits else "",
+        min_member=least,
+        members=len(members),
+        phases=_phases(members),
+        nodes=_nodes(members),
+        not_running=_not_running(members),
+        shapes=why.shapes if why is not None and waits else (),
+        quota=why.quota if why is not None and waits else (),
+        queue=verdict.queue if verdict is not None else "",
+        ahead=why.ahead if why is not None and waits else (),
+        ahead_count=why.ahead_count if why is not None and waits else 0,
+        conditions=verdict.conditions if verdict is not None else (),
+    )
+
+
+def _judge(
+    name: str,
+    group: Group,
+    members: Sequence[MemberPod],
+    least: int,
+    scheduler_names: Collection[str],
+) -> tuple[State, str]:
+    """State and sentence of a gang with a group object."""
+    verdict = group.verdict
+    placed = [member for member in members if member.pod.node]
+    if members and len(placed) >= max(1, least):
+        return _placed(name, members, least)
+    if verdict is None:
+        return _unjudged(name, group, members, scheduler_names)
+    if verdict.phase == "Completed":
+        return "completed", f"{name} has ended: {_ended(members, verdict)}"
+    if verdict.why is not None:
+        return "waiting", f"{name} waits: {verdict.why.sentence}"
+    if verdict.phase == "Unknown":
+        return (
+            "degraded",
+            f"{name} had started and is below its quorum: {len(placed)} of {least} members "
+            "are placed",
+        )
+    if verdict.phase in {"Starting", "Running"}:
+        return "starting", f"{name} is being placed: {len(placed)} of {least} members have a node"
+    return "waiting", f"{name} waits: {verdict.phase}, no reason has been given yet"
+
+
+def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State, str]:
+    """State and sentence of a gang whose quorum has nodes."""
+    phases = Counter(member.pod.phase for member in members)
+    if phases["Succeeded"] + phases["Failed"] == len(members):
+        return "completed", f"{name} has ended: {_counted(phases, ('Succeeded', 'Failed'))}"
+    stuck = _not_running(members)
+    told = [each for each in stuck if each.why]
+    if told:
+        first = told[0]
+        others = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+        return (
+            "stuck",
+            f"{name} is placed, but {first.pod} does not run on {first.node}: {first.why}{others}",
+        )
+    nodes = len(_nodes(members))
+    where = f"on {nodes} node{'s' if nodes != 1 else ''}"
+    if stuck:
+        return (
+            "starting",
+            f"{name} is placed {where}: {phases['Running']} of {len(members)} members run, "
+            "the others start",
+        )
+    waiting = sum(1 for member in members if not member.pod.node)
+    extra = f"; {waiting} beyond its quorum of {least} wait" if waiting else ""
+    return "running", f"{name} runs {where}: {_counted(phases, tuple(sorted(phases)))}{extra}"
+
+
+def _unjudged(
+    name: str, group: Group, members: Sequence[MemberPod], scheduler_names: Collection[str]
+) -> tuple[State, str]:
+    """State and sentence of a gang that nobody has judged."""
+    if group.unreadable:
+        return "unknown", f"{name}: its verdict cannot be read: {group.unreadable}"
+    foreign = _foreign(members, scheduler_names)
+    if foreign:
+        return "not-ours", f"{name} is scheduled by {foreign}, not by Tutti{_said(members)}"
+    if not members:
+        return "waiting", f"{name} has no pods yet, and no verdict: does Tutti run?"
+    return "unknown", f"{name} has no verdict yet: does Tutti run?{_said(members)}"
+
+
+def _loose_answer(
+    title: str,
+    members: Sequence[MemberPod],
+    events: Mapping[str, str],
+    scheduler_names: Collection[str],
+) -> GangAnswer:
+    """Pods that no group speaks for."""
+    foreign = _foreign(members, scheduler_names)
+    said = _said(members) or next(
+        (f": {events[each.pod.name]}" for each in members if each.pod.name in events), ""
+    )
+    unplaced = [member for member in members if not member.pod.node]
+    state: State
+    if not unplaced:
+        state, sentence = _placed(title, members, 1)
+    elif foreign:
+        state, sentence = "not-ours", f"{title} is scheduled by {foreign}, not by Tutti{said}"
+    elif said:
+        state, sentence = "waiting", f"{title} waits{said}"
+    else:
+        state, sentence = "unknown", f"{title} waits, nobody has said why yet: does Tutti run?"
+    return GangAnswer(
+        gang=title,
+        state=state,
+        sentence=sentence,
+        since=min((m.unscheduled_since for m in unplaced if m.unscheduled_since), default=""),
+        members=len(members),
+        phases=_phases(members),
+        nodes=_nodes(members),
+        not_running=_not_running(members),
+    )
+
+
+def _by_owner(members: Sequence[MemberPod]) -> dict[str, list[MemberPod]]:
+    grouped: dict[str, list[MemberPod]] = {}
+    for member in members:
+        owner = member.pod.owner
+        name = owner.name if owner is not None else member.pod.name
+        grouped.setdefault(f"{member.pod.namespace}/{name}", []).append(member)
+    return grouped
+
+
+def _foreign(members: Sequence[MemberPod], scheduler_names: Collection[str]) -> str:
+    """The schedulers of these pods if none is ours; "" otherwise."""
+    names = {member.pod.scheduler_name for member in members}
+    return "" if names & set(scheduler_names) else " and ".join(sorted(names))
+
+
+def _said(members: Sequence[MemberPod]) -> str:
+    """What stands most often in the pods' own conditions, after a colon."""
+    texts = Counter(member.unscheduled for member in members if member.unscheduled)
+    return f": {texts.most_common(1)[0][0]}" if texts else ""
+
+
+def _phases(members: Sequence[MemberPod]) -> dict[str, int]:
+    def phase(member: MemberPod) -> str:
+        pod = member.pod
+        return "Placed" if pod.phase == "Pending" and pod.node else pod.phase
+
+    return dict(sorted(Counter(phase(member) for member in members).items()))
+
+
+def _nodes(members: Sequence[MemberPod]) -> dict[str, list[str]]:
+    nodes: dict[str, list[str]] = {}
+    for member in sorted(members, key=lambda each: each.pod.name):
+        if member.pod.node and member.pod.phase not in {"Succeeded", "Failed"}:
+            nodes.setdefault(member.pod.node, []).append(member.pod.name)
+    return dict(sorted(nodes.items()))
+
+
+def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
+    """Members with a node that do not run, those with the kubelet's reason first."""
+    found = [
+        NotRunning(pod=pod.name, node=pod.node, why=pod.waiting or pod.reason)
+        for member in members
+        if (pod := member.pod).node
+        and (
+            pod.phase == "Pending"
+            or (pod.phase in {"Running", "Unknown"} and pod.waiting)
+            or (pod.phase == "Failed" and pod.reason)
+        )
+    ]
+    return tuple(sorted(found, key=lambda each: (not each.why, each.pod)))
+
+
+def _ended(members: Sequence[MemberPod], verdict: Verdict) -> str:
+    if members:
+        phases = Counter(member.pod.phase for member in members)
+        return _counted(phases, tuple(sorted(phases)))
+    return f"{verdict.succeeded} Succeeded, {verdict.failed} Failed"
+
+
+def _counted(phases: Counter[PodPhase], names: Sequence[PodPhase]) -> str:
+    return ", ".join(f"{phases[name]} {name}" for name in names if phases[name])
+
+
+def _instant(at_ms: int) -> str:
+    if not at_ms:
+        return ""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

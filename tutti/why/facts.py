@@ -1,0 +1,72 @@
+"""What `why` knows before it explains: plain values read from the API server."""
+
+import msgspec
+
+from shared.contracts.verdicts import Verdict
+from shared.kube.resources import DISRUPTION_BUDGETS
+from shared.model.objects import Owner, Pod
+
+
+class MemberPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod as scheduling sees it, and what was said of it."""
+
+    pod: Pod
+    #: `message` of its condition PodScheduled=False; "" when it has none.
+    unscheduled: str = ""
+    #: When that condition was set, RFC 3339.
+    unscheduled_since: str = ""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A PodGroup of any API, or a PodDisruptionBudget that may declare a gang.
+
+    `title` is its resource as people type it, "podgroups.scheduling.volcano.sh".
+    """
+
+    title: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    owner: Owner | None = None
+    min_member: int = 0
+    #: None: nobody has written one (or what is written cannot be read: `unreadable`).
+    verdict: Verdict | None = None
+    unreadable: str = ""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about the object that was asked for.
+
+    Attributes:
+        kind: The object's kind.
+        namespace: Its namespace.
+        name: Its name.
+        uid: Its UID.
+        pods: Its pods, and the other members of their groups.
+        groups: The groups of those pods, and those that it owns.
+        events: For pods that no group speaks for: what was last said of each, by pod name.
+        forbidden: What we had no right to read.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    pods: tuple[MemberPod, ...] = ()
+    groups: tuple[Group, ...] = ()
+    events: dict[str, str] = {}
+    forbidden: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The object among people: "TFJob train"."""
+        return f"{self.kind} {self.name}"
+
+
+def belongs(member: MemberPod, group: Group) -> bool:
+    """Whether a pod is a member of a group: by name, and of a budget by their common owner."""
+    pod = member.pod
+    if group.kind != DISRUPTION_BUDGETS.kind:
+        return pod.group_name == group.name
+    return pod.owner is not None and group.owner is not None and pod.owner.uid == group.owner.uid

@@ -1,0 +1,322 @@
+"""Reads an object, its pods and their groups: get and list in one namespace, nothing else.
+
+Pods are found from below: every pod of the namespace names its owner, the owners' kinds are listed
+once each, and so on up until the object asked for is met. Thus any operator's kind works, however
+many objects stand between it and its pods.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from shared.contracts.annotations import VERDICT
+from shared.contracts.verdicts import Verdict
+from shared.dialects.pods import controller_owner, read_pod
+from shared.dialects.protocol import ReadingContext
+from shared.kube import objects as kube
+from shared.kube.client import KubeClient
+from shared.kube.decoding import Undecodable
+from shared.kube.errors import Forbidden, NotFound
+from shared.kube.objects import KubeStruct, ObjectMeta, OwnerReference
+from shared.kube.resources import (
+    CORE_EVENTS,
+    DISRUPTION_BUDGETS,
+    PODGROUPS_INCUBATOR,
+    PODGROUPS_SIGS,
+    PODGROUPS_VOLCANO,
+    PODS,
+    Resource,
+)
+from tutti.why.facts import Facts, Group, MemberPod, belongs
+from tutti.why.kinds import BadReference, Kind, resolve
+
+_PAGE: Final = 1_000
+#: CronJob, Job, Pod are two steps; operators of operators make a third and a fourth.
+_STEPS_MAX: Final = 5
+#: Pods whose events are asked for one by one when nothing else speaks.
+_EVENTS_MAX: Final = 5
+_GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, DISRUPTION_BUDGETS)
+
+_decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
+
+
+class Owned(KubeStruct, frozen=True, kw_only=True):
+    """Any object: who it is and whose."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
+    min_member: int | str | None = None
+    min_available: int | str | None = None
+
+
+class _GroupObject(KubeStruct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _GroupSpec = _GroupSpec()
+
+
+class _Condition(kube.Condition, frozen=True, kw_only=True):
+    last_transition_time: str = ""
+
+
+class _PodStatus(kube.PodStatus, frozen=True, kw_only=True):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(kube.Pod, frozen=True, kw_only=True):
+    status: _PodStatus = _PodStatus()
+
+
+class _Event(KubeStruct, frozen=True, kw_only=True):
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str = ""
+    event_time: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+T = TypeVar("T", bound=KubeStruct)
+
+
+class Gatherer:
+    """Reads one namespace for one question."""
+
+    def __init__(self, client: KubeClient, namespace: str, scheduler_names: Iterable[str]) -> None:
+        self._client = client
+        self._namespace = namespace
+        # Implied groups are looked for as well: their names follow from the pods' owners.
+        self._context = ReadingContext(
+            scheduler_names=frozenset(scheduler_names), implied_groups=True
+        )
+        self._forbidden: list[str] = []
+
+    async def gather(self, word: str, name: str) -> Facts:
+        """Read everything about `word`/`name`.
+
+        Raises:
+            BadReference: There is no such kind, several bear that name, or none does.
+            Forbidden: No right to read the object itself.
+            ApiError: Anything else that the API server refused.
+            TransportError: It does not answer.
+        """
+        resources, kinds = await resolve(self._client, word)
+        resource, found = await self._find(resources, name)
+        async with asyncio.TaskGroup() as group:
+            pods = group.create_task(self._pods(), name="pods")
+            groups = group.create_task(self._groups(), name="groups")
+        members, gangs = await self._related(resource, found, pods.result(), groups.result(), kinds)
+        spoken_for = {gang.name for gang in gangs if gang.verdict is not None}
+        silent = [
+            member
+            for member in members
+            if not member.unscheduled
+            and not member.pod.node
+            and member.pod.group_name not in spoken_for
+        ]
+        return Facts(
+            kind=resource.kind,
+            namespace=self._namespace,
+            name=name,
+            uid=found.metadata.uid,
+            pods=tuple(members),
+            groups=tuple(gangs),
+            events=await self._events(silent[:_EVENTS_MAX]),
+            forbidden=tuple(dict.fromkeys(self._forbidden)),
+        )
+
+    async def _find(self, resources: Sequence[Resource], name: str) -> tuple[Resource, Owned]:
+        """The one object of that name; a word such as `job` may mean several kinds."""
+        found: list[tuple[Resource, Owned]] = []
+        refused: Forbidden | None = None
+        for resource in resources:
+            try:
+                thing = await self._client.get(resource, name, Owned, namespace=self._namespace)
+            except NotFound:
+                continue
+            except Forbidden as error:
+                refused = error
+                continue
+            found.append((resource, thing))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            titles = " or ".join(f"{resource.title}/{name}" for resource, _ in found)
+            raise BadReference(f"{name} is there more than once: say {titles}")
+        if refused is not None:
+            raise refused
+        titles = ", ".join(resource.title for resource in resources)
+        raise BadReference(f"no {name} in namespace {self._namespace} (looked among {titles})")
+
+    async def _related(
+        self,
+        resource: Resource,
+        found: Owned,
+        pods: Sequence[MemberPod],
+        groups: Sequence[Group],
+        kinds: Sequence[Kind],
+    ) -> tuple[list[MemberPod], list[Group]]:
+        """The members and groups that the object has to do with."""
+        uid = found.metadata.uid
+        if resource == PODS:
+            own = [member for member in pods if member.pod.uid == uid]
+        elif resource in _GROUPS:
+            own = members_of([group for group in groups if group.uid == uid], pods)
+        else:
+            own = await self._descendants(uid, pods, kinds)
+        gangs = [
+            group
+            for group in groups
+            if group.uid == uid
+            or (group.owner is not None and group.owner.uid == uid)
+            or any(belongs(member, group) for member in own)
+        ]
+        uids = {member.pod.uid for member in [*own, *members_of(gangs, pods)]}
+        return [member for member in pods if member.pod.uid in uids], gangs
+
+    async def _descendants(
+        self, uid: str, pods: Sequence[MemberPod], kinds: Sequence[Kind]
+    ) -> list[MemberPod]:
+        """The pods whose chain of owners reaches `uid`."""
+        parent: dict[str, str] = {}
+        served = {(kind.resource.api_version, kind.resource.kind): kind.resource for kind in kinds}
+        asked: set[tuple[str, str]] = set()
+        wanted = {
+            (owner.api_version, owner.kind)
+            for member in pods
+            if (owner := member.pod.owner) is not None and owner.uid != uid
+        }
+        for _ in range(_STEPS_MAX):
+            todo = [served[key] for key in sorted(wanted - asked) if key in served]
+            asked |= wanted
+            if not todo:
+                break
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._list(each, Owned), name=each.title) for each in todo
+                ]
+            owners = [
+                (thing.metadata.uid, above)
+                for task in tasks
+                for thing in task.result()
+                if (above := _owner_of(thing.metadata)) is not None
+            ]
+            parent.update((child, above.uid) for child, above in owners)
+            wanted = {(above.api_version, above.kind) for _, above in owners if above.uid != uid}
+        return [member for member in pods if _descends(member, uid, parent)]
+
+    async def _pods(self) -> list[MemberPod]:
+        return [self._member(pod) for pod in await self._list(PODS, _Pod)]
+
+    def _member(self, pod: _Pod) -> MemberPod:
+        said = _Condition()
+        for condition in pod.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "False":
+                said = condition
+        return MemberPod(
+            pod=read_pod(pod, self._context),
+            unscheduled=said.message,
+            unscheduled_since=said.last_transition_time,
+        )
+
+    async def _groups(self) -> list[Group]:
+        async with asyncio.TaskGroup() as tasks:
+            lists = {
+                resource: tasks.create_task(self._list(resource, _GroupObject), name=resource.title)
+                for resource in _GROUPS
+            }
+        found = [
+            _group(resource, each) for resource, task in lists.items() for each in task.result()
+        ]
+        # A budget that nobody controls, or of a percentage, declares no gang.
+        return [
+            group
+            for group in found
+            if group.kind != DISRUPTION_BUDGETS.kind or (group.owner and group.min_member > 0)
+        ]
+
+    async def _events(self, silent: Sequence[MemberPod]) -> dict[str, str]:
+        said: dict[str, str] = {}
+        for member in silent:
+            events = await self._list(
+                CORE_EVENTS, _Event, fields=f"involvedObject.uid={member.pod.uid}"
+            )
+            if events:
+                last = max(events, key=lambda event: event.last_timestamp or event.event_time)
+                said[member.pod.name] = f"{last.reason}: {last.message}"
+        return said
+
+    async def _list(self, resource: Resource, kind: type[T], fields: str = "") -> list[T]:
+        """Everything of a kind in the namespace; nothing when it is not served, or not ours to
+        read (which is remembered).
+        """
+        found: list[T] = []
+        token = ""
+        try:
+            while True:
+                page = await self._client.list(
+                    resource,
+                    kind,
+                    namespace=self._namespace,
+                    field_selector=fields,
+                    limit=_PAGE,
+                    continue_=token,
+                )
+                found.extend(each for each in page.items if not isinstance(each, Undecodable))
+                token = page.metadata.continue_
+                if not token:
+                    return found
+        except NotFound:
+            return []
+        except Forbidden:
+            self._forbidden.append(resource.title)
+            return []
+
+
+def members_of(groups: Iterable[Group], pods: Sequence[MemberPod]) -> list[MemberPod]:
+    """The pods that belong to any of the groups."""
+    all_groups = list(groups)
+    return [member for member in pods if any(belongs(member, group) for group in all_groups)]
+
+
+def _descends(member: MemberPod, uid: str, parent: dict[str, str]) -> bool:
+    owner = member.pod.owner
+    step = owner.uid if owner is not None else ""
+    for _ in range(_STEPS_MAX + 1):
+        if step == uid:
+            return True
+        step = parent.get(step, "")
+    return False
+
+
+def _owner_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """The controller, or the first owner of an object that nobody controls."""
+    owners = metadata.owner_references
+    return metadata.controller or (owners[0] if owners else None)
+
+
+def _group(resource: Resource, found: _GroupObject) -> Group:
+    metadata = found.metadata
+    verdict: Verdict | None = None
+    unreadable = ""
+    text = metadata.annotations.get(VERDICT, "")
+    if text:
+        try:
+            verdict = _decode_verdict(text)
+        except msgspec.MsgspecError as error:
+            unreadable = str(error)
+    declared = found.spec.min_member
+    least = declared if declared is not None else found.spec.min_available
+    return Group(
+        title=resource.title,
+        kind=resource.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        owner=controller_owner(metadata),
+        min_member=least if isinstance(least, int) else 0,
+        verdict=verdict,
+        unreadable=unreadable,
+    )

@@ -1,0 +1,159 @@
+"""From `tfjob/train` to a resource that the API server serves."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.errors import ApiError
+from shared.kube.objects import KubeStruct
+from shared.kube.resources import PODS, Resource
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
+#: Needs no discovery: the API server serves pods, and most questions are about pods.
+_POD_WORDS: Final = frozenset({"pod", "pods", "po"})
+
+
+class BadReference(ValueError):
+    """What was typed names nothing; the message says why."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind in one version, and the words for it."""
+
+    resource: Resource
+    words: frozenset[str]
+    #: Whether it is the version that the API server prefers.
+    preferred: bool = True
+
+
+class _ServedResource(KubeStruct, frozen=True, kw_only=True):
+    name: str = ""
+    singular_name: str = ""
+    namespaced: bool = False
+    kind: str = ""
+    short_names: tuple[str, ...] = ()
+
+
+class _ResourceList(KubeStruct, frozen=True, kw_only=True):
+    resources: tuple[_ServedResource, ...] = ()
+
+
+class _GroupVersion(KubeStruct, frozen=True, kw_only=True):
+    group_version: str = ""
+
+
+class _Group(KubeStruct, frozen=True, kw_only=True):
+    versions: tuple[_GroupVersion, ...] = ()
+    preferred_version: _GroupVersion = _GroupVersion()
+
+
+class _GroupList(KubeStruct, frozen=True, kw_only=True):
+    groups: tuple[_Group, ...] = ()
+
+
+def read_reference(words: Sequence[str]) -> tuple[str, str]:
+    """`KIND/NAME` or `KIND NAME` as (kind, name).
+
+    Raises:
+        BadReference: It is neither.
+    """
+    parts = list(words) if len(words) == 2 else words[0].split("/") if len(words) == 1 else []
+    if len(parts) != 2 or not all(parts) or not all(_NAME.fullmatch(part) for part in parts):
+        raise BadReference(f"{' '.join(words)!r} is not KIND/NAME, such as pod/train-worker-0")
+    return parts[0].lower(), parts[1]
+
+
+def matching(word: str, kinds: Iterable[Kind]) -> list[Kind]:
+    """The kinds that a word names, one version of each: the preferred one if it serves the kind.
+
+    Args:
+        word: `pods`, `vcjob`, `job.batch.volcano.sh`, `tfjob.v1.kubeflow.org`, in lower case.
+        kinds: What the API server serves.
+    """
+    base, _, place = word.partition(".")
+    found: dict[tuple[str, str], Kind] = {}
+    for kind in kinds:
+        resource = kind.resource
+        if base not in kind.words or not _is_at(resource, place):
+            continue
+        key = (resource.group, resource.plural)
+        if key not in found or (kind.preferred and not found[key].preferred):
+            found[key] = kind
+    return list(found.values())
+
+
+def _is_at(resource: Resource, place: str) -> bool:
+    return place in {"", resource.group, f"{resource.version}.{resource.group}".rstrip(".")}
+
+
+async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[Kind]]:
+    """The resources that a word can mean, and everything that is served where that was asked.
+
+    Raises:
+        BadReference: The API server serves no such kind, or only outside of namespaces.
+        ApiError: Discovery is refused.
+        TransportError: No answer.
+    """
+    if word in _POD_WORDS:
+        return [PODS], []
+    kinds = await discover(client)
+    found = matching(word, kinds)
+    if not found:
+        raise BadReference(f"the API server serves no kind {word!r}")
+    namespaced = [kind.resource for kind in found if kind.resource.namespaced]
+    if not namespaced:
+        raise BadReference(f"{found[0].resource.title} are not in a namespace: they wait for none")
+    return namespaced, kinds
+
+
+async def discover(client: KubeClient) -> list[Kind]:
+    """All kinds that the API server serves; groups whose own server is down are left out.
+
+    Raises:
+        ApiError: Discovery is refused.
+        TransportError: No answer.
+    """
+    async with asyncio.TaskGroup() as group:
+        core = group.create_task(_served(client, "v1", preferred=True), name="core")
+        listed = group.create_task(client.request("GET", "/apis"), name="groups")
+    groups = msgspec.json.decode(listed.result().body, type=_GroupList).groups
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(
+                _served(
+                    client,
+                    version.group_version,
+                    preferred=version.group_version == each.preferred_version.group_version,
+                ),
+                name=version.group_version,
+            )
+            for each in groups
+            for version in each.versions
+        ]
+    return [*core.result(), *(kind for task in tasks for kind in task.result())]
+
+
+async def _served(client: KubeClient, group_version: str, *, preferred: bool) -> list[Kind]:
+    group, _, version = group_version.rpartition("/")
+    path = f"/apis/{group_version}" if group else f"/api/{group_version}"
+    try:
+        reply = await client.request("GET", path)
+        served = msgspec.json.decode(reply.body, type=_ResourceList).resources
+    except (ApiError, msgspec.MsgspecError):
+        return []
+    return [
+        Kind(
+            resource=Resource(group, version, each.name, each.kind, namespaced=each.namespaced),
+            words=frozenset(
+                {each.name, each.singular_name or each.kind.lower(), each.kind.lower()}
+                | set(each.short_names)
+            ),
+            preferred=preferred,
+        )
+        for each in served
+        if "/" not in each.name
+    ]

@@ -1,0 +1,107 @@
+"""Prints an answer for people: the sentence, then a table of whatever there is."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from shared.contracts.verdicts import Reason
+from tutti.why.explaining import Answer, GangAnswer, State
+
+_COLOURS: dict[State, str] = {
+    "waiting": "yellow",
+    "starting": "cyan",
+    "stuck": "red",
+    "degraded": "red",
+    "running": "green",
+    "completed": "green",
+    "not-ours": "magenta",
+    "unknown": "yellow",
+}
+_NODES_MAX = 20
+
+
+def show(answer: Answer, console: Console, now: datetime) -> None:
+    """Print it; colours only where the console has them."""
+    console.print(Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
+    for gang in answer.gangs:
+        if len(answer.gangs) > 1:
+            console.print()
+            console.print(Text(gang.sentence, style=_COLOURS[gang.state]))
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column()
+        for label, value in _rows(gang, now):
+            table.add_row(label, Text(value))
+        console.print(Padding(table, (0, 0, 0, 2)))
+    for resource in answer.forbidden:
+        console.print(
+            Text(f"  not seen: {resource} (no right to list them in {answer.namespace})", "dim")
+        )
+
+
+def _rows(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
+    yield from _who(gang)
+    yield from _waits(gang, now)
+    for stuck in gang.not_running:
+        yield "not running", f"{stuck.pod} on {stuck.node}{f': {stuck.why}' if stuck.why else ''}"
+    yield from _placements(gang)
+    for condition in gang.conditions:
+        text = f"{condition.type}={condition.status} {condition.reason}".rstrip()
+        yield "condition", f"{text}: {condition.message}" if condition.message else text
+
+
+def _who(gang: GangAnswer) -> Iterable[tuple[str, str]]:
+    if gang.group:
+        yield "gang", f"{gang.group}/{gang.gang.partition('/')[2]}"
+    counts = ", ".join(f"{count} {phase}" for phase, count in gang.phases.items())
+    quorum = f", needs {gang.min_member}" if gang.min_member else ""
+    yield "members", f"{gang.members}{quorum}{f': {counts}' if counts else ''}"
+    if gang.queue:
+        yield "queue", gang.queue
+
+
+def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
+    if gang.reason:
+        yield "reason", gang.reason
+    if gang.since:
+        yield "since", f"{gang.since}{_ago(gang.since, now)}"
+    for shape in gang.shapes:
+        yield shape.role or "pods", f"{shape.fit} of {shape.wanted} fit now, {shape.nodes} nodes"
+        for reason in shape.reasons:
+            yield "", f"  {_reason(reason, 'nodes')}"
+    for reason in gang.quota:
+        yield "quota", _reason(reason, "")
+    if gang.ahead_count or gang.ahead:
+        named = f": {', '.join(gang.ahead)}" if gang.ahead else ""
+        yield "ahead", f"{max(gang.ahead_count, len(gang.ahead))}{named}"
+
+
+def _placements(gang: GangAnswer) -> Iterable[tuple[str, str]]:
+    for node, pods in list(gang.nodes.items())[:_NODES_MAX]:
+        yield f"on {node}", ", ".join(pods)
+    if len(gang.nodes) > _NODES_MAX:
+        yield "", f"and {len(gang.nodes) - _NODES_MAX} nodes more (-o json lists all)"
+
+
+def _reason(reason: Reason, what: str) -> str:
+    count = f"{reason.count} {what}: ".replace(" :", ":") if reason.count else ""
+    short = f" ({reason.resource} short by {reason.short})" if reason.short else ""
+    return f"{count}{reason.reason}{short}"
+
+
+def _ago(instant: str, now: datetime) -> str:
+    try:
+        then = datetime.fromisoformat(instant)
+    except ValueError:
+        return ""
+    seconds = int((now - then.astimezone(UTC)).total_seconds())
+    if seconds < 0:
+        return ""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f" ({seconds // length} {unit} ago)"
+    return f" ({seconds} s ago)"
