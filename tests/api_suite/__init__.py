@@ -1,0 +1,4 @@
+"""One suite of the API's behaviour, run against the embedded cluster and a real kube-apiserver.
+
+What differs from the real one is a bug in the embedded one.
+"""

@@ -1,0 +1,69 @@
+"""The two servers: a fresh embedded cluster for each test, one real control plane for all."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.api_suite.client import Client, connected
+from tests.api_suite.objects import namespace as make_namespace
+from tests.controlplane.binaries import ensure_binaries
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.components import ControlPlaneOptions
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+
+SERVERS = ("embedded", "real")
+# What the embedded cluster does besides serving. (It has no disruption controller.)
+CONTROLLERS = ("garbage-collector-controller", "namespace-controller")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the real binaries before the first test's timeout runs."""
+    if any("api_suite" in item.nodeid and "real" in item.nodeid for item in session.items):
+        ensure_binaries()
+
+
+@pytest.fixture(scope="session")
+def real_with_controllers() -> Iterator[ControlPlane]:
+    with ControlPlane(ControlPlaneOptions(controllers=CONTROLLERS)) as running:
+        yield running
+
+
+@pytest.fixture(params=[SERVERS[0], pytest.param(SERVERS[1], marks=pytest.mark.integration)])
+def server(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def api(server: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Client]:
+    """A client of the server under test, that may do everything."""
+    if server == "real":
+        kubeconfig = request.getfixturevalue("real_with_controllers").admin_kubeconfig
+        async with connected(kubeconfig) as client:
+            yield client
+        return
+    async with EmbeddedCluster(Settings(nodes=0)) as cluster:
+        async with connected(cluster.kubeconfig(tmp_path / "kubeconfig")) as client:
+            yield client
+
+
+@pytest.fixture
+async def ns(api: Client) -> AsyncIterator[str]:
+    """A namespace of the test's own."""
+    name = f"suite-{uuid.uuid4().hex[:10]}"
+    await api.create("/api/v1/namespaces", make_namespace(name))
+    yield name
+    await api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def pods(ns: str) -> str:
+    """The address of the namespace's pods."""
+    return f"/api/v1/namespaces/{ns}/pods"
+
+
+@pytest.fixture
+def maps(ns: str) -> str:
+    """The address of the namespace's ConfigMaps: objects without any behaviour."""
+    return f"/api/v1/namespaces/{ns}/configmaps"

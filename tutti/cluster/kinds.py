@@ -1,0 +1,202 @@
+"""How an object becomes what is stored: system fields, defaults, the split between spec and status, rules per kind."""
+
+import secrets
+import uuid
+
+from shared.kube.quantities import QuantityError
+from tutti.cluster import crds, pods, schema
+from tutti.cluster.errors import MODIFIED, FieldError, conflict, required, wrong
+from tutti.cluster.objects import Obj, Value, now_text, without
+from tutti.cluster.resources import (
+    CRDS,
+    MUTATING,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    VALIDATING,
+    Registry,
+    Resource,
+)
+from tutti.cluster.store import Store
+from tutti.cluster.validation import cannot_be_handled, check_metadata, check_shape
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, no look-alikes
+_SYSTEM_FIELDS = (
+    *("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds"),
+)
+
+
+class Kinds:
+    """The rules, with the little that they look up."""
+
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
+
+    def decoded(self, resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]:
+        """An object as it came (or left a webhook), in stored form with defaults; and the unknown fields that were dropped.
+
+        Raises:
+            ApiError: 400 for values of the wrong type in typed kinds.
+        """
+        obj = resource.stored_form(obj if resource.custom else _stripped(obj))
+        check_shape(resource, obj)
+        obj["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None}
+        if resource.custom:
+            return obj, schema.fit(resource.schemas[version], obj)
+        try:
+            if resource.key == PODS:
+                pods.check_quantities(obj)
+                pods.default(obj)
+            elif resource.key == CRDS:
+                crds.prepare(obj)
+            elif resource.key in (MUTATING, VALIDATING):
+                _default_webhooks(obj)
+        except (QuantityError, KeyError, TypeError, AttributeError) as error:
+            raise cannot_be_handled(resource, error) from error
+        return obj, []
+
+    def new(self, resource: Resource, obj: Obj, namespace: str) -> None:
+        """Gives a decoded object what the server alone decides at creation, in place."""
+        metadata: Obj = obj["metadata"]
+        for key in _SYSTEM_FIELDS:
+            metadata.pop(key, None)
+        if namespace:
+            metadata["namespace"] = namespace
+        else:
+            metadata.pop("namespace", None)
+        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now_text()}
+        if resource.has_generation:
+            metadata["generation"] = 1
+        if resource.has_status and not resource.status_at_create and resource.key != CRDS:
+            obj.pop("status", None)
+        self._first_form(resource, obj)
+
+    def _first_form(self, resource: Resource, obj: Obj) -> None:
+        if resource.key == PODS:
+            pods.admit(obj, resource, self._store)
+            obj["status"] = pods.first_status(obj)
+        elif resource.key == NAMESPACES:
+            labels = obj["metadata"].setdefault("labels", {})
+            labels["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")
+            obj |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        elif resource.key == PRIORITY_CLASSES:
+            obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+    def named(self, obj: Obj) -> bool:
+        """Makes the name of an object that asked for a generated one; whether it did."""
+        metadata: Obj = obj["metadata"]
+        if metadata.get("name") or not metadata.get("generateName"):
+            return False
+        metadata["name"] = metadata["generateName"][:58] + "".join(
+            secrets.choice(_ALPHABET) for _ in range(5)
+        )
+        return True
+
+    def changed(self, resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
+        """What of a decoded object may take effect on the stored one by this address.
+
+        Raises:
+            ApiError: 409 for another object's UID or an older resourceVersion.
+        """
+        metadata, before = obj["metadata"], old["metadata"]
+        name = before["name"]
+        if metadata.get("uid", before["uid"]) != before["uid"]:
+            uids = f"UID in precondition: {metadata['uid']}, UID in object meta: {before['uid']}"
+            raise conflict(resource, name, f"Precondition failed: {uids}")
+        if metadata.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
+            raise conflict(resource, name, MODIFIED)
+        if subresource == "status" and resource.custom:
+            new = without(old, "status") | ({"status": obj["status"]} if "status" in obj else {})
+        elif subresource == "status":
+            kept = (
+                {"ownerReferences": before["ownerReferences"]}
+                if "ownerReferences" in before
+                else {}
+            )
+            new = obj | {"metadata": without(metadata, "ownerReferences") | kept}
+            new |= {"spec": old["spec"]} if "spec" in old else {}
+        elif resource.has_status:
+            new = without(obj, "status") | ({"status": old["status"]} if "status" in old else {})
+        else:
+            new = dict(obj)
+        kept = {key: before[key] for key in (*_SYSTEM_FIELDS, "namespace", "name") if key in before}
+        new["metadata"] = without(new["metadata"], *_SYSTEM_FIELDS) | kept
+        if resource.key == NAMESPACES and subresource != "finalize":
+            new["spec"] = old["spec"]
+        if resource.key == PODS:  # a manifest without them keeps what admission gave
+            given = {
+                key: old["spec"][key]
+                for key in ("priority", "preemptionPolicy")
+                if key in old["spec"]
+            }
+            new["spec"] = given | new["spec"]
+        ignored = ("metadata", "status") if resource.has_status else ("metadata",)
+        if resource.has_generation and without(new, *ignored) != without(old, *ignored):
+            new["metadata"]["generation"] = before.get("generation", 0) + 1
+        return new
+
+    def errors(
+        self, resource: Resource, version: str, obj: Obj, old: Obj | None
+    ) -> list[FieldError]:
+        """Every broken rule of an object that is about to be stored."""
+        found = check_metadata(obj["metadata"], (old or obj)["metadata"])
+        if resource.custom:
+            found += schema.check(resource.schemas[version], obj)
+        elif resource.key == PODS:
+            found += pods.check(obj) if old is None else pods.check_update(obj, old)
+        elif resource.key == CRDS:
+            found += crds.check(obj, self._registry)
+        elif resource.key == PRIORITY_CLASSES and not isinstance(obj.get("value"), int):
+            found.append(required("value"))
+        elif resource.key in (MUTATING, VALIDATING):
+            found += _check_webhooks(obj)
+        return found
+
+
+def _stripped(value: Value) -> Value:
+    """Without nulls: to typed kinds they mean absent."""
+    if isinstance(value, dict):
+        return {key: _stripped(inner) for key, inner in value.items() if inner is not None}
+    return [_stripped(item) for item in value] if isinstance(value, list) else value
+
+
+def _default_webhooks(config: Obj) -> None:
+    for webhook in config.get("webhooks") or ():
+        defaults: Obj = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10}
+        defaults |= {"namespaceSelector": {}, "objectSelector": {}}
+        if config["kind"] == "MutatingWebhookConfiguration":
+            defaults["reinvocationPolicy"] = "Never"
+        for key, value in defaults.items():
+            webhook.setdefault(key, value)
+        for rule in webhook.get("rules") or ():
+            rule.setdefault("scope", "*")
+
+
+def _check_webhooks(config: Obj) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, webhook in enumerate(config.get("webhooks") or ()):
+        path = f"webhooks[{index}]"
+        if webhook.get("matchConditions"):
+            errors.append(
+                wrong(f"{path}.matchConditions", "", "CEL is not served by the embedded cluster")
+            )
+        if webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
+        if "v1" not in (webhook.get("admissionReviewVersions") or ()):
+            errors.append(required(f"{path}.admissionReviewVersions", "must specify one of v1"))
+        target = webhook.get("clientConfig") or {}
+        if ("url" in target) == ("service" in target):
+            errors.append(
+                required(f"{path}.clientConfig", "exactly one of url or service is required")
+            )
+        elif "url" in target and not str(target["url"]).startswith("https://"):
+            errors.append(
+                wrong(
+                    f"{path}.clientConfig.url",
+                    target["url"],
+                    "'https' is the only allowed URL scheme",
+                )
+            )
+    return errors
