@@ -76,7 +76,8 @@ async def test_what_happens_in_the_cluster_is_told_once(
     versions = [pod for pod in await reader.sent("pod", "w-0") if isinstance(pod, Pod)]
     assert (versions[0].group_name, versions[0].ours) == ("gang", True)
     assert versions[-1].node == "node-0"
-    (group,) = await reader.sent("podgroup", "gang")
+    # Kinds have watches of their own: the group may be told after its pod.
+    (group,) = await eventually(lambda: reader.sent("podgroup", "gang"))
     assert isinstance(group, PodGroup)
     assert (group.dialect, group.namespace, group.min_member, group.queue) == (
         "volcano",
