@@ -2,9 +2,11 @@
 
 A map, from the wire inwards:
 
-* `credentials` (kubeconfig, service account) and `tls` say who we are and whom we trust,
-* `client` sends single requests, `errors` is all that can go wrong with them,
-* `listwatch` keeps one resource in view for ever,
+* `credentials` says who we are and `tls` whom we trust: from a `kubeconfig` or the service account,
+  with plugins run in a process of their own (`resolve_credentials`),
+* `transport` sends single requests (`posting` and `http1` those of the binding path, `connections`
+  holds what both need), `client` has the API's verbs, `errors` is all that can go wrong,
+* `listwatch` keeps one resource in view for ever, `pacing` says when it tries again,
 * `resources` names the resources, `objects` types them, `decoding` reads them so that no malformed
   object stops a stream,
 * `quantities` and `requests` do Kubernetes' arithmetic.

@@ -159,9 +159,7 @@ class KubeClient(Transport):
             )
         )
         path = PODS.path(namespace, pod, "binding")
-        return await self.send(
-            "POST", path, params=_dry_run(dry_run), body=body, timeout_s=timeout_s
-        )
+        return await self.post(f"{path}?dryRun=All" if dry_run else path, body, timeout_s=timeout_s)
 
     async def evict(
         self,
@@ -184,7 +182,7 @@ class KubeClient(Transport):
             "deleteOptions": _delete_options(uid, grace_s, ""),
         }
         path = PODS.path(namespace, pod, "eviction")
-        return await self.send("POST", path, params=_dry_run(dry_run), body=_encode(body))
+        return await self.post(f"{path}?dryRun=All" if dry_run else path, _encode(body))
 
 
 class _BindingMeta(msgspec.Struct, frozen=True, gc=False):

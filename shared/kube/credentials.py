@@ -244,6 +244,10 @@ class Credentials:
         elif access.username:
             pair = f"{access.username}:{access.password}".encode()
             headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        for name, value in headers.items():
+            if not value.isprintable():
+                # A line end in it would end the header, and start another one.
+                raise CredentialsError(f"{access.origin}: {name}: must be one printable line")
         if not access.server.startswith("https:"):
             return Authorization(headers, None)
         previous = self._current

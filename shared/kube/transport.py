@@ -8,6 +8,7 @@ whether to try again, and when, is for those who know what they asked for. `clie
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Final, Literal, Self
 from urllib.parse import urlencode
 
@@ -17,7 +18,14 @@ from yarl import URL
 
 from shared.kube.connections import LineStream, connector, describe
 from shared.kube.credentials import Authorization, Credentials
-from shared.kube.errors import ConnectionLost, RequestTimeout, api_error
+from shared.kube.errors import (
+    ConnectionLost,
+    MalformedAnswer,
+    RequestTimeout,
+    TransportError,
+    api_error,
+)
+from shared.kube.posting import PostPool
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 OnCall = Callable[[str, int], None]
@@ -28,8 +36,11 @@ OnCall = Callable[[str, int], None]
 TIMEOUT_S: Final = 30.0
 
 
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class Reply(msgspec.Struct, frozen=True):
-    """An answer, whole. `headers` is case-insensitive."""
+    """An answer, whole. `headers` is case-insensitive; those of a good `post` are not kept."""
 
     status: int
     body: bytes
@@ -66,6 +77,10 @@ class Transport:
         self._user_agent = user_agent
         self._on_call = on_call
         self._session: aiohttp.ClientSession | None = None
+        self._posts = PostPool(self._server, self._server_hostname, connections_max)
+        #: Header lines of `post`, and whose they are.
+        self._lines = b""
+        self._lines_of: Authorization | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -89,6 +104,7 @@ class Transport:
         """Close all connections; requests under way end with `ConnectionLost`. Idempotent."""
         if self._session is not None:
             session, self._session = self._session, None
+            self._posts.close()
             await session.close()
 
     async def send(
@@ -156,6 +172,54 @@ class Transport:
         )
         reply.raise_for_status()
         return reply
+
+    async def post(self, path: str, body: bytes, *, timeout_s: float = TIMEOUT_S) -> Reply:
+        """As `send` with POST, for small JSON bodies and answers, at half of its CPU.
+
+        Args:
+            path: Percent-encoded path, and query if there is one.
+            body: The JSON.
+            timeout_s: As for `send`.
+
+        Raises:
+            RequestTimeout: No whole answer in time.
+            ConnectionLost: No connection, or it broke.
+            MalformedAnswer: The answer is no HTTP.
+            CredentialsError: They could not be renewed.
+        """
+        self._open_session()
+        status = 0
+        try:
+            who = self.credentials.fresh() or await self.credentials.refresh()
+            reply = await self._post(path, body, who, timeout_s)
+            if reply.status == 401:
+                renewed = await self.credentials.renew(who)
+                if renewed is not None:
+                    reply = await self._post(path, body, renewed, timeout_s)
+            status = reply.status
+        except (TransportError, MalformedAnswer) as error:
+            raise type(error)(f"POST {path}: {error}") from error
+        finally:
+            if self._on_call is not None:
+                self._on_call("POST", status)
+        return reply
+
+    async def _post(self, path: str, body: bytes, who: Authorization, timeout_s: float) -> Reply:
+        if who is not self._lines_of:
+            self._lines, self._lines_of = self._header_lines(who), who
+        answer = await self._posts.post(path.encode("ascii"), self._lines, body, who.tls, timeout_s)
+        headers = answer.headers() if answer.status >= 400 else _NO_HEADERS
+        return Reply(answer.status, answer.body, headers)
+
+    def _header_lines(self, who: Authorization) -> bytes:
+        lines = [
+            ("Host", self._posts.host),
+            ("User-Agent", self._user_agent),
+            ("Accept", "application/json"),
+            ("Content-Type", "application/json"),
+            *who.headers.items(),
+        ]
+        return "".join(f"{name}: {value}\r\n" for name, value in lines).encode()
 
     @asynccontextmanager
     async def stream(

@@ -19,6 +19,7 @@ from shared.kube.errors import (
     Forbidden,
     Gone,
     Invalid,
+    KubeError,
     MalformedAnswer,
     NotFound,
     RequestTimeout,
@@ -285,6 +286,53 @@ async def test_a_binding_names_pod_uid_node_and_annotations_and_returns_every_an
         assert talk.asked.query == {"dryRun": "All"}
         with pytest.raises(Conflict, match="already assigned"):
             refused.raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("first", "error", "message"),
+    [
+        (reset, ConnectionLost, "POST /api/v1/namespaces/shop/pods/p/binding: the server closed"),
+        (answer(200, b"x" * 2_000_000), MalformedAnswer, "longer than 1048576 bytes"),
+    ],
+)
+async def test_a_binding_that_gets_no_proper_answer_says_so(
+    first: Answer, error: type[KubeError], message: str
+) -> None:
+    async with talking(first, answer(201, {})) as talk:
+        with pytest.raises(error, match=message):
+            await talk.client.bind("shop", "p", "u", "n1", {})
+        assert (await talk.client.bind("shop", "p", "u", "n1", {})).status == 201
+        assert talk.calls == [("POST", 0), ("POST", 201)]
+
+
+async def test_a_binding_says_who_we_are_and_renews_it_after_a_401(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    now_s = 100.0
+    script = [answer(201, {}), failure(401, "Unauthorized"), answer(201, {})]
+    async with scripted_apiserver(*script) as server:
+        access = Access(origin="test", server=server.url, token_file=str(token))
+        credentials = Credentials(access, monotonic_s=lambda: now_s)
+        async with KubeClient(credentials, user_agent="tutti-test") as client:
+            await client.bind("shop", "p", "u", "n1", {})
+            token.write_text("new")
+            now_s += 5
+            assert (await client.bind("shop", "p", "u", "n1", {})).status == 201
+        sent = [request.headers["Authorization"] for request in server.requests]
+        assert sent == ["Bearer old", "Bearer old", "Bearer new"]
+        headers = server.requests[0].headers
+        assert headers["User-Agent"] == "tutti-test"
+        assert headers["Content-Type"] == "application/json"
+        assert headers["Host"] == server.url.removeprefix("http://")
+
+
+async def test_how_long_to_wait_is_kept_from_a_binding_refused_for_load() -> None:
+    busy = answer(429, b"later", {"Retry-After": "2"})
+    async with talking(busy) as talk:
+        reply = await talk.client.bind("shop", "p", "u", "n1", {})
+        with pytest.raises(TooManyRequests) as error:
+            reply.raise_for_status()
+        assert error.value.retry_after_s == 2.0
 
 
 async def test_an_eviction_carries_the_uid_and_returns_every_answer() -> None:

@@ -210,6 +210,13 @@ async def test_a_bad_ca_or_client_certificate_names_its_field() -> None:
         await Clocks().credentials(**https, certificate_pem=b"junk", key_pem=b"junk").refresh()
 
 
+@pytest.mark.parametrize("token", ["one\r\nX-Evil: yes", "one\ntwo", "tab\there"])
+async def test_a_token_of_several_lines_is_refused(tmp_path: Path, token: str) -> None:
+    (tmp_path / "token").write_text(token)
+    with pytest.raises(CredentialsError, match="Authorization: must be one printable line"):
+        await Clocks().credentials(token_file=str(tmp_path / "token")).refresh()
+
+
 async def test_verification_is_switched_off_only_when_told() -> None:
     https = {"server": "https://127.0.0.1:1"}
     lax = (await Clocks().credentials(**https, insecure=True).refresh()).tls

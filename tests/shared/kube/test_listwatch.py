@@ -55,9 +55,9 @@ class FakeClock:
         self.now_s += delay_s
         await asyncio.sleep(0)
 
-    async def wait(self, wanted: asyncio.Event, timeout_s: float) -> bool:
+    async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
         self.waits.append(timeout_s)
-        return await wanted.wait()
+        return await event.wait()
 
 
 class Rig:
