@@ -49,7 +49,10 @@ HEADERS_BYTES_MAX: Final = 1024
 #: JetStream answers within milliseconds; a leader election takes about a second.
 API_TIMEOUT_S: Final = 2.0
 RECONNECT_WAIT_S: Final = 0.1
-SUBSCRIBE_TIMEOUT_S: Final = 2
+FLUSH_TIMEOUT_S: Final = 2
+#: What may wait to be sent. Bounded by us elsewhere (appends are awaited, publishers have a bound);
+#: beyond it the client would block, and while it blocks it swallows cancellations.
+PENDING_BYTES_MAX: Final = 32 << 20
 #: A half-open connection is found after at most three of these.
 PING_INTERVAL_S: Final = 5
 
@@ -150,24 +153,33 @@ class Bus:
         """
         bus = cls(name, instance, on_health)
         options = await asyncio.to_thread(_security_options, credentials, tls_ca)
+        connecting = asyncio.get_running_loop().create_task(
+            bus._client.connect(
+                servers=[part.strip() for part in url.split(",")],
+                name=f"{name}/{instance}",
+                error_cb=bus._on_error,
+                disconnected_cb=bus._on_disconnected,
+                reconnected_cb=bus._on_reconnected,
+                closed_cb=bus._on_closed,
+                reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # a float works
+                max_reconnect_attempts=-1,
+                ping_interval=PING_INTERVAL_S,
+                pending_size=PENDING_BYTES_MAX,
+                inbox_prefix=bus._inbox_prefix,
+                **options,
+            ),
+            name="connect to NATS",
+        )
         try:
-            async with asyncio.timeout(patience_s):
-                await bus._client.connect(
-                    servers=[part.strip() for part in url.split(",")],
-                    name=f"{name}/{instance}",
-                    error_cb=bus._on_error,
-                    disconnected_cb=bus._on_disconnected,
-                    reconnected_cb=bus._on_reconnected,
-                    closed_cb=bus._on_closed,
-                    reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # a float works
-                    max_reconnect_attempts=-1,
-                    ping_interval=PING_INTERVAL_S,
-                    inbox_prefix=bus._inbox_prefix,
-                    **options,
-                )
-        except TimeoutError:
+            await asyncio.wait([connecting], timeout=patience_s)
+        finally:
+            if not connecting.done():
+                connecting.cancel()
+                await bus.close()
+        if connecting.cancelled() or not connecting.done():
             problem = bus._problems.get("nats", "no answer")
-            raise BusUnavailable(f"no NATS server at {url}: {problem}") from None
+            raise BusUnavailable(f"no NATS server at {url}: {problem}")
+        connecting.result()
         bus._connected.set()
         bus.report("nats", "")
         await bus._client.subscribe(f"{bus._reply_prefix}*", cb=bus._on_reply)
@@ -219,17 +231,19 @@ class Bus:
             if not answered.done():
                 answered.set_result(message)
 
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        reply = self.expect_reply(settle)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout_at(deadline):
                 await self._connected.wait()
-                reply = self.expect_reply(settle)
-                try:
-                    await self.publish(subject, payload, reply=reply, headers=headers)
-                    message = await answered
-                finally:
-                    self.forget_reply(reply)
+                await self.publish(subject, payload, reply=reply, headers=headers)
+            # A second one: the client may swallow the first one's cancellation.
+            async with asyncio.timeout_at(deadline):
+                message = await answered
         except TimeoutError:
             raise NoAnswer(f"{subject}: no answer within {timeout_s} s") from None
+        finally:
+            self.forget_reply(reply)
         if not message.payload and message.headers.get("Status") == "503":
             raise NoAnswer(f"{subject}: nobody listens")
         return message
@@ -274,10 +288,7 @@ class Bus:
             made = await self._client.subscribe(subject, queue=queue, cb=guarded)
         except nats.errors.ConnectionClosedError as error:
             raise BusClosed("the connection to NATS is closed") from error
-        if self.connected:
-            # A connection that breaks now subscribes again by itself.
-            with contextlib.suppress(nats.errors.Error, OSError):
-                await self._client.flush(SUBSCRIBE_TIMEOUT_S)
+        await self._flush()  # a connection that breaks now subscribes again by itself
         return Subscription(made)
 
     # ---- JetStream
@@ -401,12 +412,20 @@ class Bus:
         """Flush what was published and close; safe to call twice."""
         self._closing = True
         self._connected.clear()
-        with contextlib.suppress(nats.errors.Error, TimeoutError, OSError):
-            if self._client.is_connected:
-                await self._client.flush(2)
+        await self._flush()
         await self._client.close()
         if not self._failure.done():
             self._failure.cancel()
+
+    async def _flush(self) -> None:
+        """Wait until the server has seen what was sent; not for long, and never fails."""
+        if not self._client.is_connected:
+            return
+        # In a task of its own: before Python 3.12 `wait_for`, which the client uses, may swallow a
+        # cancellation.
+        flushing = asyncio.get_running_loop().create_task(self._client.flush(FLUSH_TIMEOUT_S))
+        flushing.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.wait([flushing])
 
     # ---- the client's callbacks
 

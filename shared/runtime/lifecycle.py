@@ -44,6 +44,7 @@ STATUS_SUPERSEDED: Final = 3
 #: A step gets at least this long, whatever of the grace the steps before it have used.
 STEP_MIN_S: Final = 0.5
 FLUSH_S: Final = 2.0
+CANCEL_AGAIN_S: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class Context(Generic[S]):
         """
         task = self._group.create_task(work, name=name)
         self._tasks.append(task)
-        task.add_done_callback(self._tasks.remove)
+        task.add_done_callback(self._on_done)
         return task
 
     def on_shutdown(self, step: Step, name: str, callback: Callback) -> None:
@@ -129,16 +130,30 @@ class Context(Generic[S]):
         """Say (for `ask.status`) whether this is the one that writes."""
         self.active = active
 
-    async def _go_through(self, steps: tuple[Step, ...], deadline: float) -> None:
+    async def go_through(self, steps: tuple[Step, ...], deadline: float) -> None:
+        """Run the callbacks of these steps, in order; the lifecycle's own, not the service's."""
         loop = asyncio.get_running_loop()
         for step in steps:
             todo = [entry for entry in self._callbacks if entry[0] is step]
             limit = max(deadline, loop.time() + STEP_MIN_S)
             await asyncio.gather(*(_bounded(name, callback, limit) for _, name, callback in todo))
 
-    def _cancel_tasks(self) -> None:
+    def cancel_tasks(self) -> None:
+        """Cancel what was spawned, until it has ended; the lifecycle's own, not the service's.
+
+        Libraries swallow cancellations now and then (`wait_for` before Python 3.12 does): one such
+        task would keep the process for ever.
+        """
         for task in self._tasks:
             task.cancel()
+        if self._tasks:
+            asyncio.get_running_loop().call_later(CANCEL_AGAIN_S, self.cancel_tasks)
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.remove(task)
+        if not task.cancelled() and task.exception() is not None:
+            # The group cancels the others, once.
+            asyncio.get_running_loop().call_later(CANCEL_AGAIN_S, self.cancel_tasks)
 
 
 async def _bounded(name: str, callback: Callback, limit: float) -> None:
@@ -194,8 +209,8 @@ class _Life(Generic[S]):
         await context.stopping.wait()
         _log.info("stopping")
         grace = loop.time() + self._settings.shutdown_grace_s
-        await context._go_through(tuple(Step), grace)  # noqa: SLF001 - the two are one module
-        context._cancel_tasks()  # noqa: SLF001
+        await context.go_through(tuple(Step), grace)
+        context.cancel_tasks()
 
     async def _work(self, context: Context[S]) -> None:
         def on_health(topic: str, problem: str) -> None:
@@ -252,7 +267,7 @@ class _Life(Generic[S]):
     async def _close(self, *, crashed: bool) -> None:
         context = self._context
         if crashed and context is not None and self._bus is not None:
-            await context._go_through(_AFTER_CRASH, 0.0)  # noqa: SLF001
+            await context.go_through(_AFTER_CRASH, 0.0)
         if self._bus is not None:
             await self._bus.close()
         if self._health is not None:

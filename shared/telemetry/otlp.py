@@ -104,7 +104,7 @@ class OtlpTracer:
                 await self._task
         self.lost += len(self._queue)
         self._queue.clear()
-        self._exporter.shutdown()  # type: ignore[no-untyped-call]
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK's
 
     async def _export(self) -> None:
         while not self._closing or self._queue:

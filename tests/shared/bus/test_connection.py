@@ -136,7 +136,7 @@ async def test_a_denied_publish_is_told_to_the_health_listener() -> None:
 
 async def test_it_authenticates_by_an_nkey_seed_in_a_file() -> None:
     seed = encode_seed(b"0" * 32, PREFIX_BYTE_USER)
-    public = from_seed(bytearray(seed)).public_key.decode()
+    public = bytes(from_seed(bytearray(seed)).public_key).decode()
     rights = f"authorization {{ users: [ {{ nkey: {public} }} ] }}"
     async with running_nats_server(extra_config=rights) as server:
         path = server.data_dir / "seed"

@@ -1,6 +1,7 @@
 """A service of a few lines, run as a process by `test_lifecycle`: it writes what happens to it."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from typing import Annotated, Literal
@@ -16,7 +17,7 @@ class SampleSettings(CommonSettings, frozen=True, kw_only=True):
     """Settings of the sample service."""
 
     trouble: Annotated[
-        Literal["", "main", "task", "handler", "superseded", "finish", "slow", "end"],
+        Literal["", "main", "task", "handler", "superseded", "finish", "slow", "end", "stubborn"],
         Meta(description="what goes wrong, and where"),
     ] = ""
 
@@ -57,6 +58,10 @@ async def main(context: Context[SampleSettings]) -> None:
     async def work() -> None:
         if trouble == "task":
             raise ValueError("a bug in a task")
+        if trouble == "stubborn":
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            say("swallowed")
         await asyncio.Event().wait()
 
     async def broken(_: object) -> None:

@@ -146,6 +146,15 @@ async def test_a_step_that_hangs_is_cut_off_at_the_grace(start: Start) -> None:
     assert code == 0
 
 
+async def test_a_task_that_swallows_a_cancellation_is_cancelled_again(start: Start) -> None:
+    process = await start("--trouble", "stubborn")
+    await line(process)
+    process.terminate()
+    said, _, code = await rest(process)
+    assert sorted(said) == sorted([*STEPS, "cancelled", "swallowed"])
+    assert code == 0
+
+
 async def test_a_second_signal_does_not_wait_for_the_steps(start: Start) -> None:
     process = await start("--trouble", "slow", "--shutdown-grace-s", "60")
     await line(process)

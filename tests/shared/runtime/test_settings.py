@@ -79,7 +79,7 @@ def test_a_setting_is_read(
         pytest.param(["--ports", "1,x"], {}, ["--ports", "int"], id="in a list"),
         pytest.param([], {"TUTTI_FAST": "maybe"}, ["TUTTI_FAST", "bool", "maybe"], id="a switch"),
         pytest.param(["--nats-url", ""], {}, ["--nats-url", "length >= 1"], id="empty"),
-        pytest.param(["--limti", "3"], {}, ["--limti"], id="an unknown flag"),
+        pytest.param(["--limits", "3"], {}, ["--limits"], id="an unknown flag"),
         pytest.param(["--lim", "3"], {}, ["--lim"], id="an abbreviated flag"),
         pytest.param(["stray"], {}, ["stray"], id="a stray word"),
     ],
@@ -102,10 +102,10 @@ def test_an_unknown_variable_is_named_with_the_one_that_was_meant(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It is no error: another service may be meant by it."""
-    environ = {"TUTTI_LIMTI": "3", "TUTTI_LIMIT": "4", "PATH": "x"}
-    assert unknown_variables(Sample, environ) == {"TUTTI_LIMTI": "TUTTI_LIMIT"}
+    environ = {"TUTTI_LIMITS": "3", "TUTTI_LIMIT": "4", "PATH": "x"}
+    assert unknown_variables(Sample, environ) == {"TUTTI_LIMITS": "TUTTI_LIMIT"}
     assert load(Sample, [], environ, "prog").limit == 4
-    assert "prog: TUTTI_LIMTI is no setting" in capsys.readouterr().err
+    assert "prog: TUTTI_LIMITS is no setting" in capsys.readouterr().err
 
 
 def test_a_command_ends_with_status_2_on_a_wrong_setting(
