@@ -22,6 +22,11 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "why",
         "Say why a pod, a PodGroup or a job waits.",
     ),
+    "status": (
+        "tutti.status.command",
+        "status",
+        "Show services, gangs by phase and decisions a second.",
+    ),
 }
 
 

@@ -22,8 +22,18 @@ _ASK_EVERY_S: Final = 0.05
 #: After this, and as long again each time, what is missing is told.
 _PATIENCE_S: Final = 10.0
 
+#: In the data folder while a suite runs, ready or not: where `tutti status` finds NATS.
+STATE_FILE: Final = "up.json"
 #: Figure of the webhook: 1 while the API server sends it reviews.
 WEBHOOK_REGISTERED: Final = "webhook_registered"
+
+
+class RunningFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What `STATE_FILE` holds."""
+
+    nats_url: str
+    #: Of `tutti up`.
+    pid: int
 
 
 class ServiceRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +115,7 @@ def sort_out(
     return found, missing
 
 
-def write_ready_file(path: Path, content: ReadyFile) -> None:
+def write_atomically(path: Path, content: ReadyFile | RunningFile) -> None:
     """Write it atomically: whoever waits for the file never reads half of it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")

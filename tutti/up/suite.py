@@ -8,6 +8,7 @@ However it is left, no process of ours is left.
 import asyncio
 import contextlib
 import fcntl
+import os
 import random
 import signal
 import time
@@ -30,11 +31,13 @@ from tutti.up.plan import ProcessSpec, plan
 from tutti.up.presence import Presence, identity, is_dead
 from tutti.up.processes import ExecLauncher
 from tutti.up.readiness import (
+    STATE_FILE,
     ReadyFile,
+    RunningFile,
     ServiceRow,
     wait_ready,
     webhook_row,
-    write_ready_file,
+    write_atomically,
 )
 from tutti.up.restarts import Restarts
 from tutti.up.rivals import find_rivals, refusal
@@ -134,6 +137,7 @@ class _Suite:
                 checks = group.create_task(self._check(client), name="checks")
                 nats = await stack.enter_async_context(self._nats(data_dir))
                 bus = await stack.enter_async_context(self._bus(nats))
+                stack.enter_context(_told(data_dir / STATE_FILE, nats.url))
                 await ensure_streams(
                     bus,
                     planners=max(1, options.count("gang-planner")),
@@ -172,7 +176,11 @@ class _Suite:
         return options.take_over or not others
 
     async def _serve(
-        self, bus: Bus, nats: "_Nats", presence: Presence, specs: Sequence[ProcessSpec]
+        self,
+        bus: Bus,
+        nats: "_Nats",
+        presence: Presence,
+        specs: Sequence[ProcessSpec],
     ) -> None:
         supervisor = self._supervisor = Supervisor(specs, ExecLauncher(), self._say)
         try:
@@ -206,7 +214,7 @@ class _Suite:
             ready_s=round(age_s(), 3),
         )
         if options.ready_file is not None:
-            write_ready_file(options.ready_file, content)
+            write_atomically(options.ready_file, content)
         self._announce(ready_line(content, options.scheduler_names))
 
     @asynccontextmanager
@@ -295,3 +303,13 @@ def _locked(data_dir: Path) -> Iterator[None]:
         except BlockingIOError:
             raise DataDirBusy(f"another tutti up runs in {data_dir}: give --data-dir") from None
         yield
+
+
+@contextmanager
+def _told(path: Path, nats_url: str) -> Iterator[None]:
+    """Have the file say where NATS is, for as long as we run."""
+    write_atomically(path, RunningFile(nats_url=nats_url, pid=os.getpid()))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,166 @@
+"""`tutti status` as it is typed."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from shared.bus.asking import ask_all
+from shared.bus.connection import Bus
+from shared.bus.errors import BusError
+from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.codec import decode_status
+from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.kube.credentials import load
+from shared.kube.errors import KubeError
+from tutti.status.report import Report, StreamLine, report
+from tutti.up.options import default_data_dir
+from tutti.up.readiness import STATE_FILE, RunningFile
+
+_CONNECT_S: Final = 3.0
+#: Services answer within milliseconds; a busy planner answers between two cycles.
+_ANSWERS_S: Final = 0.5
+
+
+@click.command()
+@click.option("--nats", "nats_url", default="", metavar="URL", help="NATS of the suite.")
+@click.option("--nats-credentials", default="", metavar="FILE", help="Credentials or nkey seed.")
+@click.option("--nats-ca", default="", metavar="FILE", help="CA of the NATS servers.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Data folder of a `tutti up` on this machine; else that of the cluster.",
+)
+@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
+@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+@click.option(
+    "--interval",
+    "interval_s",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 60.0),
+    help="Seconds over which rates are measured.",
+)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+def status(
+    *,
+    nats_url: str,
+    nats_credentials: str,
+    nats_ca: str,
+    data_dir: Path | None,
+    kubeconfig: str,
+    context: str,
+    interval_s: float,
+    output: str,
+) -> None:
+    """Show the services, gangs by phase and decisions a second.
+
+    Ends with status 1 when something that is needed is missing or not ready.
+    """
+    try:
+        url = nats_url or asyncio.run(_find_nats(data_dir, kubeconfig, context))
+        found = asyncio.run(_collect(url, nats_credentials, nats_ca, interval_s))
+    except (BusError, KubeError, OSError, _NoSuite) as error:
+        click.echo(f"tutti: {error}", err=True)
+        sys.exit(1)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+    else:
+        show(found, Console(), datetime.now(UTC))
+    sys.exit(0 if found.ready else 1)
+
+
+class _NoSuite(Exception):
+    """No `tutti up` is known to run; the message says where it was looked for."""
+
+
+async def _find_nats(data_dir: Path | None, kubeconfig: str, context: str) -> str:
+    """The NATS of the `tutti up` that runs in a data folder of this machine."""
+    folder = data_dir
+    if folder is None:
+        folder = default_data_dir((await load(kubeconfig, context)).server)
+    path = folder / STATE_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunningFile).nats_url
+    except (FileNotFoundError, msgspec.MsgspecError):
+        raise _NoSuite(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
+
+
+async def _collect(url: str, credentials: str, ca: str, interval_s: float) -> Report:
+    bus = await Bus.connect(
+        url, name="tutti-status", credentials=credentials, tls_ca=ca, patience_s=_CONNECT_S
+    )
+    try:
+        started_s = time.monotonic()
+        first = await _ask(bus)
+        await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
+        seconds = time.monotonic() - started_s
+        second = await _ask(bus)
+        streams = [await _stream(bus, name) for name in (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)]
+    finally:
+        await bus.close()
+    return report(first, second, seconds, streams)
+
+
+async def _ask(bus: Bus) -> Sequence[ServiceStatus]:
+    return await ask_all(bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S)
+
+
+async def _stream(bus: Bus, name: str) -> StreamLine:
+    info = await bus.stream_info(name)
+    return StreamLine(
+        stream=name, messages=info.messages, first_seq=info.first_seq, last_seq=info.last_seq
+    )
+
+
+def show(found: Report, console: Console, now: datetime) -> None:
+    """Print a report for people; colours only where the console has them."""
+    style, word = ("bold green", "ready") if found.ready else ("bold red", "not ready")
+    console.print(
+        Text(f"tutti is {word}{': ' if found.problems else ''}{'; '.join(found.problems)}", style)
+    )
+    console.print(_services(found, now))
+    gangs = ", ".join(f"{count} {phase}" for phase, count in found.gangs.items()) or "none"
+    console.print(Text(f"gangs: {gangs}"))
+    console.print(
+        Text(
+            f"decisions: {found.decisions_per_s:g} a second; "
+            f"pods bound: {found.pods_bound_per_s:g} a second"
+        )
+    )
+    if found.webhook_registered is not None:
+        console.print(Text(f"webhook: {'' if found.webhook_registered else 'not '}registered"))
+    streams = Table(box=None, padding=(0, 2, 0, 0))
+    streams.add_column("STREAM")
+    streams.add_column("RECORDS", justify="right")
+    streams.add_column("LAST", justify="right")
+    for line in found.streams:
+        streams.add_row(line.stream, str(line.messages), str(line.last_seq))
+    console.print(streams)
+
+
+def _services(found: Report, now: datetime) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("SERVICE", "INSTANCE", "ROLE", "READY", "PID", "SINCE", "HTTP"):
+        table.add_column(title)
+    for line in found.services:
+        since = datetime.fromtimestamp(line.started_ms / 1000, UTC)
+        table.add_row(
+            line.service,
+            line.instance,
+            "active" if line.active else "standby",
+            Text("yes", "green") if line.ready else Text(", ".join(line.not_ready) or "no", "red"),
+            str(line.pid),
+            f"{int((now - since).total_seconds())} s",
+            str(line.http_port),
+        )
+    return table

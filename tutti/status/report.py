@@ -1,0 +1,168 @@
+"""From what the services answered to a report. Pure.
+
+Rates come from two rounds of counters: only instances that answered both, as the same process, can
+tell one.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from shared.contracts.asking import ServiceStatus
+
+#: Without each of these no gang is bound.
+NEEDED: Final = ("watcher", "gang-planner", "binder")
+#: Of these exactly one instance writes.
+_ONE_ACTIVE: Final = frozenset({"watcher", "gang-planner"})
+_GANGS: Final = re.compile(r'gangs\{phase="([^"]*)"\}')
+
+
+class ServiceLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One instance of a service."""
+
+    service: str
+    instance: str
+    ready: bool
+    active: bool
+    pid: int
+    version: str
+    http_port: int
+    started_ms: int
+    not_ready: tuple[str, ...] = ()
+
+
+class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One stream."""
+
+    stream: str
+    messages: int
+    first_seq: int
+    last_seq: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a suite.
+
+    Attributes:
+        ready: Whether everything that is needed is there and ready.
+        problems: Why not.
+        services: Every instance that answered, sorted.
+        gangs: Gangs by phase, from the planner that writes.
+        decisions_per_s: Gang decisions appended a second.
+        pods_bound_per_s: Pods bound a second, all binders together.
+        webhook_registered: None when no webhook answered.
+        streams: What the streams hold.
+    """
+
+    ready: bool
+    problems: tuple[str, ...]
+    services: tuple[ServiceLine, ...]
+    gangs: dict[str, int]
+    decisions_per_s: float
+    pods_bound_per_s: float
+    webhook_registered: bool | None
+    streams: tuple[StreamLine, ...]
+
+
+def report(
+    first: Sequence[ServiceStatus],
+    second: Sequence[ServiceStatus],
+    seconds: float,
+    streams: Iterable[StreamLine],
+) -> Report:
+    """The report of two rounds.
+
+    Args:
+        first: Answers of the first round.
+        second: Answers of the second, which counts.
+        seconds: Time between the rounds.
+        streams: What the streams hold.
+    """
+    problems = _problems(second)
+    webhooks = [each for each in second if each.service == "admission-webhook"]
+    return Report(
+        ready=not problems,
+        problems=tuple(problems),
+        services=tuple(
+            sorted(
+                (_line(each) for each in second),
+                key=lambda line: (line.service, line.instance, line.pid),
+            )
+        ),
+        gangs=_gangs(second),
+        decisions_per_s=_rate(first, second, seconds, "gang-planner", "decisions_total"),
+        pods_bound_per_s=_rate(first, second, seconds, "binder", "pods_bound_total"),
+        webhook_registered=(
+            any(each.figures.get("webhook_registered") == 1.0 for each in webhooks)
+            if webhooks
+            else None
+        ),
+        streams=tuple(streams),
+    )
+
+
+def _problems(answers: Sequence[ServiceStatus]) -> list[str]:
+    problems: list[str] = []
+    for service in NEEDED:
+        of_service = [each for each in answers if each.service == service]
+        if not of_service:
+            problems.append(f"no {service} answers")
+        elif service in _ONE_ACTIVE and not any(each.active for each in of_service):
+            problems.append(f"no {service} is active")
+    problems += [
+        f"{each.instance}: {', '.join(each.not_ready) or 'not ready'}"
+        for each in answers
+        if not each.ready
+    ]
+    return problems
+
+
+def _line(answer: ServiceStatus) -> ServiceLine:
+    return ServiceLine(
+        service=answer.service,
+        instance=answer.instance,
+        ready=answer.ready,
+        active=answer.active,
+        pid=answer.pid,
+        version=answer.version,
+        http_port=answer.http_port,
+        started_ms=answer.started_ms,
+        not_ready=answer.not_ready,
+    )
+
+
+def _gangs(answers: Iterable[ServiceStatus]) -> dict[str, int]:
+    gangs: dict[str, int] = {}
+    for answer in answers:
+        if answer.service != "gang-planner" or not answer.active:
+            continue
+        for name, value in answer.figures.items():
+            match = _GANGS.fullmatch(name)
+            if match is not None and value:
+                gangs[match[1]] = gangs.get(match[1], 0) + int(value)
+    return dict(sorted(gangs.items()))
+
+
+def _rate(
+    first: Sequence[ServiceStatus],
+    second: Sequence[ServiceStatus],
+    seconds: float,
+    service: str,
+    figure: str,
+) -> float:
+    before = {(each.instance, each.pid): _total(each.figures, figure) for each in first}
+    gained = sum(
+        _total(each.figures, figure) - before[each.instance, each.pid]
+        for each in second
+        if each.service == service and (each.instance, each.pid) in before
+    )
+    return round(max(0.0, gained) / seconds, 2) if seconds > 0 else 0.0
+
+
+def _total(figures: Mapping[str, float], figure: str) -> float:
+    """A counter, its labels added up."""
+    return sum(
+        value for name, value in figures.items() if name == figure or name.startswith(f"{figure}{{")
+    )
