@@ -27,6 +27,11 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "status",
         "Show services, gangs by phase and decisions a second.",
     ),
+    "cluster": (
+        "tutti.cluster_command",
+        "cluster",
+        "An embedded cluster for people who have none.",
+    ),
 }
 
 

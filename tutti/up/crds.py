@@ -1,4 +1,4 @@
-"""Installs the CRDs of the group APIs: those of a checkout's deploy/crds, or of the wheel.
+"""Installs the CRDs of the group APIs.
 
 A CRD that is there and not ours is left as it is: another product's may know more fields than ours,
 and writing ours over it would prune them from everybody's objects.
@@ -6,9 +6,6 @@ and writing ours over it would prune them from everybody's objects.
 
 import asyncio
 from collections.abc import Callable
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -17,6 +14,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.objects import Condition, KubeStruct, ObjectMeta
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
+from tutti.shipped_crds import crds_folder
 
 #: Put on every CRD that we make; what lacks it is somebody else's.
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
@@ -50,11 +48,8 @@ class CrdsNotEstablished(Exception):
 
 def manifests() -> list[dict[str, Any]]:
     """Our CRDs, sorted by file name. Raises FileNotFoundError when they were not shipped."""
-    folder = _folder()
     return [
-        yaml.safe_load(entry.read_text("utf-8"))
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".yaml")
+        yaml.safe_load(path.read_text("utf-8")) for path in sorted(crds_folder().glob("*.yaml"))
     ]
 
 
@@ -108,13 +103,3 @@ async def _established(client: KubeClient, name: str) -> None:
         raise CrdsNotEstablished(
             f"CRD {name} is not served after {_ESTABLISHED_TIMEOUT_S:.0f} s"
         ) from None
-
-
-def _folder() -> Traversable:
-    shipped = files("tutti") / "crds"
-    if shipped.is_dir():
-        return shipped
-    checkout = Path(__file__).parents[2] / "deploy" / "crds"
-    if checkout.is_dir():
-        return checkout
-    raise FileNotFoundError("the CRDs were not shipped with this installation")

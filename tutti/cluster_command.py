@@ -1,0 +1,91 @@
+"""`tutti cluster up` as it is typed: an embedded cluster for people who have none."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from tutti.cluster.embedded import EmbeddedCluster, Settings, serve
+from tutti.cluster.tf_operator import Gang
+from tutti.shipped_crds import crds_folder
+
+
+@click.group()
+def cluster() -> None:
+    """A small Kubernetes API server in one process, with simulated nodes."""
+
+
+@cluster.command()
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("embedded.kubeconfig"),
+    show_default=True,
+    help="Where to write the kubeconfig.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 for any free one.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(0, 10_000),
+    default=4,
+    show_default=True,
+    help="Simulated nodes: 4 CPU, 16 GiB, one GPU each.",
+)
+@click.option("--node-label", "labels", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--token", default="", help="Ask clients for this bearer token.")
+@click.option(
+    "--crds",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="More CRDs, a manifest or a folder, beside Tutti's own; repeatable.",
+)
+@click.option(
+    "--gang",
+    type=click.Choice(get_args(Gang)),
+    default="podgroup",
+    show_default=True,
+    help="How the stand-in for the tf-operator asks for gangs.",
+)
+def up(
+    *,
+    kubeconfig: Path,
+    port: int,
+    nodes: int,
+    labels: tuple[str, ...],
+    token: str,
+    crds: tuple[Path, ...],
+    gang: Gang,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C. Nothing is kept."""
+    settings = Settings(
+        port=port,
+        token=token,
+        nodes=nodes,
+        node_labels=_labels(labels),
+        crds=(crds_folder(), *crds),
+        gang=gang,
+    )
+    asyncio.run(_serve(settings, kubeconfig.expanduser().absolute()))
+
+
+def _labels(given: tuple[str, ...]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not (key and equals):
+            raise click.UsageError(f"--node-label {item}: must be KEY=VALUE")
+        labels[key] = value
+    return labels
+
+
+async def _serve(settings: Settings, kubeconfig: Path) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+    def ready(cluster: EmbeddedCluster) -> None:
+        click.echo(f"tutti: embedded cluster at {cluster.url}; kubeconfig: {kubeconfig}")
+
+    await serve(settings, kubeconfig, stop, ready)
