@@ -4,6 +4,9 @@ The connection heals itself: it reconnects every 0.1 s for as long as the proces
 wrong with it is told to one listener, which readiness shows. An exception in a subscription's
 handler is a bug: it is kept in `failure`, which the lifecycle awaits, so that the service crashes
 instead of going on deaf.
+
+Longer than most files here, because the client library's callbacks, its traps and what we make of
+them (readiness, failure, replies) are one state, and no other file may see the library.
 """
 
 import asyncio

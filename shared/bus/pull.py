@@ -134,6 +134,7 @@ class PullLoop:
         self._last_number = 0
         self._interruption = ""
         self._pausing = False
+        self._unwell = False
         self._stopped = False
         self._wake = asyncio.Event()
 
@@ -200,6 +201,7 @@ class PullLoop:
         if status is not None and not message.reply:
             self._on_status(status, message)
         else:
+            self._well()
             delivery = Delivery(self._bus, message)
             self._outstanding = max(0, self._outstanding - 1)
             if self._strict and delivery.number != self._last_number + 1:
@@ -213,7 +215,7 @@ class PullLoop:
         if status == _HEARTBEAT:
             if int(message.headers.get("Nats-Last-Consumer", "0")) > self._last_number:
                 self._lost("the last deliveries did not arrive")
-            self._bus.report(self._topic, "")
+            self._well()
             return
         # 408: it expired. 409: its limit in bytes is reached, or the consumer moved. 503: nobody
         # serves it. Where the server does not say how much is left open, nothing is.
@@ -222,6 +224,7 @@ class PullLoop:
         if left is None:
             self._pausing = True
             text = message.headers.get("Description", "nobody serves the consumer")
+            self._unwell = True
             self._bus.report(self._topic, f"{status} {text}")
 
     def _on_reconnect(self) -> None:
@@ -233,6 +236,11 @@ class PullLoop:
         self._outstanding = 0
         if self._strict:
             self._interruption = why
+
+    def _well(self) -> None:
+        if self._unwell:
+            self._unwell = False
+            self._bus.report(self._topic, "")
 
     @property
     def _topic(self) -> str:

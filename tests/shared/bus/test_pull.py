@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from shared.bus.pull import Delivery, PullLoop
+from shared.bus.setup import ensure_streams
 from shared.contracts.subjects import BINDER_CONSUMER, DECISIONS, act
 from tests.shared.bus.conftest import ConnectBus, LossyBus
 from tests.support.waiting import eventually
@@ -165,4 +166,21 @@ async def test_work_goes_on_after_a_crash_of_the_server(
     await nats_server.start()
     await publish(bus, 10, first=10)
     await eventually(lambda: len(set(taker.taken)) == 20)
+    running.cancel()
+
+
+async def test_a_consumer_that_is_not_there_yet_is_told_and_waited_for(
+    bus: LossyBus, connect: ConnectBus
+) -> None:
+    await bus.request(f"$JS.API.CONSUMER.DELETE.{DECISIONS}.{BINDER_CONSUMER}", b"", timeout_s=2.0)
+    told: list[tuple[str, str]] = []
+    other = await connect("other", on_health=lambda topic, why: told.append((topic, why)))
+    taker = Taker()
+    running = asyncio.create_task(PullLoop(other, DECISIONS, BINDER_CONSUMER).run(taker))
+    topic = f"consumer {DECISIONS}/{BINDER_CONSUMER}"
+    await eventually(lambda: told and told[-1][0] == topic and told[-1][1])
+    await publish(bus, 3)
+    await ensure_streams(bus)
+    await eventually(lambda: len(taker.taken) == 3)
+    assert told[-1] == (topic, "")
     running.cancel()
