@@ -234,7 +234,9 @@ class ListWatch(Generic[T]):
         """Watch on and on from the version listed. Ends only when nothing but a list can help."""
         while True:
             try:
-                if not await self._watch_once(sink):
+                if await self._watch_once(sink):
+                    self._backoff.reset()
+                else:
                     await self._failed(
                         ConnectionLost(f"watch of {self.resource.title}: ended as soon as it began")
                     )

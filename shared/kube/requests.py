@@ -98,7 +98,6 @@ def _include_init_containers(
         if _is_sidecar(container):
             _add(total, asked)
             _add(sidecars, asked)
-            _raise_to(peak, sidecars)
         else:
             _add(asked, sidecars)
             _raise_to(peak, asked)

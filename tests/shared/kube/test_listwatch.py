@@ -294,7 +294,6 @@ async def test_a_silent_connection_is_given_up_and_opened_anew() -> None:
         assert rig.watch.relists == 0
 
 
-@pytest.mark.slow
 async def test_lines_may_be_megabytes_long_but_not_endless() -> None:
     def script(rig: Rig) -> list[Answer]:
         long = event("ADDED", pod("long", 11, status={"message": "x" * 3_900_000}))
@@ -373,6 +372,20 @@ async def test_a_watch_that_ends_at_once_is_no_hot_loop() -> None:
         await rig.listed()
         assert names(await rig.changes()) == ["ADDED a"]
         assert len(rig.clock.sleeps) == 5
+
+
+async def test_after_something_worked_the_first_failure_is_waited_for_shortly() -> None:
+    def script(rig: Rig) -> list[Answer]:
+        broken = [failure(500, "InternalError")] * 8
+        works = rig.saying(event("ADDED", pod("a", 2)), then="end")
+        return [*broken, listing(1), works, failure(500, "InternalError"), rig.saying()]
+
+    async with running(script) as rig:
+        await rig.listed()
+        await rig.changes()
+        await eventually(lambda: len(rig.clock.sleeps) == 9)
+        assert max(rig.clock.sleeps[:8]) > 1
+        assert rig.clock.sleeps[8] <= 0.2
 
 
 async def test_pages_are_put_together_and_an_expired_page_starts_again() -> None:

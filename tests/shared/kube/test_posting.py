@@ -136,6 +136,7 @@ async def test_a_late_answer_never_reaches_the_next_request(way: str) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
+        await eventually(lambda: not pool._open)
         late.set()
         assert (await post(pool)).body == b"{}"
         assert server.connections == 2
