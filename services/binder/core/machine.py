@@ -43,9 +43,9 @@ from shared.contracts.outcomes import Outcome
 class Limits(msgspec.Struct, frozen=True):
     """How long one member is tried, and how often one decision."""
 
-    #: POSTs of one member in one phase: enough for an API server that restarts, few enough not to
-    #: add to its trouble.
-    posts_max: int = 5
+    #: POSTs of one member in one phase. With the delays below they last about seven seconds: an
+    #: API server restarts in less.
+    posts_max: int = 8
     #: Reads of one pod until its state counts as unknown.
     reads_max: int = 3
     #: No new try of a member later than this after its first answer.

@@ -72,6 +72,13 @@ class Desk:
         assert stored.seq == epoch
         return epoch
 
+    async def make_anew(self) -> None:
+        """Lose NATS's storage, as far as decisions and outcomes go, and set it up again."""
+        for stream in (subjects.DECISIONS, subjects.OUTCOMES):
+            await self.bus.api(f"STREAM.DELETE.{stream}", {}, ApiAnswer)
+        await ensure_streams(self.bus)
+        assert await self.open_epoch() == EPOCH
+
     async def outcome(self, seq: int, gang_id: str = "g") -> Outcome | None:
         """The outcome of a decision, if there is one."""
         subject = subjects.outcome(gang_id, seq)

@@ -229,3 +229,37 @@ async def _deliver_and_give_back(bus: Bus) -> None:
             await delivery.nak()
 
     await loop.run(give_back)
+
+
+async def test_a_restart_of_nats_in_the_middle_loses_and_doubles_nothing(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    pods.open.clear()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods, decisions_max=2):
+        seqs = [await desk.decide(make_decision(1), f"g-{number}") for number in range(6)]
+        await eventually(lambda: pods.posts)
+        await nats_server.kill()
+        await nats_server.start()
+        pods.open.set()
+        for seq in seqs:
+            assert (await answered(desk, seq)).bound == 1
+        await all_acknowledged(desk)
+        late = await desk.decide(make_decision(1))
+        assert (await answered(desk, late)).bound == 1
+
+
+async def test_a_stream_made_anew_begins_anew(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        for _ in range(30):
+            await desk.open_epoch()
+        epoch = await desk.open_epoch()
+        seq = await desk.decide(make_decision(1, epoch=epoch))
+        await answered(desk, seq)
+        await desk.make_anew()
+        again = await desk.decide(make_decision(8, epoch=EPOCH))
+        assert again < epoch
+        assert (await answered(desk, again)).reason == ""
+        incarnation = (await desk.bus.stream_info(subjects.DECISIONS)).incarnation
+        assert pods.marks["w-7"][annotations.DECISION] == f"{incarnation}/{again}"

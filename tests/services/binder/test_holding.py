@@ -1,0 +1,31 @@
+"""Whether a delivery still is ours, by the monotonic clock alone."""
+
+from typing import Any, cast
+
+from services.binder.holding import PROGRESS_EVERY_S, Holding
+from shared.bus.setup import BINDER_ACK_WAIT_S
+
+NOBODYS = cast("Any", None)
+
+
+def test_a_delivery_is_ours_until_shortly_before_the_ack_wait_ends() -> None:
+    holding = Holding(NOBODYS, 100.0)
+    assert holding.ours(100.0 + 2 * PROGRESS_EVERY_S)
+    assert not holding.ours(100.0 + BINDER_ACK_WAIT_S)
+
+
+def test_a_sign_of_life_keeps_it_ours() -> None:
+    holding = Holding(NOBODYS, 100.0)
+    holding.progressed(101.0)
+    assert holding.ours(101.0 + 2 * PROGRESS_EVERY_S)
+
+
+def test_a_binder_that_slept_through_the_ack_wait_knows_it_at_once() -> None:
+    holding = Holding(NOBODYS, 100.0)
+    assert not holding.ours(700.0)
+
+
+def test_what_was_given_up_is_not_ours_whatever_the_clock_says() -> None:
+    holding = Holding(NOBODYS, 100.0)
+    holding.given_up = True
+    assert not holding.ours(100.0)
