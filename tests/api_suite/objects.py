@@ -66,8 +66,9 @@ def crd(plural: str, *, status: bool = True, schema: Obj | None = None) -> Obj:
 
 
 async def define(api: Client, definition: Obj, ns: str) -> str:
-    """Creates a definition, waits until it is served, and returns its address."""
-    await api.create(DEFINITIONS, definition)
+    """Creates a definition unless it is there, waits until it is served, returns its address."""
+    made = await api.call("POST", DEFINITIONS, definition)
+    assert made.status in (201, 409), made
     path = f"/apis/{GROUP}/v1/namespaces/{ns}/{definition['spec']['names']['plural']}"
 
     async def served() -> bool:

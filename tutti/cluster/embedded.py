@@ -34,7 +34,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an embedded cluster is made with."""
 
     port: int = 0  # 0: any free one
-    token: str = ""  # the bearer token to ask for; empty: anybody on this machine may do everything
     nodes: int = 4  # simulated ones, each as in seeds/000: 4 CPU, 16 GiB, one GPU
     node_labels: dict[str, str] = {}
     crds: tuple[Path, ...] = ()  # manifests, or folders of them, that are applied at the start
@@ -51,12 +50,13 @@ class EmbeddedCluster:
         self.settings = settings or Settings()
         self.store = Store(self.settings.history_max)
         self.api = Api(self.store, Registry())
-        self._server = Server(self.api, self.settings.token)
+        self._server = Server(self.api)
         self._collector = Collector(self.api)
         self.kubelets = Kubelets(
             self.api, start_s=self.settings.pod_start_s, stop_s=self.settings.pod_stop_s
         )
         self.tf_operator = TfOperator(self.api, self.settings.gang)
+        self.finish, self.add_node = self.kubelets.finish, self.kubelets.add_node
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.url = ""
@@ -138,18 +138,16 @@ class EmbeddedCluster:
         )
 
     def kubeconfig(self, path: Path) -> Path:
-        """Writes a kubeconfig for this cluster (readable by its owner only) and returns its path."""
-        user = {"token": self.settings.token} if self.settings.token else {}
+        """Writes a kubeconfig for this cluster and returns its path."""
         name = "tutti-embedded"
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": name, "cluster": {"server": self.url}}],
-            "users": [{"name": name, "user": user}],
+            "users": [{"name": name, "user": {}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
             "current-context": name,
         }
-        path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
         return path
 

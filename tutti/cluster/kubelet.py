@@ -19,8 +19,8 @@ from shared.model.objects import HostPort
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
 from tutti.cluster.objects import Obj, clone, dig, now_text, set_condition
-from tutti.cluster.resources import NODES, PODS
-from tutti.cluster.store import Follower
+from tutti.cluster.resources import NODES, PODS, Key
+from tutti.cluster.store import Change
 
 RUN_SECONDS = "tutti.dev/run-seconds"
 EXIT = "tutti.dev/exit"
@@ -67,6 +67,8 @@ class Kubelets:
         self._workers: dict[str, _Worker] = {}
         self._charges: dict[str, _Charge] = {}
         self._addresses = itertools.count(1)
+        self._group: asyncio.TaskGroup | None = None
+        api.store.listeners.append(self._heard)
 
     async def add_node(
         self,
@@ -134,30 +136,26 @@ class Kubelets:
 
     async def run(self) -> None:
         """Plays the kubelets until it is cancelled; pods then stay as they are."""
-        async with asyncio.TaskGroup() as group:
-            with Follower(self._api.store, PODS) as follower:
-                for row in self._api.store.rows(PODS):
-                    self._see(row.obj, group)
-                while True:
-                    for change in await follower.read():
-                        if change.type == "DELETED":
-                            self._drop(change.stored.obj["metadata"]["uid"])
-                        else:
-                            self._see(change.stored.obj, group)
+        async with asyncio.TaskGroup() as self._group:
+            for row in self._api.store.rows(PODS):
+                self._see(row.obj, self._group)
+            await asyncio.Event().wait()
+
+    def _heard(self, key: Key, change: Change) -> None:
+        if key == PODS and change.type == "DELETED":
+            self._drop(change.stored.obj["metadata"]["uid"])
+        elif key == PODS and self._group is not None:
+            self._see(change.stored.obj, self._group)
 
     def _see(self, obj: Obj, group: asyncio.TaskGroup) -> None:
-        uid = obj["metadata"]["uid"]
+        uid, spec = obj["metadata"]["uid"], obj["spec"]
         worker = self._workers.get(uid)
         if worker is not None:
             worker.obj = obj
             worker.changed.set()
-        elif (
-            obj["spec"].get("nodeName") in self._nodes and obj["status"].get("phase") not in _ENDED
-        ):
+        elif spec.get("nodeName") in self._nodes and obj["status"].get("phase") not in _ENDED:
             worker = self._workers[uid] = _Worker(obj)
-            worker.task = group.create_task(
-                self._live(worker), name=f"pod-{obj['metadata']['name']}"
-            )
+            worker.task = group.create_task(self._live(worker), name=f"pod-{uid}")
 
     def _drop(self, uid: str) -> None:
         worker = self._workers.pop(uid, None)

@@ -24,7 +24,30 @@ USER = "system:serviceaccount:kubeflow:tf-job-operator"
 RETRY_S = 0.5
 _PORT = 2222
 _CHIEFS = ("Chief", "Master")
-_SCHEMA: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _open(**properties: Obj) -> Obj:
+    """The schema of an object with these fields and any others."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {**anything, "properties": properties}
+
+
+# As much as this file reads; the rest of a template is judged when its pods are created.
+_TEXTS: Obj = {"type": "object", "additionalProperties": {"type": "string"}}
+_TEMPLATE = _open(
+    metadata=_open(labels=_TEXTS, annotations=_TEXTS),
+    spec=_open(
+        containers={"type": "array", "items": _open(env={"type": "array", "items": _open()})}
+    ),
+)
+_REPLICA = _open(
+    replicas={"type": "integer", "minimum": 0}, restartPolicy={"type": "string"}, template=_TEMPLATE
+)
+_SPEC = _open(
+    tfReplicaSpecs={"type": "object", "additionalProperties": _REPLICA},
+    cleanPodPolicy={"type": "string"},
+)
+_SCHEMA = _open(spec=_SPEC)
 CRD: Obj = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

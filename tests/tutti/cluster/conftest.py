@@ -1,0 +1,29 @@
+"""An embedded cluster with its four nodes, and a client of it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.api_suite.client import Client, connected
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+
+CRDS_DIR = Path(__file__).parents[3] / "deploy" / "crds"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    settings = Settings(crds=(CRDS_DIR,), pod_start_s=0, pod_stop_s=0)
+    async with EmbeddedCluster(settings) as running:
+        yield running
+
+
+@pytest.fixture
+async def api(cluster: EmbeddedCluster, tmp_path: Path) -> AsyncIterator[Client]:
+    async with connected(cluster.kubeconfig(tmp_path / "kubeconfig")) as client:
+        yield client
+
+
+@pytest.fixture
+def pods() -> str:
+    return "/api/v1/namespaces/default/pods"

@@ -1,0 +1,129 @@
+"""The cluster as one thing: real kubectl, load, limits, tokens, its own process."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from tests.api_suite.client import Client, connected
+from tests.api_suite.objects import config_map, pod
+from tests.controlplane.binaries import ensure_binaries
+from tests.tutti.cluster.conftest import CRDS_DIR
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+
+PODS = "/api/v1/namespaces/default/pods"
+MANIFEST = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: one}}
+spec: {containers: [{name: main, image: nginx}]}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: gang}
+spec: {minMember: 3}
+"""
+
+
+class Kubectl:
+    def __init__(self, kubeconfig: Path, home: Path) -> None:
+        self._kubeconfig, self._home = kubeconfig, home
+
+    async def __call__(self, *arguments: str, stdin: str = "") -> str:
+        process = await asyncio.create_subprocess_exec(
+            ensure_binaries().kubectl,
+            f"--kubeconfig={self._kubeconfig}",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"HOME": str(self._home), "PATH": ""},
+        )
+        out, error = await process.communicate(stdin.encode())
+        assert process.returncode == 0, error.decode()
+        return out.decode()
+
+
+async def test_kubectl_works(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    kubectl = Kubectl(cluster.kubeconfig(tmp_path / "kubeconfig"), tmp_path)
+    assert "pod/web created" in await kubectl("apply", "-f", "-", stdin=MANIFEST)
+    again = await kubectl("apply", "-f", "-", stdin=MANIFEST.replace("app: one", "app: two"))
+    assert again.splitlines() == [
+        "pod/web configured",
+        "podgroup.scheduling.volcano.sh/gang unchanged",
+    ]
+    table = (await kubectl("get", "pods", "--show-labels")).splitlines()
+    assert table[0].split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "LABELS"]
+    assert table[1].split()[:4] == ["web", "0/1", "Pending", "0"]
+    assert table[1].endswith("app=two")
+    groups = (await kubectl("get", "pg", "-A", "-o", "wide")).splitlines()
+    assert groups[1].split()[:2] == ["default", "gang"]
+    assert "Name:         web" in await kubectl("describe", "pod", "web")
+    assert "cordoned" in await kubectl("cordon", "node-1")
+    assert "node-1   Ready,SchedulingDisabled" in await kubectl("get", "nodes")
+    await kubectl("taint", "nodes", "node-2", "a=b:NoSchedule")
+    await kubectl("taint", "nodes", "node-2", "a-")
+    watch = asyncio.create_task(
+        kubectl("get", "pods", "web", "--watch", "--output-watch-events", "--request-timeout=2")
+    )
+    await asyncio.sleep(0.5)  # kubectl says nothing when its watch stands
+    assert "deleted" in await kubectl("delete", "pod", "web")
+    assert [line.split()[0] for line in (await watch).splitlines()] == [
+        "EVENT",
+        "ADDED",
+        "MODIFIED",
+        "DELETED",
+    ]
+
+
+async def test_a_thousand_pods_and_ten_watches(api: Client, cluster: EmbeddedCluster) -> None:
+    async with asyncio.TaskGroup() as group:
+        watches = [group.create_task(_count(api, 1000)) for _ in range(10)]
+        for first in range(0, 1000, 50):
+            names = [f"p-{index}" for index in range(first, first + 50)]
+            await asyncio.gather(*(api.create(PODS, pod(name)) for name in names))
+    assert [watch.result() for watch in watches] == [1000] * 10
+    assert len(await api.names(PODS)) == 1000
+
+
+async def _count(api: Client, wanted: int) -> int:
+    seen: set[str] = set()
+    async with api.watch(PODS) as events:
+        while len(seen) < wanted:
+            seen.add((await events.next())[1]["metadata"]["name"])
+    return len(seen)
+
+
+async def test_a_reader_that_is_too_slow_is_told_so(tmp_path: Path) -> None:
+    async with EmbeddedCluster(Settings(nodes=0, history_max=10)) as cluster:
+        async with connected(cluster.kubeconfig(tmp_path / "kubeconfig")) as api:
+            path = "/api/v1/namespaces/default/configmaps"
+            first = await api.create(path, config_map("one"))
+            for index in range(30):
+                await api.patch(f"{path}/one", {"data": {"a": str(index)}})
+            version = first["metadata"]["resourceVersion"]
+            async with api.watch(path, resourceVersion=version) as events:
+                assert (await events.next())[1]["code"] == 410
+
+
+async def test_it_runs_alone_and_stops_on_sigterm(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tutti.cluster",
+        f"--kubeconfig={kubeconfig}",
+        "--nodes=2",
+        f"--crds={CRDS_DIR}",
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    line = (await process.stdout.readline()).decode()
+    assert line.startswith("embedded cluster ready at http://127.0.0.1:")
+    async with connected(kubeconfig) as api:
+        assert await api.names("/api/v1/nodes") == ["node-1", "node-2"]
+        async with api.watch("/api/v1/nodes"):
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 5) == 0
