@@ -374,16 +374,19 @@ async def test_a_watch_that_ends_at_once_is_no_hot_loop() -> None:
         assert len(rig.clock.sleeps) == 5
 
 
-async def test_after_something_worked_the_first_failure_is_waited_for_shortly() -> None:
+@pytest.mark.parametrize("spoke", [True, False], ids=["it spoke and broke", "it lasted, silent"])
+async def test_after_a_watch_that_worked_the_next_failure_is_waited_for_shortly(
+    spoke: bool,
+) -> None:
     def script(rig: Rig) -> list[Answer]:
-        broken = [failure(500, "InternalError")] * 8
-        works = rig.saying(event("ADDED", pod("a", 2)), then="end")
-        return [*broken, listing(1), works, failure(500, "InternalError"), rig.saying()]
+        broken = [failure(500, "InternalError")]
+        lines = [event("ADDED", pod("a", 2))] if spoke else []
+        works = rig.saying(*lines, then="reset" if spoke else "end")
+        return [*broken * 8, listing(1), works, *broken, rig.saying()]
 
-    async with running(script) as rig:
+    async with running(script, pace=Pace(watch_s_short=0.0)) as rig:
         await rig.listed()
-        await rig.changes()
-        await eventually(lambda: len(rig.clock.sleeps) == 9)
+        await eventually(lambda: len(rig.clock.sleeps) >= 9)
         assert max(rig.clock.sleeps[:8]) > 1
         assert rig.clock.sleeps[8] <= 0.2
 
