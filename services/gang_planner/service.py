@@ -12,13 +12,13 @@ applies the same records, keeps the recording, and answers questions.
 import asyncio
 import logging
 
+from services.gang_planner.applying import Applier
 from services.gang_planner.config import Settings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import Follower
 from services.gang_planner.inbox import Arrival, Inbox
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.standby import Standby
-from services.gang_planner.state import Applier
 from services.gang_planner.writing import Writer
 from shared.bus.lease import Lease
 from shared.runtime.lifecycle import Context, Step

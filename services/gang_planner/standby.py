@@ -8,6 +8,7 @@ the answer are kept, so that the segment reproduces every later decision from it
 import asyncio
 import pathlib
 
+from services.gang_planner.applying import Applier
 from services.gang_planner.config import Settings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import fetch_snapshot
@@ -18,7 +19,6 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
 )
 from services.gang_planner.recording import Frame, Recorder
-from services.gang_planner.state import Applier
 from shared.bus.asking import serve
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest

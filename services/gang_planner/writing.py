@@ -9,11 +9,11 @@ import asyncio
 import functools
 import logging
 
+from services.gang_planner.applying import Applier
 from services.gang_planner.config import Settings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival
-from services.gang_planner.state import Applier
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
 from shared.bus.publisher import Publisher, Stored

@@ -1,0 +1,255 @@
+"""Planners as processes on a real nats-server, and a watcher made of memory that feeds them."""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from shared.bus import asking
+from shared.bus.connection import Bus
+from shared.bus.fence import FencedLog
+from shared.bus.setup import ensure_streams
+from shared.contracts import codec, subjects
+from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.cluster import (
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    SnapshotPage,
+    SnapshotRequest,
+    Synced,
+)
+from shared.contracts.decisions import DecisionRecord, EpochOpened, GangDecision
+from shared.contracts.verdicts import Verdict
+from shared.model.objects import Node, Pod, PodGroup, Shape
+from tests.support.waiting import eventually
+from tutti.lifeline import dying_with_parent
+
+_GPU_SHAPE = codec.encode(Shape(requests=(("cpu", 1000), ("nvidia.com/gpu", 1), ("pods", 1))))
+
+
+def now_ms() -> int:
+    """The wall clock, as the services read it."""
+    return time.time_ns() // 1_000_000
+
+
+def make_node(name: str, *, gpus: int = 1) -> Node:
+    """A node of 4 CPU."""
+    return Node(
+        uid=f"uid-{name}",
+        name=name,
+        resource_version=1,
+        allocatable=(("cpu", 4000), ("memory", 1 << 34), ("nvidia.com/gpu", gpus), ("pods", 110)),
+    )
+
+
+def make_gang(name: str, size: int) -> tuple[PodGroup, list[Pod]]:
+    """A kube-batch PodGroup and its pods, a GPU each."""
+    group = PodGroup(
+        uid=f"uid-{name}",
+        dialect="incubator",
+        namespace="default",
+        name=name,
+        resource_version=1,
+        min_member=size,
+    )
+    pods = [
+        Pod(
+            uid=f"uid-{name}-{index}",
+            namespace="default",
+            name=f"{name}-{index}",
+            resource_version=1,
+            shape=_GPU_SHAPE,
+            ours=True,
+            scheduler_name="kube-batch",
+            group_name=name,
+        )
+        for index in range(size)
+    ]
+    return group, pods
+
+
+class MemoryWatcher:
+    """The watcher's protocol over objects that a test gives it."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self.nodes: dict[str, Node] = {}
+        self.groups: dict[str, PodGroup] = {}
+        self.pods: dict[str, Pod] = {}
+        self._log = FencedLog(bus, subjects.CLUSTER, last_applied=1)
+        self.epoch = 2
+        self._appending = asyncio.Lock()
+
+    def _synced(self) -> Synced:
+        return Synced(epoch=self.epoch, at_ms=now_ms(), watcher="memory")
+
+    async def open(self) -> None:
+        """Open the epoch and answer snapshots."""
+        assert await self._append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
+        await asking.serve(
+            self._bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer
+        )
+
+    async def renew_forever(self) -> None:
+        """Say that the view is fresh, each half second."""
+        while True:
+            await asyncio.sleep(0.5)
+            await self._append(subjects.CLUSTER_SYNCED, self._synced())
+
+    async def submit(self, name: str, size: int) -> None:
+        """Create a gang, group first."""
+        group, pods = make_gang(name, size)
+        self.groups[group.uid] = group
+        self.pods |= {pod.uid: pod for pod in pods}
+        await self._append(
+            subjects.cluster("podgroup"),
+            PodGroupChanges(epoch=self.epoch, at_ms=now_ms(), changed=(group,)),
+        )
+        await self._append(
+            subjects.cluster("pod"),
+            PodChanges(epoch=self.epoch, at_ms=now_ms(), changed=tuple(pods)),
+        )
+
+    async def add_node(self, node: Node) -> None:
+        """A node joins."""
+        self.nodes[node.uid] = node
+        await self._append(
+            subjects.cluster("node"),
+            NodeChanges(epoch=self.epoch, at_ms=now_ms(), changed=(node,)),
+        )
+
+    async def _append(self, subject: str, record: object) -> int:
+        async with self._appending:
+            return await self._log.append(subject, codec.encode(record))
+
+    async def _answer(self, _request: SnapshotRequest) -> SnapshotPage:
+        async with self._appending:
+            return SnapshotPage(
+                snapshot="only",
+                page=0,
+                pages=1,
+                epoch=self.epoch,
+                cluster_seq=self._log.last_applied,
+                synced=self._synced(),
+                records=(
+                    NodeChanges(epoch=self.epoch, at_ms=0, changed=tuple(self.nodes.values())),
+                    PodGroupChanges(epoch=self.epoch, at_ms=0, changed=tuple(self.groups.values())),
+                    PodChanges(epoch=self.epoch, at_ms=0, changed=tuple(self.pods.values())),
+                ),
+            )
+
+
+class Hall:
+    """Everything a test of planners needs: the bus, the watcher, the processes, the logs."""
+
+    def __init__(self, bus: Bus, watcher: MemoryWatcher, url: str, folder: Path) -> None:
+        self.bus = bus
+        self.watcher = watcher
+        self.url = url
+        self.folder = folder
+        self.processes: dict[int, asyncio.subprocess.Process] = {}
+
+    async def start(self, ordinal: int, *flags: str) -> asyncio.subprocess.Process:
+        """Start a planner process; its log goes to the folder."""
+        with (self.folder / f"planner-{ordinal}.log").open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "services.gang_planner",
+                f"--nats-url={self.url}",
+                f"--ordinal={ordinal}",
+                *flags,
+                stdout=output,
+                stderr=output,
+                preexec_fn=dying_with_parent(),
+            )
+        self.processes[ordinal] = process
+        return process
+
+    async def kill(self, ordinal: int) -> None:
+        """End it as a crash would."""
+        process = self.processes.pop(ordinal)
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+        await process.wait()
+
+    async def statuses(self) -> list[ServiceStatus]:
+        """What every planner says of itself."""
+        answers = await asking.ask_all(
+            self.bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=0.2
+        )
+        return [answer for answer in answers if answer.service == "gang-planner"]
+
+    async def wait_active(self, timeout_s: float = 15.0) -> int:
+        """The ordinal of the one active planner."""
+
+        async def active() -> list[ServiceStatus]:
+            return [one for one in await self.statuses() if one.active and one.ready]
+
+        found = await eventually(active, timeout_s=timeout_s, because="one planner is active")
+        assert len(found) == 1, found
+        return int(found[0].instance.rsplit("-", 1)[1])
+
+    async def wait_ready(self, count: int) -> None:
+        """Wait until so many planners are ready."""
+
+        async def ready() -> bool:
+            return sum(one.ready for one in await self.statuses()) == count
+
+        await eventually(ready, timeout_s=15.0, because=f"{count} planners are ready")
+
+    async def records(self) -> list[DecisionRecord]:
+        """Every record of DECISIONS so far."""
+        last = (await self.bus.stream_info(subjects.DECISIONS)).last_seq
+        records = []
+        for seq in range(1, last + 1):
+            stored = await self.bus.get_message(subjects.DECISIONS, seq)
+            assert stored is not None
+            records.append(codec.decode_decision_record(stored.payload))
+        return records
+
+    async def decisions(self) -> list[GangDecision]:
+        """The gang decisions so far."""
+        return [one for one in await self.records() if isinstance(one, GangDecision)]
+
+    async def wait_decided(self, gang: str, timeout_s: float = 10.0) -> GangDecision:
+        """The first decision on a gang."""
+
+        async def decided() -> GangDecision | None:
+            return next((d for d in await self.decisions() if d.gang == f"default/{gang}"), None)
+
+        found = await eventually(decided, timeout_s=timeout_s, because=f"{gang} is decided")
+        assert found is not None
+        return found
+
+    async def epochs(self) -> list[EpochOpened]:
+        """The planners' epochs so far."""
+        return [one for one in await self.records() if isinstance(one, EpochOpened)]
+
+    async def verdict(self, gang: str) -> Verdict | None:
+        """The last word on a gang."""
+        stored = await self.bus.get_last(subjects.VERDICTS, subjects.verdict(f"uid-{gang}"))
+        return codec.decode_verdict(stored.payload) if stored else None
+
+
+@asynccontextmanager
+async def a_hall(url: str, folder: Path, *, nodes: int = 4) -> AsyncIterator[Hall]:
+    """Streams, an open watcher's epoch with `nodes` GPU nodes, and no planner yet."""
+    bus = await Bus.connect(url, name="hall")
+    await ensure_streams(bus)
+    watcher = MemoryWatcher(bus)
+    watcher.nodes = {f"uid-n{i}": make_node(f"n{i}") for i in range(nodes)}
+    hall = Hall(bus, watcher, url, folder)
+    await watcher.open()
+    renewing = asyncio.create_task(watcher.renew_forever(), name="renewing")
+    try:
+        yield hall
+    finally:
+        renewing.cancel()
+        for ordinal in list(hall.processes):
+            await hall.kill(ordinal)
+        await bus.close()

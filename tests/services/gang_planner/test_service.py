@@ -1,0 +1,202 @@
+"""Planner processes on a real nats-server: one decides, the other takes over, nothing is lost."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from services.gang_planner.recording import list_segments, read_segment
+from shared.bus import asking
+from shared.contracts import codec, subjects
+from shared.contracts.asking import FitAnswer, FitRequest
+from shared.runtime.lifecycle import STATUS_SUPERSEDED
+from tests.services.gang_planner.running import Hall, a_hall, make_gang, make_node
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
+
+pytestmark = pytest.mark.integration
+
+
+async def test_a_gang_that_fits_is_decided_whole_and_one_that_does_not_waits_with_a_sentence(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.submit("first", 3)
+        await hall.watcher.submit("second", 3)
+        decision = await hall.wait_decided("first")
+        assert len(decision.bindings) == 3
+        assert len({binding.node for binding in decision.bindings}) == 3
+
+        async def explained() -> str:
+            verdict = await hall.verdict("second")
+            return verdict.why.sentence if verdict and verdict.why else ""
+
+        assert "nvidia.com/gpu" in await eventually(explained)
+        assert [one.gang for one in await hall.decisions()] == ["default/first"]
+
+
+async def test_a_standby_takes_over_from_a_killed_planner_and_decides_nothing_twice(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        assert await hall.wait_active() == 0
+        await hall.start(1)
+        await hall.wait_ready(2)
+        await hall.watcher.submit("first", 3)
+        await hall.wait_decided("first")
+        await hall.kill(0)
+        killed_s = time.monotonic()
+        await hall.watcher.submit("single", 1)
+        decision = await hall.wait_decided("single")
+        assert time.monotonic() - killed_s < 5.0
+        epochs = await hall.epochs()
+        assert [one.planner for one in epochs] == ["gang-planner-0", "gang-planner-1"]
+        assert decision.epoch == epochs[1].epoch
+        # Nobody bound the first gang, yet its room stays assumed: three of the four GPUs.
+        assert [one.gang for one in await hall.decisions()] == ["default/first", "default/single"]
+
+
+async def test_a_planner_that_is_stopped_hands_over_at_once(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        first = await hall.start(0)
+        await hall.wait_active()
+        await hall.start(1)
+        await hall.wait_ready(2)
+        first.send_signal(signal.SIGTERM)
+        assert await first.wait() == 0
+        stopped_s = time.monotonic()
+        assert await hall.wait_active() == 1
+        assert time.monotonic() - stopped_s < 1.5
+
+
+async def test_a_planner_that_slept_through_a_takeover_writes_nothing_and_steps_down(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        sleeper = await hall.start(0)
+        await hall.wait_active()
+        await hall.start(1)
+        await hall.wait_ready(2)
+        sleeper.send_signal(signal.SIGSTOP)
+
+        async def taken_over() -> bool:
+            return len(await hall.epochs()) == 2
+
+        await eventually(taken_over, timeout_s=10.0)
+        await hall.watcher.submit("first", 2)
+        sleeper.send_signal(signal.SIGCONT)
+        assert await sleeper.wait() == STATUS_SUPERSEDED
+        await hall.wait_decided("first")
+        second = (await hall.epochs())[1].epoch
+        assert {one.epoch for one in await hall.decisions()} == {second}
+
+
+async def test_a_restarted_planner_remembers_from_its_checkpoint_what_it_decided(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0, "--checkpoint-s=1")
+        await hall.wait_active()
+        await hall.watcher.submit("first", 3)
+        await hall.wait_decided("first")
+
+        async def checkpointed() -> bool:
+            found = await hall.bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
+            return found is not None
+
+        await hall.watcher.submit("waits", 4)
+        await eventually(checkpointed, timeout_s=10.0)
+        await hall.kill(0)
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.submit("single", 1)
+        await hall.wait_decided("single")
+        assert [one.gang for one in await hall.decisions()] == ["default/first", "default/single"]
+
+
+async def test_decisions_resume_after_the_nats_server_was_killed_and_started_again(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await nats_server.kill()
+        await nats_server.start()
+        await hall.watcher.submit("first", 3)
+        assert len((await hall.wait_decided("first")).bindings) == 3
+
+
+async def _ask_fit(hall: Hall, size: int) -> FitAnswer:
+    group, pods = make_gang("asked", size)
+    return await asking.ask(
+        hall.bus,
+        subjects.ASK_FIT,
+        FitRequest(group=group, pods=tuple(pods)),
+        codec.decode_fit_answer,
+        timeout_s=2.0,
+    )
+
+
+async def test_the_standby_answers_whether_a_gang_would_fit_now_or_ever(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.start(1)
+        await hall.wait_ready(2)
+        assert (await _ask_fit(hall, 4)).fits
+        never = await _ask_fit(hall, 5)
+        assert not never.fits
+        assert not never.ever
+        await hall.watcher.submit("first", 3)
+        await hall.wait_decided("first")
+
+        async def only_later() -> bool:
+            answer = await _ask_fit(hall, 2)
+            return answer.ever and not answer.fits
+
+        await eventually(only_later)
+
+
+async def test_an_invalid_policy_file_keeps_the_previous_policy(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    policy = tmp_path / "volcano-scheduler.conf"
+    policy.write_text('actions: "enqueue, allocate"\ntiers: []\n')
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0, f"--scheduler-conf={policy}")
+        await hall.wait_active()
+        policy.write_text('actions: "enqueue, allocat"\ntiers: []\n')
+        log = tmp_path / "planner-0.log"
+        await eventually(lambda: "keeping the previous policy" in log.read_text(), timeout_s=10.0)
+        await hall.watcher.submit("first", 3)
+        assert len((await hall.wait_decided("first")).bindings) == 3
+
+
+async def test_the_standby_keeps_a_recording_that_begins_with_a_whole_base(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    recording = tmp_path / "recording"
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.start(1, f"--recording-dir={recording}")
+        await hall.wait_ready(2)
+        await eventually(lambda: recording.exists() and list_segments(recording), timeout_s=10.0)
+        await hall.watcher.submit("first", 3)
+        await hall.wait_decided("first")
+        await hall.watcher.add_node(make_node("late"))
+        standby = hall.processes[1]
+        standby.send_signal(signal.SIGTERM)
+        await standby.wait()
+        kinds = [frame.kind for frame in read_segment(list_segments(recording)[-1])]
+        assert kinds[:2] == ["configuration", "snapshot"]
+        assert "decision" in kinds
+        assert "cluster" in kinds
