@@ -52,6 +52,7 @@ bench: $(STAMP) ## The benchmarks of bench/ (ARGS passes flags)
 
 lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/runtime.lock pyproject.toml
+	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.lock pyproject.toml
 	$(COMPILE) --upgrade --extra embedded --extra test --extra dev --output-file requirements/dev.lock pyproject.toml
 
 clean: ## Remove .venv, caches and what builds left behind
