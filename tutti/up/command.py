@@ -3,8 +3,12 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from tutti.up.processes import Launching
 
 from tutti.up.options import SCHEDULER_NAMES, SERVICES, OptionError, UpOptions, read_replicas
 
@@ -82,7 +86,20 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     return msgspec.convert({**given, "replicas": read_replicas(replicas)}, UpOptions, strict=False)
 
 
+def _launcher() -> "Launching":
+    """Started first of all: the nursery imports while we do."""
+    if sys.platform != "linux":
+        # Forking without exec is not safe everywhere, and there is no request to die with us.
+        from tutti.up.processes import ExecLauncher
+
+        return ExecLauncher()
+    from tutti.up.nursery_launcher import Nursery, NurseryLauncher
+
+    return NurseryLauncher(Nursery.start())
+
+
 def _run(options: UpOptions) -> int:
+    launcher = _launcher()
     # Imported here so that `tutti up --help` and wrong flags cost nothing.
     from shared.bus.errors import BusError
     from shared.kube.errors import KubeError
@@ -113,7 +130,7 @@ def _run(options: UpOptions) -> int:
         click.echo(f"tutti: {line}")
 
     try:
-        asyncio.run(run_suite(options, say, announce))
+        asyncio.run(run_suite(options, launcher, say, announce))
     except expected as error:
         for line in str(error).splitlines():
             say(line)

@@ -40,12 +40,30 @@ class Launcher(Protocol):
         ...
 
 
+class Launching(Launcher, Protocol):
+    """A launcher that holds something while it is in use."""
+
+    async def __aenter__(self) -> Launcher:
+        """Get ready to launch."""
+        ...
+
+    async def __aexit__(self, *_: object) -> None:
+        """End what it holds; what it launched ends with it."""
+        ...
+
+
 class ExecLauncher:
-    """Starts `python -m services.NAME` with this interpreter.
+    """Starts `python -m services.NAME` with this interpreter: where there is no nursery.
 
     Call it from the thread of the event loop that lives as long as the program: the kernel kills
     the child when the thread that started it ends.
     """
+
+    async def __aenter__(self) -> Launcher:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is held."""
 
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start one; see `Launcher`."""

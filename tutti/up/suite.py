@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -27,9 +27,9 @@ from tutti.up.cluster_checks import look_around
 from tutti.up.crds import install
 from tutti.up.options import UpOptions, default_data_dir
 from tutti.up.own_process import age_s
-from tutti.up.plan import ProcessSpec, plan
+from tutti.up.plan import plan
 from tutti.up.presence import Presence, identity, is_dead
-from tutti.up.processes import ExecLauncher
+from tutti.up.processes import Launching
 from tutti.up.readiness import (
     STATE_FILE,
     ReadyFile,
@@ -59,11 +59,14 @@ class RivalsFound(Exception):
     """Somebody else serves what we are to serve; the message says who, and what to do."""
 
 
-async def run_suite(options: UpOptions, say: Say, announce: Callable[[str], None]) -> None:
+async def run_suite(
+    options: UpOptions, launcher: Launching, say: Say, announce: Callable[[str], None]
+) -> None:
     """Run until SIGTERM, SIGINT or SIGHUP. A second signal kills what is still stopping.
 
     Args:
         options: What was asked for.
+        launcher: Starts the services; entered here, and left when all have ended.
         say: Takes each event worth a line (restarts, warnings).
         announce: Takes the line that says that all is ready.
 
@@ -80,7 +83,7 @@ async def run_suite(options: UpOptions, say: Say, announce: Callable[[str], None
         ServiceRefused: A service refused its flags.
         OSError: Files or processes cannot be made.
     """
-    suite = _Suite(options, say, announce)
+    suite = _Suite(options, launcher, say, announce)
     task = asyncio.create_task(suite.run(), name="suite")
     loop = asyncio.get_running_loop()
     asked = False
@@ -105,8 +108,15 @@ async def run_suite(options: UpOptions, say: Say, announce: Callable[[str], None
 class _Suite:
     """One run."""
 
-    def __init__(self, options: UpOptions, say: Say, announce: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: UpOptions,
+        launcher: Launching,
+        say: Say,
+        announce: Callable[[str], None],
+    ) -> None:
         self._options = options
+        self._launcher = launcher
         self._say = say
         self._announce = announce
         self._supervisor: Supervisor | None = None
@@ -133,6 +143,7 @@ class _Suite:
         async with AsyncExitStack() as stack:
             stack.enter_context(_locked(data_dir))
             await stack.enter_async_context(client)
+            launcher = await stack.enter_async_context(self._launcher)
             async with asyncio.TaskGroup() as group:
                 checks = group.create_task(self._check(client), name="checks")
                 nats = await stack.enter_async_context(self._nats(data_dir))
@@ -145,7 +156,7 @@ class _Suite:
                 )
             presence = await stack.enter_async_context(self._presence(client))
             specs = plan(options, nats_url=nats.url, data_dir=data_dir, podgroups=checks.result())
-            await self._serve(bus, nats, presence, specs)
+            await self._serve(bus, nats, presence, Supervisor(specs, launcher, self._say))
 
     async def _check(self, client: KubeClient) -> bool:
         """Look at the cluster, and make it ready where asked to.
@@ -180,9 +191,9 @@ class _Suite:
         bus: Bus,
         nats: "_Nats",
         presence: Presence,
-        specs: Sequence[ProcessSpec],
+        supervisor: Supervisor,
     ) -> None:
-        supervisor = self._supervisor = Supervisor(specs, ExecLauncher(), self._say)
+        self._supervisor = supervisor
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(supervisor.run(), name="supervisor")

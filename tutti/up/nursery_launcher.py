@@ -1,0 +1,187 @@
+"""Our side of the nursery: starts it, asks it for processes, learns of their ends.
+
+The nursery is started before anything else, so that it imports while we read the kubeconfig and
+look at the cluster. If it dies, its children die with it; the next launch starts another one.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import Final, Self
+
+import msgspec
+
+from tutti.lifeline import dying_with_parent
+from tutti.up.nursery import PACKET_BYTES_MAX, Ended, Start, Started
+from tutti.up.plan import ProcessSpec
+from tutti.up.processes import Child, child_environ
+
+#: Imports take half a second, several on a loaded machine.
+_ANSWER_TIMEOUT_S: Final = 30.0
+_STOP_TIMEOUT_S: Final = 5.0
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(Started | Ended).decode
+
+
+class Nursery:
+    """One nursery process. Make it with `Nursery.start`, from the thread of the event loop."""
+
+    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket) -> None:
+        self.process = process
+        self.channel = channel
+
+    @classmethod
+    def start(cls) -> "Nursery":
+        """Start one; returns at once. Raises OSError."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tutti.up.nursery", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=child_environ(),
+                preexec_fn=dying_with_parent(signal.SIGKILL),  # noqa: PLW1509 - a system call only
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        return cls(process, ours)
+
+    def close(self) -> None:
+        """End it and whatever it still has; blocks for a moment. Idempotent."""
+        self.channel.close()
+        try:
+            self.process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class NurseryLauncher:
+    """Starts processes by a nursery; an async context manager, which ends the nursery."""
+
+    def __init__(self, nursery: Nursery | None = None) -> None:
+        self._nursery = nursery
+        self._listening = False
+        self._requests = 0
+        self._starting: dict[int, asyncio.Future[int]] = {}
+        self._running: dict[int, _ForkedChild] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        nursery = self._lose("the nursery was closed")
+        if nursery is not None:
+            await asyncio.to_thread(nursery.close)
+
+    async def launch(self, spec: ProcessSpec) -> Child:
+        """Start one process; after a failure or a cancellation none is left. Raises OSError."""
+        nursery = self._listen()
+        self._requests += 1
+        request = self._requests
+        answered = asyncio.get_running_loop().create_future()
+        self._starting[request] = answered
+        start = Start(
+            request=request,
+            title=spec.title,
+            module=spec.module,
+            flags=spec.flags,
+            log="" if spec.log is None else str(spec.log),
+        )
+        try:
+            nursery.channel.send(_encode(start))
+            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                pid = await answered
+        except TimeoutError:
+            raise OSError(f"{spec.title}: no process after {_ANSWER_TIMEOUT_S:.0f} s") from None
+        finally:
+            # An answer that nobody waits for any more has its process killed.
+            self._starting.pop(request, None)
+        return self._running[pid]
+
+    def _listen(self) -> Nursery:
+        """The nursery, started if there is none, and heard."""
+        if self._nursery is None:
+            self._nursery = Nursery.start()
+        if not self._listening:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(self._nursery.channel.fileno(), self._on_readable, self._nursery)
+            self._listening = True
+        return self._nursery
+
+    def _on_readable(self, nursery: Nursery) -> None:
+        while True:
+            try:
+                packet = nursery.channel.recv(PACKET_BYTES_MAX)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                packet = b""
+            if not packet:
+                lost = self._lose("the nursery died")
+                if lost is not None:
+                    # It is dead: this reaps it without waiting.
+                    lost.close()
+                return
+            message = _decode(packet)
+            if isinstance(message, Ended):
+                child = self._running.pop(message.pid, None)
+                if child is not None:
+                    child.ended.set_result(message.status)
+            else:
+                self._on_started(message)
+
+    def _on_started(self, message: Started) -> None:
+        answered = self._starting.get(message.request)
+        if message.pid:
+            self._running[message.pid] = _ForkedChild(message.pid)
+        if answered is None or answered.done():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(message.pid, signal.SIGKILL)
+        elif message.error:
+            answered.set_exception(OSError(f"cannot fork: {message.error}"))
+        else:
+            answered.set_result(message.pid)
+
+    def _lose(self, why: str) -> Nursery | None:
+        """Forget the nursery: its children are dead, or about to be."""
+        nursery, self._nursery = self._nursery, None
+        if nursery is None:
+            return None
+        if self._listening:
+            asyncio.get_running_loop().remove_reader(nursery.channel.fileno())
+            self._listening = False
+        for answered in self._starting.values():
+            if not answered.done():
+                answered.set_exception(OSError(why))
+        for child in self._running.values():
+            child.ended.set_result(-signal.SIGKILL)
+        self._running.clear()
+        return nursery
+
+
+class _ForkedChild:
+    """A process that the nursery forked."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        #: Its exit status, once it has one.
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    async def wait(self) -> int:
+        # Shielded: several wait for one end, and one of them may be cancelled.
+        return await asyncio.shield(self.ended)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if not self.ended.done():
+            # Reaped by the nursery, which has told us, but we have not read it yet.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
