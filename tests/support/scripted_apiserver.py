@@ -5,6 +5,7 @@ the server closes. What was asked is kept in `requests`.
 """
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -70,14 +71,16 @@ class ScriptedApiServer:
 
 
 @asynccontextmanager
-async def scripted_apiserver(*script: Answer) -> AsyncGenerator[ScriptedApiServer]:
-    """Serve the script on a free port of 127.0.0.1."""
+async def scripted_apiserver(
+    *script: Answer, tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[ScriptedApiServer]:
+    """Serve the script on a free port of 127.0.0.1, over https when a context is given."""
     server = ScriptedApiServer(*script)
     runner = web.ServerRunner(web.Server(server.handle), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield server
     finally:

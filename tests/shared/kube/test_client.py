@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import trustme
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
@@ -354,6 +356,23 @@ async def test_a_base_path_of_the_server_is_kept() -> None:
         async with KubeClient(Credentials(access)) as client:
             assert (await client.get(NODES, "n", Node)).metadata.name == "n"
         assert talk.asked.path == "/k8s/clusters/c1/api/v1/nodes/n"
+
+
+async def test_the_servers_name_in_its_certificate_may_be_given() -> None:
+    ca = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("api.internal").configure_cert(context)
+    trusted: dict[str, Any] = {"origin": "test", "ca_pem": ca.cert_pem.bytes()}
+    async with scripted_apiserver(OK, answer(201, {}), tls=context) as server:
+        named = Access(**trusted, server=server.url, tls_server_name="api.internal")
+        async with KubeClient(Credentials(named)) as client:
+            await client.request("GET", "/version")
+            assert (await client.bind("shop", "p", "u", "n1", {})).status == 201
+        async with KubeClient(Credentials(Access(**trusted, server=server.url))) as client:
+            with pytest.raises(ConnectionLost, match="CERTIFICATE_VERIFY_FAILED"):
+                await client.request("GET", "/version")
+            with pytest.raises(ConnectionLost, match="CERTIFICATE_VERIFY_FAILED"):
+                await client.bind("shop", "p", "u", "n1", {})
 
 
 async def test_a_stream_that_is_refused_is_an_api_error() -> None:
