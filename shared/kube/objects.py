@@ -5,7 +5,9 @@ Absent and null mean the same, as they do in Kubernetes: a field has its empty v
 (`decoding` strips nulls on its slow path, so the types here need no `| None` for them.) None stands
 only where absent differs from empty.
 
-These structs are the API's; the model that the planner works with is `shared.model`.
+These structs are the API's; the model that the planner works with is `shared.model`. All kinds
+stand in this one file, longer than most, because they are declarations without logic that refer to
+each other.
 """
 
 from datetime import datetime
