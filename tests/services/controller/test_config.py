@@ -10,8 +10,8 @@ def test_controllers_are_a_list_by_commas() -> None:
 
 
 def test_an_unknown_controller_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(SettingsError, match=r"unknown: jobb; there are: podgroup, status"):
-        parse(ControllerSettings, ["--controllers=status,jobb"], {})
+    with pytest.raises(SettingsError, match=r"unknown: flow; there are: podgroup, status"):
+        parse(ControllerSettings, ["--controllers=status,flow"], {})
 
 
 def test_no_controller_at_all_is_refused() -> None:
