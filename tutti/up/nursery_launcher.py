@@ -18,7 +18,7 @@ import msgspec
 from tutti.lifeline import dying_with_parent
 from tutti.up.nursery import PACKET_BYTES_MAX, Ended, Start, Started
 from tutti.up.plan import ProcessSpec
-from tutti.up.processes import Child, child_environ
+from tutti.up.processes import ISOLATED, Child, child_environ
 
 #: Imports take half a second, several on a loaded machine.
 _ANSWER_TIMEOUT_S: Final = 30.0
@@ -40,7 +40,7 @@ class Nursery:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tutti.up.nursery", str(theirs.fileno())],
+                [sys.executable, *ISOLATED, "-m", "tutti.up.nursery", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env=child_environ(),

@@ -15,6 +15,11 @@ from tutti.up.plan import ProcessSpec
 LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
+#: Without the folder that we were started in on the path: a folder named `services` there is
+#: somebody else's.
+ISOLATED: Final = ("-P",)
+
+
 class Child(Protocol):
     """A process that was started."""
 
@@ -71,6 +76,7 @@ class ExecLauncher:
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                *ISOLATED,
                 "-m",
                 spec.module,
                 *spec.flags,

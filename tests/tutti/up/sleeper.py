@@ -1,0 +1,23 @@
+"""`python -m tests.tutti.up.sleeper`: a service that tells what it is, and ends as it is told."""
+
+import os
+import sys
+import time
+
+import aiohttp
+
+
+def main() -> None:
+    """`say`: print and end. `exit N`: end with N. `sleep`: live."""
+    words = sys.argv[1:]
+    sys.stdout.write(f"{words} {os.getpid()} {os.getsid(0)}\n")
+    sys.stdout.flush()
+    assert aiohttp.__version__
+    if words[0] == "exit":
+        sys.exit(int(words[1]))
+    if words[0] == "sleep":
+        time.sleep(600)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from tutti.up.options import OptionError, UpOptions, default_data_dir, read_replicas
+
+
+def test_two_planners_run_by_default_and_one_of_everything_else() -> None:
+    options = UpOptions()
+    assert options.count("gang-planner") == 2
+    assert {options.count(name) for name in ("watcher", "binder", "controller")} == {1}
+    assert options.count("admission-webhook") == 1
+
+
+def test_no_webhook_runs_when_it_is_switched_off_whatever_its_replicas() -> None:
+    options = UpOptions(webhook=False, replicas={"admission-webhook": 2})
+    assert options.count("admission-webhook") == 0
+
+
+def test_replicas_are_read_per_service_and_the_last_one_counts() -> None:
+    assert read_replicas(("binder=2", "watcher=0", "binder=3")) == {"binder": 3, "watcher": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        pytest.param("binder", "must be SERVICE=N", id="no number"),
+        pytest.param("bindr=1", "no service 'bindr'", id="misspelt service"),
+        pytest.param("binder=two", "a number from 0 to 16", id="a word"),
+        pytest.param("binder=-1", "a number from 0 to 16", id="negative"),
+        pytest.param("binder=17", "a number from 0 to 16", id="too many"),
+        pytest.param("binder=²", "a number from 0 to 16", id="a digit that is no number"),
+    ],
+)
+def test_wrong_replicas_are_refused_with_flag_and_rule(given: str, rule: str) -> None:
+    with pytest.raises(OptionError, match=rule) as refusal:
+        read_replicas((given,))
+    assert f"--replicas {given}" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "folder"),
+    [
+        ("https://127.0.0.1:6443", "127.0.0.1-6443"),
+        ("https://api.example.com/k8s/clusters/c-1/", "api.example.com-k8s-clusters-c-1"),
+        ("https://user:secret@host:1", "host-1"),
+        ("https://[::1]:6443", "---1--6443"),
+    ],
+)
+def test_each_cluster_has_a_data_folder_of_its_own(server: str, folder: str) -> None:
+    assert default_data_dir(server, {"XDG_DATA_HOME": "/data"}) == Path("/data/tutti") / folder
+
+
+def test_the_data_home_is_the_users_own_where_nothing_is_set() -> None:
+    assert default_data_dir("https://h", {}) == Path("~/.local/share/tutti/h").expanduser()
