@@ -1,91 +1,55 @@
-"""Applies arrivals to the core, each record once, and knows how far each log has been applied."""
+"""The planner's whole memory: tables, and nothing that acts on them.
 
-from typing import assert_never
+Owned by `core.planner.Planner`; the modules of `core` take it as their first argument. Nothing here
+leaves the planner: what goes out are frozen messages.
+"""
 
-from services.gang_planner.core.planner import Planner
-from services.gang_planner.inbox import (
-    Arrival,
-    CheckpointArrival,
-    ClusterArrival,
-    DecisionArrival,
-    OutcomeArrival,
-    SnapshotArrival,
-)
+from services.gang_planner.core.backlog import Backlog
+from services.gang_planner.core.columns import ResourceIndex
+from services.gang_planner.core.gang_table import GangTable
+from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.members import Member
+from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.open_acts import OpenAct, Unresolved
+from services.gang_planner.core.queues import QueueTable
+from services.gang_planner.core.room import RoomTable
+from services.gang_planner.core.shapes import ShapeTable
+from shared.contracts.cluster import Synced
 
 
-class Applier:
-    """The only place where records enter the planner's state."""
+class View:
+    """How much of CLUSTER the picture stands for."""
 
-    def __init__(self, planner: Planner) -> None:
-        self._planner = planner
-        self._has_picture = False
-        self._has_memory = False
-        #: Sequence of the last record applied, per log.
+    def __init__(self) -> None:
+        #: Epoch of the picture; 0 before the first snapshot.
+        self.epoch = 0
+        #: Newest epoch that any record named; the picture is stale while it is older.
+        self.newest_epoch = 0
         self.cluster_seq = 0
-        self.decisions_seq = 0
         self.outcomes_seq = 0
-        #: Where the logs must have been applied to before this planner may answer or decide.
-        self._decisions_goal = 0
-        self._outcomes_goal = 0
+        self.decisions_seq = 0
+        self.synced: Synced | None = None
 
-    def aim(self, decisions_seq: int, outcomes_seq: int) -> None:
-        """Count as caught up only when the logs have been applied up to here."""
-        self._decisions_goal = decisions_seq
-        self._outcomes_goal = outcomes_seq
 
-    @property
-    def caught_up(self) -> bool:
-        """Whether there is a picture, and the logs were applied as far as they reached at the
-        start.
-        """
-        return (
-            self._has_picture
-            and self._has_memory
-            and self.decisions_seq >= self._decisions_goal
-            and self.outcomes_seq >= self._outcomes_goal
-        )
+class State:
+    """All tables."""
 
-    def apply(self, arrivals: list[Arrival]) -> None:
-        """Apply in order; what was applied already (own decisions, records behind a snapshot) is
-        left out.
-        """
-        for arrival in arrivals:
-            match arrival:
-                case ClusterArrival():
-                    self._apply_cluster(arrival)
-                case DecisionArrival():
-                    self._apply_decision(arrival)
-                case OutcomeArrival(seq, outcome, _):
-                    if seq > self.outcomes_seq:
-                        self._planner.apply_outcome(seq, outcome)
-                        self.outcomes_seq = seq
-                case SnapshotArrival(pages):
-                    self._planner.load_snapshot(pages)
-                    self.cluster_seq = pages[0].cluster_seq
-                    self._has_picture = True
-                case CheckpointArrival():
-                    self._apply_checkpoint(arrival)
-                case _:
-                    assert_never(arrival)
-
-    def decided(self, seq: int) -> None:
-        """This process appended record `seq` itself and the core has applied it."""
-        self.decisions_seq = seq
-
-    def _apply_cluster(self, arrival: ClusterArrival) -> None:
-        if arrival.seq > self.cluster_seq:
-            self._planner.apply_cluster(arrival.seq, arrival.record)
-            self.cluster_seq = arrival.seq
-
-    def _apply_decision(self, arrival: DecisionArrival) -> None:
-        if arrival.seq > self.decisions_seq:
-            self._planner.apply_decision(arrival.seq, arrival.record)
-            self.decisions_seq = arrival.seq
-
-    def _apply_checkpoint(self, arrival: CheckpointArrival) -> None:
-        if arrival.pages:
-            self._planner.restore(arrival.pages)
-            self.decisions_seq = arrival.pages[0].up_to
-            self.outcomes_seq = arrival.pages[0].outcomes_seq
-        self.aim(arrival.decisions_goal, arrival.outcomes_goal)
-        self._has_memory = True
+    def __init__(self) -> None:
+        self.resources = ResourceIndex()
+        self.shapes = ShapeTable(self.resources)
+        self.nodes = NodeTable(self.resources)
+        self.ground = Ground(self.nodes)
+        self.rooms = RoomTable(self.ground)
+        self.queues = QueueTable(self.resources)
+        self.gangs = GangTable(self.queues, self.shapes)
+        self.backlog = Backlog()
+        self.members: dict[str, Member] = {}
+        #: Members accounted on a node, by slot.
+        self.residents: dict[int, dict[str, Member]] = {}
+        #: Decisions whose room CLUSTER has not retired yet, by sequence.
+        self.open: dict[int, OpenAct] = {}
+        #: Bindings of logged decisions on pods that this picture is too old to know.
+        self.unresolved: dict[str, Unresolved] = {}
+        self.view = View()
+        #: Newest planner epoch seen in DECISIONS.
+        self.epoch = 0

@@ -1,0 +1,205 @@
+"""Keeps a member's room, its gang's counts and its queue's charge in line with the pod and what is
+in flight.
+
+The only module that moves members between states or pods between nodes.
+"""
+
+from services.gang_planner.core.gangs import key_of
+from services.gang_planner.core.members import TERMINAL, Member, state_of
+from services.gang_planner.core.room import Room
+from services.gang_planner.state import State
+from shared.model.objects import Pod
+
+
+def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
+    """A pod appeared or changed.
+
+    An older resourceVersion of a known pod is ignored, unless `anew`: a new epoch's picture
+    overrides.
+    """
+    member = state.members.get(pod.uid)
+    if member is None:
+        _add(state, pod, at_ms)
+        return
+    before = member.pod
+    if pod.resource_version < before.resource_version and not anew:
+        return
+    gang = member.gang
+    if (
+        pod.shape != before.shape
+        or pod.role != before.role
+        or pod.ours != before.ours
+        or key_of(pod) != key_of(before)
+    ):
+        _take_out(state, member)
+        if pod.shape != before.shape:
+            _account(state, member, -1)
+            member.shape = state.shapes.intern(pod.shape)
+        member.pod = pod
+        _account(state, member, _slot_of(state, pod))
+        _put_in(state, member, at_ms)
+        return
+    member.pod = pod
+    if pod.node != before.node or pod.phase != before.phase:
+        _account(state, member, _slot_of(state, pod))
+    settle(state, member)
+    if gang is not None:
+        state.gangs.touch(gang)
+
+
+def remove_pod(state: State, uid: str) -> None:
+    """A pod is gone, and with it everything kept for it."""
+    member = state.members.pop(uid, None)
+    if member is None:
+        return
+    for room in state.rooms.rows(uid):
+        end_room(state, room)
+    member.room = None
+    _account(state, member, -1)
+    _take_out(state, member)
+
+
+def settle(state: State, member: Member) -> None:
+    """Give the member the state that follows from its pod and its room, and charge its queue for
+    what it holds.
+    """
+    node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+    found = state_of(member, node_exists=node_exists)
+    gang = member.gang
+    if gang is None:
+        member.state = found
+        return
+    if found != member.state:
+        gang.move(member, found)
+        state.gangs.touch(gang)
+    holds = member.slot >= 0 or member.room is not None
+    if holds != member.charged:
+        member.charged = holds
+        gang.hold(member.shape, 1 if holds else -1)
+
+
+def assume(state: State, member: Member, room: Room, *, adopted: bool) -> None:
+    """Keep room for a decided member. An older decision's room on the same pod becomes late."""
+    if member.room is not None:
+        state.rooms.becomes_late(member.room)
+    state.rooms.keep(room, adopted=adopted)
+    member.room = room
+    settle(state, member)
+
+
+def end_room(state: State, room: Room, *, handed_over: bool = False) -> None:
+    """A row's event or deadline has come. The decision it belongs to is retired with its last row."""
+    state.rooms.end(room, handed_over=handed_over)
+    if room.seq not in state.rooms.per_decision:
+        state.open.pop(room.seq, None)
+    if not handed_over:
+        drop_phantom(state, room.slot)
+
+
+def node_changed(state: State, slot: int) -> None:
+    """A node appeared or left: members on it are placed or lost."""
+    for member in list(state.residents.get(slot, {}).values()):
+        settle(state, member)
+    drop_phantom(state, slot)
+
+
+def drop_phantom(state: State, slot: int) -> None:
+    """Forget a node that does not exist and on which nothing is accounted."""
+    if (
+        state.nodes.names[slot]
+        and not state.nodes.exists[slot]
+        and slot not in state.residents
+        and not state.rooms.on(slot)
+    ):
+        state.nodes.drop_phantom(slot)
+
+
+def _add(state: State, pod: Pod, at_ms: int) -> None:
+    member = Member(pod, state.shapes.intern(pod.shape))
+    state.members[pod.uid] = member
+    slot = _slot_of(state, pod)
+    if slot >= 0:
+        _account(state, member, slot)
+    _put_in(state, member, at_ms)
+
+
+def _put_in(state: State, member: Member, at_ms: int) -> None:
+    """Make the pod a member of the gang that it belongs to now."""
+    pod = member.pod
+    node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+    member.state = state_of(member, node_exists=node_exists)
+    key = key_of(pod)
+    if key is None:
+        return
+    name = pod.name
+    if key[0] == "name":
+        name = pod.group_name
+    elif pod.owner is not None:
+        name = pod.owner.name
+    gang = state.gangs.gang(key, pod.namespace, name, at_ms)
+    gang.join(member)
+    if gang.group is None and (not gang.created_ms or pod.created_ms < gang.created_ms):
+        gang.created_ms = pod.created_ms
+    if len(gang.members) == 1 or gang.priority < pod.priority or gang.kube_batch_members == 1:
+        # The first pod may decide queue, priority, and which of two objects of one name counts.
+        state.gangs.choose(gang, at_ms)
+    settle(state, member)
+
+
+def _take_out(state: State, member: Member) -> None:
+    gang = member.gang
+    if gang is None:
+        return
+    if member.charged:
+        member.charged = False
+        gang.hold(member.shape, -1)
+        # A queue below its ceiling may take another gang now.
+        state.ground.freed += 1
+    gang.leave(member)
+    state.gangs.touch(gang)
+    state.gangs.drop_if_empty(gang)
+
+
+def _slot_of(state: State, pod: Pod) -> int:
+    if not pod.node or pod.phase in TERMINAL:
+        return -1
+    return state.nodes.slot(pod.node)
+
+
+def _account(state: State, member: Member, slot: int) -> None:
+    """Put the pod's load onto this node (-1: none). Room kept for it there is handed over, other
+    room ends.
+    """
+    pod = member.pod
+    if pod.node or pod.phase in TERMINAL:
+        handed_over = _end_rooms(state, member, slot if member.slot != slot else -1)
+    else:
+        handed_over = False
+    if member.slot == slot:
+        return
+    before = member.slot
+    if before >= 0:
+        residents = state.residents[before]
+        del residents[pod.uid]
+        if not residents:
+            del state.residents[before]
+        state.ground.give(before, member.shape)
+        drop_phantom(state, before)
+    if slot >= 0:
+        if not handed_over:
+            state.ground.take(slot, member.shape)
+        state.residents.setdefault(slot, {})[pod.uid] = member
+    member.slot = slot
+
+
+def _end_rooms(state: State, member: Member, slot: int) -> bool:
+    """End all rows of a bound or finished pod; True when one of them was on this slot and is handed
+    over.
+    """
+    handed_over = False
+    for room in state.rooms.rows(member.pod.uid):
+        matches = not handed_over and room.slot == slot and room.shape is member.shape
+        handed_over |= matches
+        end_room(state, room, handed_over=matches)
+    member.room = None
+    return handed_over

@@ -1,0 +1,3 @@
+"""What a cycle tries, in the configured order, from least to most disruptive. Each file has one
+`run(cycle)`.
+"""

@@ -1,0 +1,29 @@
+"""Amounts of resources in words, as `kubectl` users write them."""
+
+from typing import Final
+
+_BINARY: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+
+
+def in_words(resource: str, amount: int) -> str:
+    """`2 nvidia.com/gpu`, `1500m cpu`, `1.5Gi memory`; bytes are rounded up to a tenth."""
+    if resource == "cpu":
+        return f"{amount // 1000} cpu" if amount % 1000 == 0 else f"{amount}m cpu"
+    if resource in {"memory", "ephemeral-storage"} or resource.startswith("hugepages-"):
+        for suffix, unit in _BINARY:
+            if amount >= unit:
+                tenths = -(-amount * 10 // unit)
+                whole, tenth = divmod(tenths, 10)
+                return (
+                    f"{whole}.{tenth}{suffix} {resource}"
+                    if tenth
+                    else f"{whole}{suffix} {resource}"
+                )
+    return f"{amount} {resource}"
+
+
+def listed(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,61 @@
+"""Arguments of policies and actions, as a `volcano-scheduler.conf` gives them: text or typed YAML,
+checked where read.
+"""
+
+from collections.abc import Mapping
+
+_TRUE = frozenset({"true", "1", "yes"})
+_FALSE = frozenset({"false", "0", "no"})
+
+
+class ConfigurationError(ValueError):
+    """The file is invalid: `where` is the path in it, the message names the rule."""
+
+    def __init__(self, where: str, rule: str) -> None:
+        super().__init__(f"{where}: {rule}")
+        self.where = where
+
+
+class Arguments:
+    """The arguments of one plugin. A value of the wrong type raises `ConfigurationError` naming it."""
+
+    def __init__(self, where: str, values: Mapping[str, object]) -> None:
+        self._where = where
+        self._values = values
+
+    def integer(self, name: str, default: int, *, minimum: int = 0) -> int:
+        """A whole number; given as text or number."""
+        value = self._values.get(name)
+        if value is None:
+            return default
+        text = str(value).strip()
+        digits = text.removeprefix("-")
+        if isinstance(value, bool) or not (digits.isascii() and digits.isdigit()):
+            raise ConfigurationError(self._path(name), f"must be a whole number, not {value!r}")
+        if int(text) < minimum:
+            raise ConfigurationError(self._path(name), f"must be at least {minimum}, not {text}")
+        return int(text)
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """True or false; given as text or boolean."""
+        value = self._values.get(name)
+        if value is None:
+            return default
+        text = str(value).strip().lower()
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+        raise ConfigurationError(self._path(name), f"must be true or false, not {value!r}")
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list of names, separated by commas."""
+        value = self._values.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, str):
+            raise ConfigurationError(self._path(name), f"must be text, not {value!r}")
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+
+    def _path(self, name: str) -> str:
+        return f"{self._where}.arguments[{name}]"

@@ -1,0 +1,205 @@
+"""What a gang is waiting for, looked at once per cycle in which it changed.
+
+`assess` sets the gang's phase, opens or resets its start, and puts it into the backlog or takes it
+out. A gang that is not in the backlog and not complete has a `refused` reason, in CamelCase:
+
+| reason | what is missing |
+| --- | --- |
+| GroupMissing, GroupDeleting, InvalidGroup | the object that declares it |
+| QueueMissing, QueueNotOpen | its queue |
+| NotAdmitted | the enqueue action has not admitted it |
+| NotEnoughPods, NotEnoughPodsOfTask, Gated, Unsupported | members that could be placed |
+| Backoff | its last decision failed; it is tried again at an instant |
+| GangTooLarge | its quorum does not fit into one message |
+
+A gang in the backlog waits for an attempt, or its bucket has been refused (NotEnoughResources,
+NotEnoughQuota).
+"""
+
+from typing import Final
+
+from services.gang_planner.core.backlog import Need, Wanted
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.members import (
+    ASSUMED,
+    FAILED,
+    GATED,
+    SUCCEEDED,
+    UNSUPPORTED,
+    WAITING,
+)
+from services.gang_planner.core.policy_set import PolicySet
+from services.gang_planner.state import State
+from shared.contracts.subjects import MESSAGE_BYTES_MAX
+from shared.contracts.verdicts import GangPhase
+from shared.model.objects import Pod
+
+#: What a decision may take of a message: the rest is for its other fields and for the encoding.
+DECISION_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 32 * 1024
+#: Field names, lengths and markers of one binding in msgpack.
+_BINDING_OVERHEAD_BYTES: Final = 48
+#: Names in Kubernetes have at most this many bytes.
+_NAME_BYTES_MAX: Final = 253
+
+
+def binding_bytes(pod: Pod, node_bytes: int) -> int:
+    """Upper bound of one binding's size in a decision."""
+    return _BINDING_OVERHEAD_BYTES + len(pod.uid) + len(pod.namespace) + len(pod.name) + node_bytes
+
+
+def assess(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> bool:
+    """Bring phase, refusal and backlog in line with the gang's counts. True: its quorum has just
+    been reached.
+    """
+    _forget_failures(gang, now_ms)
+    just_started = _start_or_reset(gang)
+    _complete(gang)
+    gang.phase = _phase(gang)
+    state.gangs.count_phase(gang, "" if gang.silent else gang.phase)
+    if gang.history.started:
+        gang.queue.promise(gang.gang_id, {})
+    gang.refused = "" if gang.silent else _refusal(state, gang, now_ms)
+    if gang.refused or gang.silent or not gang.counts[WAITING]:
+        if not gang.refused and gang.counts[UNSUPPORTED]:
+            gang.refused = "Unsupported"
+        state.backlog.take(gang)
+    else:
+        state.backlog.put(gang, _need(state, gang), policies.order(gang))
+    return just_started
+
+
+def _forget_failures(gang: Gang, now_ms: int) -> None:
+    history = gang.history
+    if history.bad:
+        history.bad = {pair: until for pair, until in history.bad.items() if until > now_ms}
+    if history.failures and not gang.counts[WAITING] and not gang.counts[ASSUMED]:
+        history.failures = 0
+
+
+def _start_or_reset(gang: Gang) -> bool:
+    history = gang.history
+    if not history.started:
+        # A gang that runs and that nobody here ever decided was started by another scheduler, or
+        # long ago.
+        found_running = history.attempt == 0 and gang.placed() > gang.counts[SUCCEEDED]
+        if gang.quorum_placed or (found_running and not gang.counts[ASSUMED]):
+            history.started = True
+            history.failures = 0
+            return True
+    elif not gang.placed() and not gang.counts[ASSUMED]:
+        # Nothing of it is left: what comes now under its name is a fresh gang, to be placed whole.
+        history.started = False
+    return False
+
+
+def _complete(gang: Gang) -> None:
+    ended = gang.counts[SUCCEEDED] + gang.counts[FAILED]
+    if not gang.members:
+        return
+    gang.completed = ended == len(gang.members) and ended >= max(gang.min_member, 1)
+
+
+def _phase(gang: Gang) -> GangPhase:
+    if gang.completed:
+        return "Completed"
+    if gang.history.started:
+        enough = gang.have() >= gang.min_member and all(
+            gang.have(role) >= count for role, count in gang.role_minima
+        )
+        return "Running" if enough else "Unknown"
+    if gang.have():
+        return "Starting"
+    return "Inqueue" if gang.admitted else "Pending"
+
+
+def _refusal(state: State, gang: Gang, now_ms: int) -> str:
+    if gang.completed:
+        return ""
+    found = _object_refusal(gang) or _queue_refusal(gang)
+    if not found and not gang.admitted:
+        found = "NotAdmitted"
+    if not found:
+        found = _member_refusal(gang)
+    if found or not gang.counts[WAITING]:
+        return found
+    backoff = gang.history.backoff
+    if backoff is not None and backoff.until_ms > now_ms:
+        return "Backoff"
+    return _size_refusal(state, gang)
+
+
+def _object_refusal(gang: Gang) -> str:
+    group = gang.group
+    if group is None:
+        return "GroupMissing" if gang.key[0] == "name" else ""
+    if group.errors:
+        return "InvalidGroup"
+    return "GroupDeleting" if group.deleting else ""
+
+
+def _queue_refusal(gang: Gang) -> str:
+    if gang.queue.queue is None:
+        return "QueueMissing"
+    if not gang.queue.open and not gang.history.started:
+        return "QueueNotOpen"
+    return ""
+
+
+def _member_refusal(gang: Gang) -> str:
+    """Whether enough members exist that could be placed; a started gang takes each as it comes."""
+    needs_quorum = not gang.history.started or gang.phase == "Unknown"
+    if not needs_quorum or (gang.history.started and gang.counts[WAITING]):
+        return ""
+    missing = max(gang.min_member, 1) - gang.able()
+    if missing > 0:
+        if gang.counts[GATED] >= missing:
+            return "Gated"
+        if gang.counts[UNSUPPORTED] + gang.counts[GATED] >= missing:
+            return "Unsupported"
+        return "NotEnoughPods"
+    for role, count in gang.role_minima:
+        if gang.able(role) < count:
+            return "NotEnoughPodsOfTask"
+    return ""
+
+
+def _size_refusal(state: State, gang: Gang) -> str:
+    needed = _quorum(gang)
+    if needed < DECISION_BYTES_MAX // (_BINDING_OVERHEAD_BYTES + 3 * _NAME_BYTES_MAX):
+        return ""
+    sizes = sorted(
+        binding_bytes(member.pod, state.nodes.name_bytes_max)
+        for members in gang.waiting.values()
+        for member in members.values()
+    )
+    return "GangTooLarge" if sum(sizes[:needed]) > DECISION_BYTES_MAX else ""
+
+
+def _quorum(gang: Gang) -> int:
+    """Members that must be placed together; 0 when each is placed as it comes."""
+    if gang.history.started:
+        return 0
+    return max(0, gang.min_member - gang.have())
+
+
+def _need(state: State, gang: Gang) -> Need:
+    quorum = _quorum(gang)
+    minima: tuple[tuple[str, int], ...] = ()
+    if not gang.history.started:
+        minima = tuple(
+            (role, count - gang.have(role))
+            for role, count in gang.role_minima
+            if count > gang.have(role)
+        )
+    wanted: tuple[Wanted, ...] = tuple(
+        sorted((role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items())
+    )
+    shapes = state.shapes.entries
+    return Need(
+        queue=gang.queue.name,
+        quorum=max(quorum, sum(count for _, count in minima)),
+        minima=minima,
+        wanted=wanted,
+        best_effort=all(shapes[shape_id].best_effort for _, shape_id, _ in wanted),
+        avoid=tuple(sorted({node for uid, node in gang.history.bad if uid in gang.members})),
+    )

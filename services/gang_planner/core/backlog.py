@@ -1,0 +1,193 @@
+"""Gangs that want to be placed, in buckets of gangs that any cluster state treats alike.
+
+Gangs with the same *signature* (queue, what is needed of which shapes) fit or do not fit together.
+A bucket that was refused is not looked at again before something was freed: ten thousand equal
+gangs cost one attempt, and an unrelated pod costs none.
+"""
+
+import heapq
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING, TypeAlias
+
+from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
+from services.gang_planner.core.shapes import ShapeTable
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.explaining import Explanation
+
+Wanted: TypeAlias = tuple[str, int, int]
+"""(role, shape id, members that can be placed)."""
+
+
+class Need:
+    """What a gang asks of the cluster. Equal needs in one queue are interchangeable."""
+
+    __slots__ = ("avoid", "best_effort", "minima", "queue", "quorum", "wanted")
+
+    def __init__(
+        self,
+        *,
+        queue: str,
+        quorum: int,
+        minima: tuple[tuple[str, int], ...],
+        wanted: tuple[Wanted, ...],
+        best_effort: bool,
+        avoid: tuple[str, ...] = (),
+    ) -> None:
+        self.queue = queue
+        #: How many must be placed together; 0: each that fits.
+        self.quorum = quorum
+        #: How many of each role must be among them.
+        self.minima = minima
+        self.wanted = wanted
+        #: Nothing but best-effort pods: the backfill action's.
+        self.best_effort = best_effort
+        #: Nodes that refused one of its members lately.
+        self.avoid = avoid
+
+    def amounts(self, shapes: ShapeTable) -> dict[int, int]:
+        """What its quorum (or, without one, one member) asks for, by resource row."""
+        amounts: dict[int, int] = {}
+        left = self.quorum or 1
+        for _, shape_id, count in self.wanted:
+            taken = min(count, left)
+            for row, amount in shapes.entries[shape_id].pairs:
+                amounts[row] = amounts.get(row, 0) + amount * taken
+            left -= taken
+        return amounts
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What makes gangs interchangeable."""
+        return self.queue, self.quorum, self.minima, self.wanted, self.avoid
+
+
+class Bucket:
+    """Gangs of one signature, in order."""
+
+    __slots__ = ("entries", "explained_at", "explanation", "need", "refused_at", "short_of_quota")
+
+    def __init__(self, need: Need) -> None:
+        self.need = need
+        self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
+        #: `Ground.freed` at its refusal; -1: not refused.
+        self.refused_at = -1
+        #: Refused by the queue's ceiling, not by the nodes.
+        self.short_of_quota = False
+        #: Cached by `explaining`, true as of `explained_at`.
+        self.explanation: Explanation | None = None
+        self.explained_at = -1
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused last; "" before any attempt."""
+        if self.refused_at < 0:
+            return ""
+        return "NotEnoughQuota" if self.short_of_quota else "NotEnoughResources"
+
+
+class Backlog:
+    """All buckets."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[tuple[object, ...], Bucket] = {}
+        #: Buckets that no attempt has refused since they were made.
+        self.fresh: dict[tuple[object, ...], Bucket] = {}
+        #: `Ground.freed` when all buckets were last looked at.
+        self.swept_at = -1
+
+    def put(self, gang: Gang, need: Need, order: OrderKey) -> None:
+        """The gang wants to be placed, with this need and in this place."""
+        signature = need.signature
+        if gang.bucket is not None:
+            if gang.bucket.need.signature == signature and gang.order == order:
+                return
+            self.take(gang)
+        bucket = self.buckets.get(signature)
+        if bucket is None:
+            bucket = self.buckets[signature] = self.fresh[signature] = Bucket(need)
+        gang.bucket = bucket
+        gang.order = order
+        insort(bucket.entries, (order, gang.key, gang), key=_place)
+
+    def take(self, gang: Gang) -> None:
+        """The gang no longer waits."""
+        bucket = gang.bucket
+        if bucket is None:
+            return
+        gang.bucket = None
+        at = bisect_left(bucket.entries, (gang.order, gang.key), key=_place)
+        assert bucket.entries[at][2] is gang, f"{gang.full_name} is not in its bucket"
+        del bucket.entries[at]
+        if not bucket.entries:
+            signature = bucket.need.signature
+            del self.buckets[signature]
+            self.fresh.pop(signature, None)
+
+    def refuse(self, bucket: Bucket, freed: int, *, short_of_quota: bool) -> None:
+        """Nothing of this signature fits until something is freed."""
+        bucket.refused_at = freed
+        bucket.short_of_quota = short_of_quota
+        self.fresh.pop(bucket.need.signature, None)
+
+    def active(self, freed: int) -> list[Bucket]:
+        """Buckets worth an attempt: all when something was freed since the last sweep, else the
+        fresh ones.
+        """
+        if freed != self.swept_at:
+            self.swept_at = freed
+            self.fresh = dict(self.buckets)
+        return [bucket for bucket in self.fresh.values() if bucket.refused_at != freed]
+
+    def waiting(self) -> int:
+        """Number of gangs that want to be placed."""
+        return sum(len(bucket.entries) for bucket in self.buckets.values())
+
+
+class Line:
+    """The gangs of some buckets in order: by queue, then by their own order; heads are taken one by
+    one.
+
+    A queue's place may change after every gang (its share grows), so queues are compared at each
+    turn.
+    """
+
+    def __init__(self, buckets: list[Bucket]) -> None:
+        self._heaps: dict[str, list[tuple[OrderKey, GangKey, int]]] = {}
+        self._buckets = buckets
+        for index, bucket in enumerate(buckets):
+            order, key, _ = bucket.entries[0]
+            self._heaps.setdefault(bucket.need.queue, []).append((order, key, index))
+        for heap in self._heaps.values():
+            heapq.heapify(heap)
+
+    def queues(self) -> list[str]:
+        """Queues with a gang in line."""
+        return list(self._heaps)
+
+    def head(self, queue: str) -> tuple[int, Bucket, Gang]:
+        """Take the bucket whose first gang is a queue's next out of the line: its place, itself,
+        that gang.
+        """
+        heap = self._heaps[queue]
+        _, key, index = heapq.heappop(heap)
+        if not heap:
+            del self._heaps[queue]
+        bucket = self._buckets[index]
+        gang = bucket.entries[0][2]
+        assert gang.key == key, f"{gang.full_name} stands where {key} stood"
+        return index, bucket, gang
+
+    def put_back(self, index: int) -> None:
+        """The bucket goes on with its next gang, if it has one."""
+        bucket = self._buckets[index]
+        if not bucket.entries:
+            return
+        order, key, _ = bucket.entries[0]
+        heapq.heappush(self._heaps.setdefault(bucket.need.queue, []), (order, key, index))
+
+
+def _place(
+    entry: tuple[OrderKey, GangKey, Gang] | tuple[OrderKey, GangKey],
+) -> tuple[OrderKey, GangKey]:
+    return entry[0], entry[1]

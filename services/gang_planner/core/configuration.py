@@ -1,0 +1,206 @@
+"""`volcano-scheduler.conf`: the YAML that users of Volcano and kube-batch have, parsed and checked.
+
+Keys: `actions` (a comma list), `tiers[].plugins[]` (name, enable flags, arguments),
+    `configurations[]` (per action).
+Names of Volcano's that do nothing here yet are accepted and listed in `not_yet`; names that nobody
+knows are errors. An empty text is Volcano's built-in default.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import yaml
+
+from services.gang_planner.core.arguments import Arguments, ConfigurationError
+from services.gang_planner.core.policies import discovered
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.policy_set import PolicySet
+
+__all__ = ["Configuration", "ConfigurationError", "PluginOption", "parse_configuration"]
+
+DEFAULT_TEXT: Final = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+ACTIONS: Final = frozenset({"enqueue", "allocate", "backfill"})
+_ACTIONS_NOT_YET: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"})
+_PLUGINS_NOT_YET: Final = frozenset(
+    "capacity cdp conformance deviceshare drf extender network-topology-aware nodegroup numa-aware overcommit pdb "
+    "rescheduling resource-strategy-fit resourcequota sla task-topology tdm usage".split()
+)
+#: The exact spelling is theirs, the mix of enable and enabled included.
+_FLAGS: Final = frozenset(
+    "enableJobOrder enableHierarchy enableJobReady enableJobPipelined enableTaskOrder enablePreemptable "
+    "enableReclaimable enablePreemptive enableQueueOrder enabledClusterOrder enablePredicate enableBestNode "
+    "enableNodeOrder enableTargetJob enableReservedNodes enableJobEnqueued enabledVictim enableJobStarving "
+    "enabledOverused enabledAllocatable enabledHyperNodeOrder enabledSubJobReady enabledSubJobPipelined "
+    "enabledSubJobOrder enabledHyperNodeGradient".split()
+)
+_EXCLUSIVE: Final = ("proportion", "capacity")
+_TOP: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
+#: A configuration is a page; a file of megabytes is a mistake.
+_CHARACTERS_MAX: Final = 256 * 1024
+
+
+class PluginOption(msgspec.Struct, frozen=True, kw_only=True):
+    """One plugin as configured."""
+
+    name: str
+    tier: int
+    #: Flags that are set to false.
+    disabled: tuple[str, ...] = ()
+    #: (name, value as text), sorted.
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides how a cycle runs."""
+
+    source: str
+    actions: tuple[str, ...]
+    plugins: tuple[PluginOption, ...]
+    #: Accepted names that do nothing yet.
+    not_yet: tuple[str, ...]
+    #: Digest of the text: a decision names it.
+    digest: str
+
+    def policies(self) -> PolicySet:
+        """The policies, made anew."""
+        return PolicySet(
+            _build(option) for option in self.plugins if option.name not in _PLUGINS_NOT_YET
+        )
+
+
+def parse_configuration(text: str) -> Configuration:
+    """Parse a file's text.
+
+    Raises:
+        ConfigurationError: It is invalid; the message says where and which rule.
+    """
+    if len(text) > _CHARACTERS_MAX:
+        raise ConfigurationError("file", f"must have at most {_CHARACTERS_MAX} characters")
+    try:
+        loaded: object = yaml.safe_load(text if text.strip() else DEFAULT_TEXT)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigurationError("file", f"must be YAML: {error}") from error
+    root = _mapping("file", loaded)
+    for key in root:
+        if key not in _TOP:
+            raise ConfigurationError(key, f"unknown key, known are {', '.join(sorted(_TOP))}")
+    actions, not_yet = _actions(root.get("actions", "enqueue, allocate, backfill"))
+    plugins = _plugins(root.get("tiers"))
+    not_yet += [option.name for option in plugins if option.name in _PLUGINS_NOT_YET]
+    configuration = Configuration(
+        source=text,
+        actions=tuple(actions),
+        plugins=tuple(plugins),
+        not_yet=tuple(not_yet),
+        digest=hashlib.sha256((text if text.strip() else DEFAULT_TEXT).encode()).hexdigest()[:16],
+    )
+    configuration.policies()
+    return configuration
+
+
+def _actions(value: object) -> tuple[list[str], list[str]]:
+    if not isinstance(value, str):
+        raise ConfigurationError("actions", "must be names separated by commas")
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    for name in names:
+        if name not in ACTIONS | _ACTIONS_NOT_YET:
+            known = ", ".join(sorted(ACTIONS | _ACTIONS_NOT_YET))
+            raise ConfigurationError("actions", f"unknown action {name!r}, known are {known}")
+    if not names:
+        raise ConfigurationError("actions", "must name at least one action")
+    return (
+        [name for name in names if name in ACTIONS],
+        [name for name in names if name in _ACTIONS_NOT_YET],
+    )
+
+
+def _plugins(value: object) -> list[PluginOption]:
+    if value is None:
+        return []
+    options: list[PluginOption] = []
+    for tier, entry in enumerate(_sequence("tiers", value)):
+        where = f"tiers[{tier}]"
+        plugins = _mapping(where, entry).get("plugins")
+        if plugins is None:
+            continue
+        for index, plugin in enumerate(_sequence(f"{where}.plugins", plugins)):
+            options.append(_plugin(f"{where}.plugins[{index}]", tier, plugin))
+    names = [option.name for option in options]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError("tiers", f"plugin {name!r} is named more than once")
+    if all(name in names for name in _EXCLUSIVE):
+        raise ConfigurationError("tiers", f"{' and '.join(_EXCLUSIVE)} exclude each other")
+    return options
+
+
+def _plugin(where: str, tier: int, value: object) -> PluginOption:
+    fields = _mapping(where, value)
+    name = fields.get("name")
+    known = {*discovered(), *_PLUGINS_NOT_YET}
+    if not isinstance(name, str) or name not in known:
+        raise ConfigurationError(
+            f"{where}.name", f"unknown plugin {name!r}, known are {', '.join(sorted(known))}"
+        )
+    disabled: list[str] = []
+    for key, flag in fields.items():
+        if key in {"name", "arguments"}:
+            continue
+        if key not in _FLAGS:
+            raise ConfigurationError(f"{where}.{key}", "unknown key")
+        if not isinstance(flag, bool):
+            raise ConfigurationError(f"{where}.{key}", f"must be true or false, not {flag!r}")
+        if not flag:
+            disabled.append(key)
+    arguments = fields.get("arguments")
+    pairs = _mapping(f"{where}.arguments", arguments) if arguments is not None else {}
+    return PluginOption(
+        name=name,
+        tier=tier,
+        disabled=tuple(sorted(disabled)),
+        arguments=tuple(sorted((key, str(one)) for key, one in pairs.items() if one is not None)),
+    )
+
+
+def _build(option: PluginOption) -> Policy:
+    where = f"tiers[{option.tier}].plugins[{option.name}]"
+    policy = discovered()[option.name](Arguments(where, dict(option.arguments)))
+    return Policy(
+        name=policy.name,
+        group_key=None if "enableJobOrder" in option.disabled else policy.group_key,
+        queue_key=None if "enableQueueOrder" in option.disabled else policy.queue_key,
+        node_filters=() if "enablePredicate" in option.disabled else policy.node_filters,
+        room_filters=() if "enablePredicate" in option.disabled else policy.room_filters,
+        scores=() if "enableNodeOrder" in option.disabled else policy.scores,
+    )
+
+
+def _mapping(where: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ConfigurationError(where, f"must be a mapping, not {type(value).__name__}")
+    found: dict[str, object] = {}
+    for key, item in value.items():
+        found[str(key)] = item
+    return found
+
+
+def _sequence(where: str, value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ConfigurationError(where, f"must be a list, not {type(value).__name__}")
+    return list(value)

@@ -1,0 +1,127 @@
+"""Turns a committed Statement into a `GangDecision`: which member goes to which node, and how it is
+to be carried out.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core import inflight
+from services.gang_planner.core.assessing import DECISION_BYTES_MAX, binding_bytes
+from services.gang_planner.core.backlog import Need
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.members import Member, placing_order
+from services.gang_planner.core.release_costs import release_cost
+from services.gang_planner.core.statement import Allocation
+from services.gang_planner.state import State
+from shared.contracts.decisions import Binding, Cycle, GangDecision
+from shared.contracts.identity import gang_trace_id
+
+
+#: Gangs up to this size need no look at their names: they fit into a message with the longest ones
+#: there can be.
+_ALWAYS_FIT: Final = 1_000
+
+
+def members_max(state: State, gang: Gang, need: Need) -> int:
+    """How many members one decision may hold so that it stays below the size of a message."""
+    wanted = sum(count for _, _, count in need.wanted)
+    if wanted <= _ALWAYS_FIT:
+        return wanted
+    longest = max(
+        binding_bytes(member.pod, state.nodes.name_bytes_max)
+        for members in gang.waiting.values()
+        for member in members.values()
+    )
+    return max(need.quorum, min(wanted, DECISION_BYTES_MAX // longest))
+
+
+def decide(
+    state: State,
+    gang: Gang,
+    need: Need,
+    allocations: Iterable[Allocation],
+    cycle: Cycle,
+    *,
+    always_preflight: bool,
+) -> GangDecision:
+    """Assign members to the nodes allocated, assume them, and count the attempt."""
+    placed = _assign(state, gang, allocations)
+    history = gang.history
+    history.attempt += 1
+    gang.latest = tuple(member.pod.uid for member, _ in placed)
+    names = state.nodes.names
+    decision = GangDecision(
+        gang_id=gang.gang_id,
+        gang=gang.full_name,
+        dialect=gang.group.dialect if gang.group is not None else "",
+        epoch=state.epoch,
+        attempt=history.attempt,
+        bindings=tuple(
+            Binding(
+                uid=member.pod.uid,
+                namespace=member.pod.namespace,
+                name=member.pod.name,
+                node=names[slot],
+            )
+            for member, slot in placed
+        ),
+        quorum=need.quorum,
+        preflight=_preflight(gang, placed, always=always_preflight),
+        why=_why(need, placed),
+        trace_id=gang_trace_id(gang.gang_id, history.attempt),
+        first_seen_ms=history.first_seen_ms,
+        cycle=cycle,
+    )
+    inflight.adopt(state, gang, placed)
+    return decision
+
+
+def _assign(
+    state: State, gang: Gang, allocations: Iterable[Allocation]
+) -> list[tuple[Member, int]]:
+    """Members in their order to nodes in the order of names: neighbours in rank share nodes."""
+    per_group: dict[tuple[str, int], dict[int, int]] = {}
+    for allocation in allocations:
+        counts = per_group.setdefault((allocation.role, allocation.shape.id), {})
+        pairs = zip(allocation.slots.tolist(), allocation.counts.tolist(), strict=True)
+        for slot, count in pairs:
+            counts[slot] = counts.get(slot, 0) + count
+    rank = state.nodes.rank()
+    placed: list[tuple[Member, int]] = []
+    for key, counts in sorted(per_group.items(), key=_group_place):
+        slots = np.fromiter(counts, dtype=np.int64)
+        slots = slots[np.argsort(rank[slots])]
+        expanded = [slot for slot in slots.tolist() for _ in range(counts[slot])]
+        members = sorted(gang.waiting[key].values(), key=placing_order)
+        placed.extend(zip(members, expanded, strict=False))
+    return placed
+
+
+def _group_place(item: tuple[tuple[str, int], dict[int, int]]) -> tuple[str, int]:
+    return item[0]
+
+
+def _preflight(gang: Gang, placed: list[tuple[Member, int]], *, always: bool) -> bool:
+    """Prove all before binding any: where half a gang would have to be released, and that costs
+    something.
+
+    A single binding is whole or nothing by itself, and members of a started gang are never
+    released.
+    """
+    if len(placed) < 2 or gang.history.started:
+        return False
+    if always or gang.history.attempt > 1:
+        return True
+    owners = {member.pod.owner for member, _ in placed}
+    return any(release_cost(owner) != "nothing" for owner in owners)
+
+
+def _why(need: Need, placed: list[tuple[Member, int]]) -> str:
+    nodes = len({slot for _, slot in placed})
+    extras = len(placed) - need.quorum
+    if not need.quorum:
+        return f"{len(placed)} members placed one by one on {nodes} nodes"
+    more = f" and {extras} above it" if extras else ""
+    return f"quorum of {need.quorum}{more} placed together on {nodes} nodes"

@@ -1,0 +1,254 @@
+"""Why a gang waits: one sentence, and the numbers behind it.
+
+For a refused bucket the search is repeated as far as it goes: what fits is placed on trial, and the
+nodes are asked why they refuse the next member. That costs some vector operations, so it is done
+once per bucket and state of the ground.
+"""
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from services.gang_planner.core.amounts import in_words, listed
+from services.gang_planner.core.backlog import Bucket, Need
+from services.gang_planner.core.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.members import GATED, UNSUPPORTED
+from services.gang_planner.core.placing import Attempt, Group
+from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.session import Session
+from services.gang_planner.core.shapes import PODS
+from services.gang_planner.state import State
+from shared.contracts.verdicts import Reason, ShapeReport, Why
+
+#: Names given of gangs that hold what is missing; the others are counted.
+_AHEAD_MAX: Final = 5
+#: Distinct reasons per shape: node-specific taints could make thousands.
+_REASONS_MAX: Final = 20
+
+
+class Explanation(NamedTuple):
+    """What holds for every gang of a bucket."""
+
+    sentence: str
+    shapes: tuple[ShapeReport, ...] = ()
+    quota: tuple[Reason, ...] = ()
+    ahead: tuple[str, ...] = ()
+    ahead_count: int = 0
+
+
+class Explainer:
+    """Explains within one cycle; who holds what is worked out once per queue and resource."""
+
+    def __init__(self, state: State, session: Session) -> None:
+        self._state = state
+        self._session = session
+        self._holders: dict[tuple[str, int], list[str]] = {}
+
+    def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
+        """Why the gang waits, given the reason that the assessment or the backlog found."""
+        if gang.bucket is not None and reason == gang.bucket.reason:
+            found = self.bucket(gang.bucket)
+        elif reason == "NotAdmitted":
+            reason, found = self._not_admitted(gang)
+        else:
+            found = Explanation(_plain_sentence(gang, reason))
+        return Why(
+            reason=reason,
+            sentence=found.sentence,
+            since_ms=since_ms,
+            shapes=found.shapes,
+            quota=found.quota,
+            ahead=tuple(name for name in found.ahead if name != gang.full_name),
+            ahead_count=found.ahead_count,
+        )
+
+    def bucket(self, bucket: Bucket) -> Explanation:
+        """What holds for every gang of a refused bucket; worked out again when something was freed
+        since.
+        """
+        found = bucket.explanation
+        if found is None or bucket.explained_at != bucket.refused_at:
+            queue = self._state.queues.entry(bucket.need.queue)
+            found = (
+                self._quota(bucket) if bucket.short_of_quota else self.resources(bucket.need, queue)
+            )
+            bucket.explanation = found
+            bucket.explained_at = bucket.refused_at
+        return found
+
+    def resources(self, need: Need, queue: QueueEntry) -> Explanation:
+        """What the nodes lack for a need."""
+        state = self._state
+        attempt = Attempt(self._session, queue, need, members_max=need.quorum or 1)
+        attempt.run_partly()
+        wanted = need.quorum or sum(count for _, _, count in need.wanted)
+        fitting = attempt.placed
+        missing = max((need.quorum or 1) - fitting, 0)
+        reports: list[ShapeReport] = []
+        short: dict[str, int] = {}
+        blocking: Counter[str] = Counter()
+        for group in attempt.groups:
+            counted = self._session.fits.reasons(group.shape) if group.left else Counter[str]()
+            lacking = _lacking(state, group, counted, min(group.left, missing))
+            for resource, amount in lacking.items():
+                short[resource] = short.get(resource, 0) + amount
+            if not blocking:
+                blocking = counted
+            reports.append(
+                ShapeReport(
+                    role=group.role,
+                    wanted=group.wanted,
+                    fit=group.fit,
+                    nodes=state.nodes.count,
+                    reasons=_reasons(counted, lacking),
+                )
+            )
+        attempt.statement.discard()
+        names = self._holding(need.queue, short)
+        return Explanation(
+            sentence=_sentence(state.nodes.count, blocking, short, fitting, wanted),
+            shapes=tuple(reports),
+            ahead=tuple(names[:_AHEAD_MAX]),
+            ahead_count=len(names),
+        )
+
+    def _quota(self, bucket: Bucket) -> Explanation:
+        amounts = bucket.need.amounts(self._state.shapes)
+        entry = self._state.queues.entry(bucket.need.queue)
+        return self._over_quota(entry, amounts, promised=False)
+
+    def _not_admitted(self, gang: Gang) -> tuple[str, Explanation]:
+        minimum = gang.group.min_resources or () if gang.group is not None else ()
+        amounts = gang.queue.amounts(minimum)
+        if not gang.queue.excess(amounts, promised=True):
+            return "NotAdmitted", Explanation("waits to be admitted to its queue")
+        return "NotEnoughQuota", self._over_quota(gang.queue, amounts, promised=True)
+
+    def _over_quota(
+        self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool
+    ) -> Explanation:
+        names = self._state.resources.names
+        over = {names[row]: by for row, by in entry.excess(amounts, promised=promised).items()}
+        short = [in_words(name, by) for name, by in sorted(over.items())]
+        holders = self._holding(entry.name, over)
+        return Explanation(
+            sentence=f"queue {entry.name} is at its capability: job needs {listed(short)} more than it leaves",
+            quota=tuple(
+                Reason(reason="CapabilityExceeded", resource=name, short=by)
+                for name, by in sorted(over.items())
+            ),
+            ahead=tuple(holders[:_AHEAD_MAX]),
+            ahead_count=len(holders),
+        )
+
+    def _holding(self, queue: str, short: dict[str, int]) -> list[str]:
+        """Gangs of the queue that hold what is missing, oldest first."""
+        rows = [self._state.resources.row(name) for name in sorted(short) if name != PODS]
+        if not rows:
+            return []
+        key = (queue, rows[0])
+        found = self._holders.get(key)
+        if found is None:
+            shapes = self._state.shapes.entries
+            holding = [
+                (gang.created_ms, gang.full_name)
+                for gang in self._state.gangs.gangs.values()
+                if gang.queue.name == queue
+                and any(row == key[1] for held in gang.held for row, _ in shapes[held].pairs)
+            ]
+            found = self._holders[key] = [name for _, name in sorted(holding)]
+        return found
+
+
+def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:
+    """How much of each insufficient resource the missing members ask for."""
+    lacking: dict[str, int] = {}
+    for row, amount in group.shape.pairs:
+        name = state.resources.names[row]
+        text = TOO_MANY_PODS if name == PODS else INSUFFICIENT + name
+        if text in counted:
+            lacking[name] = amount * members
+    return lacking
+
+
+def _reasons(counted: Counter[str], lacking: dict[str, int]) -> tuple[Reason, ...]:
+    reasons: list[Reason] = []
+    for text, count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_MAX]:
+        resource = PODS if text == TOO_MANY_PODS else text.removeprefix(INSUFFICIENT)
+        if resource in lacking:
+            reasons.append(
+                Reason(reason=text, count=count, resource=resource, short=lacking[resource])
+            )
+        else:
+            reasons.append(Reason(reason=text, count=count))
+    return tuple(reasons)
+
+
+def _sentence(
+    nodes: int, blocking: Counter[str], short: dict[str, int], fitting: int, wanted: int
+) -> str:
+    """`job needs 3 nvidia.com/gpu more: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu; 1
+    of 4 members would fit`.
+    """
+    would_fit = f"{fitting} of {wanted} members would fit"
+    if not nodes:
+        return f"there are no nodes; {would_fit}"
+    if not blocking:
+        return f"its members would fit alone, but not together; {would_fit}"
+    listed_reasons = ", ".join(
+        f"{count} {text}"
+        for text, count in sorted(blocking.items(), key=lambda item: (-item[1], item[0]))[
+            :_REASONS_MAX
+        ]
+    )
+    available = f"0/{nodes} nodes are available: {listed_reasons}"
+    lacking = [in_words(name, amount) for name, amount in sorted(short.items()) if name != PODS]
+    if lacking:
+        return f"job needs {listed(lacking)} more: {available}; {would_fit}"
+    return f"{available}; {would_fit}"
+
+
+def _plain_sentence(gang: Gang, reason: str) -> str:
+    """Sentences for what needs no look at the nodes."""
+    match reason:
+        case "GroupMissing":
+            return f"PodGroup {gang.full_name} does not exist"
+        case "GroupDeleting":
+            return f"PodGroup {gang.full_name} is being deleted"
+        case "InvalidGroup":
+            return "; ".join(gang.group.errors if gang.group is not None else ())
+        case "QueueMissing":
+            return f"queue {gang.queue.name} does not exist"
+        case "QueueNotOpen":
+            queue = gang.queue.queue
+            return f"queue {gang.queue.name} is {queue.state if queue is not None else 'missing'}"
+        case "NotEnoughPods":
+            return f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
+        case "NotEnoughPodsOfTask":
+            return "; ".join(
+                f"{gang.able(role)} of {count} members of {role} exist that could run"
+                for role, count in gang.role_minima
+                if gang.able(role) < count
+            )
+        case "Gated":
+            return f"{gang.counts[GATED]} members have scheduling gates"
+        case "Unsupported":
+            return _unsupported(gang)
+        case "Backoff":
+            return "its last decision could not be carried out; it is tried again shortly"
+        case "GangTooLarge":
+            return f"a quorum of {gang.min_member} members does not fit into one decision"
+        case "ClusterViewStale":
+            return "the picture of the cluster is stale: no watcher has renewed it"
+        case _:
+            return reason
+
+
+def _unsupported(gang: Gang) -> str:
+    fields = {
+        field
+        for member in gang.members.values()
+        if member.state == UNSUPPORTED
+        for field in member.shape.shape.unsupported
+    }
+    return f"members have constraints that are not supported: {', '.join(sorted(fields)[:_REASONS_MAX])}"

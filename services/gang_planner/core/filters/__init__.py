@@ -1,0 +1,51 @@
+"""One file per rule that keeps a pod off a node, each with its reason in kube-scheduler's words.
+
+Two kinds. A `NodeFilter` looks only at the node (its answers are cached per shape and repaired when
+a node changes). A `RoomFilter` looks at what is free and says how many more pods of a shape a node
+holds. Each file has one object, `FILTER`.
+"""
+
+from collections import Counter
+from typing import Final, Protocol
+
+from services.gang_planner.core.columns import Bools, Ints, Slots
+from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.shapes import ShapeEntry
+
+#: Pods of one shape that a node holds when nothing limits them: more than any decision binds.
+UNLIMITED: Final = 2**31
+
+
+class NodeFilter(Protocol):
+    """A rule about the node itself."""
+
+    @property
+    def name(self) -> str:
+        """Its name in kube-scheduler."""
+        ...
+
+    def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
+        """Which of these nodes the rule lets the shape use."""
+        ...
+
+    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
+        """Why these nodes, which did not pass, refuse: text -> number of nodes."""
+        ...
+
+
+class RoomFilter(Protocol):
+    """A rule about what is free on the node."""
+
+    @property
+    def name(self) -> str:
+        """Its name in kube-scheduler."""
+        ...
+
+    def capacity(self, shape: ShapeEntry, ground: Ground, slots: Slots) -> Ints:
+        """How many more pods of the shape each of these nodes holds, at most `UNLIMITED`."""
+        ...
+
+    def reasons(self, shape: ShapeEntry, ground: Ground, slots: Ints) -> Counter[str]:
+        """Why these nodes hold none: text -> number of nodes; a node may have several reasons."""
+        ...

@@ -1,0 +1,43 @@
+"""Taints with effect NoSchedule or NoExecute that the pod does not tolerate."""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.columns import Bools, Ints, Slots
+from services.gang_planner.core.filters import NodeFilter
+from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.taints import first_untolerated
+
+
+class TaintToleration:
+    """Judges each distinct set of taints once, whatever the number of nodes that share it."""
+
+    name = "TaintToleration"
+
+    def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
+        """See `NodeFilter`."""
+        tolerations = shape.shape.tolerations
+        sets = nodes.taint_set[slots]
+        # Repairing a few nodes must not judge the sets of all the others.
+        judged = range(len(nodes.taints.sets)) if len(sets) > 8 else sorted(set(sets.tolist()))
+        tolerated = np.zeros(len(nodes.taints.sets), dtype=np.bool_)
+        for taint_set in judged:
+            tolerated[taint_set] = (
+                first_untolerated(tolerations, nodes.taints.sets[taint_set]) is None
+            )
+        return tolerated[sets]
+
+    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
+        """See `NodeFilter`."""
+        found: Counter[str] = Counter()
+        for taint_set, count in Counter(nodes.taint_set[slots].tolist()).items():
+            taint = first_untolerated(shape.shape.tolerations, nodes.taints.sets[taint_set])
+            if taint is not None:
+                found[f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"] += count
+        return found
+
+
+FILTER: Final[NodeFilter] = TaintToleration()

@@ -1,0 +1,299 @@
+"""Gangs: which pods belong together, how many of them are in which state, and what a gang carries
+between decisions.
+
+A pod belongs to the gang with its `key`: the group it names in its namespace, else its controller
+owner, else itself. The key stays while group objects come and go, so a group that is re-created
+under its name finds its gang with all that is open; only the gang's id, which is the object's UID,
+changes.
+"""
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from services.gang_planner.core.members import (
+    ASSUMED,
+    PLACED,
+    RUNNING,
+    STATES,
+    SUCCEEDED,
+    WAITING,
+    Member,
+)
+from services.gang_planner.core.queues import DEFAULT, QueueEntry
+from services.gang_planner.core.shapes import ShapeEntry
+from shared.contracts.decisions import NoteOpened
+from shared.contracts.identity import nameless_gang_id
+from shared.contracts.verdicts import GangPhase
+from shared.model.objects import Owner, Pod, PodGroup
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.backlog import Bucket
+
+GangKey: TypeAlias = tuple[str, str, str]
+"""("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
+
+OrderKey: TypeAlias = tuple[int | str, ...]
+"""What sorts gangs; all keys of one configuration have items of the same types in the same places.
+"""
+
+KUBE_BATCH: Final = "kube-batch"
+_NO_ROLE: Final = [0] * STATES
+
+
+def key_of(pod: Pod) -> GangKey | None:
+    """The gang that a pod belongs to; None: it is nobody's member, only a load on its node."""
+    if pod.group_name:
+        return "name", pod.namespace, pod.group_name
+    if not pod.ours:
+        return None
+    if pod.owner is not None:
+        return "owner", "", pod.owner.uid
+    return "pod", "", pod.uid
+
+
+def key_of_group(group: PodGroup) -> GangKey:
+    """The gang that a group object declares."""
+    if group.by_owner:
+        return "owner", "", group.owner.uid if group.owner is not None else group.uid
+    return "name", group.namespace, group.name
+
+
+class History:
+    """What a gang carries from decision to decision; DECISIONS remembers it through a restart."""
+
+    __slots__ = ("attempt", "backoff", "bad", "failures", "first_seen_ms", "started")
+
+    def __init__(self, first_seen_ms: int = 0) -> None:
+        #: Decisions made so far.
+        self.attempt = 0
+        #: Its quorum was reached once, and something of it is still placed.
+        self.started = False
+        self.first_seen_ms = first_seen_ms
+        #: Failed decisions in a row.
+        self.failures = 0
+        #: Open pause before the next decision.
+        self.backoff: NoteOpened | None = None
+        #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
+        #: next cycle on.
+        self.bad: dict[tuple[str, str], int] = {}
+
+
+class Gang:
+    """Members, counts and settings of one gang."""
+
+    __slots__ = (
+        "admitted",
+        "bucket",
+        "completed",
+        "counted",
+        "counts",
+        "created_ms",
+        "gang_id",
+        "group",
+        "held",
+        "history",
+        "key",
+        "kube_batch_members",
+        "latest",
+        "members",
+        "minimum_kept",
+        "name",
+        "namespace",
+        "order",
+        "ours",
+        "phase",
+        "pod_minimum",
+        "pod_priority",
+        "pod_queue",
+        "priority",
+        "queue",
+        "refused",
+        "roles",
+        "shown",
+        "shown_ms",
+        "undated_failure",
+        "waiting",
+    )
+
+    def __init__(self, key: GangKey, namespace: str, name: str, queue: QueueEntry) -> None:
+        self.key = key
+        self.namespace = namespace
+        self.name = name
+        self.gang_id = key[2] if key[0] != "name" else nameless_gang_id("", namespace, name)
+        self.group: PodGroup | None = None
+        self.members: dict[str, Member] = {}
+        self.counts = [0] * STATES
+        self.roles: dict[str, list[int]] = {}
+        #: Members that can be placed, by role and shape.
+        self.waiting: dict[tuple[str, int], dict[str, Member]] = {}
+        #: Members that hold room, by shape.
+        self.held: dict[int, int] = {}
+        self.queue = queue
+        self.priority = 0
+        #: What its pods say, where no object does.
+        self.pod_priority: int | None = None
+        self.pod_minimum = 0
+        self.pod_queue = ""
+        self.created_ms = 0
+        self.history = History()
+        self.ours = 0
+        self.kube_batch_members = 0
+        #: Admitted by the enqueue action, or by its dialect's nature.
+        self.admitted = False
+        #: Gang size that a vanished PodDisruptionBudget left behind.
+        self.minimum_kept: int | None = None
+        #: All members ended; stays true when they are cleaned up.
+        self.completed = False
+        #: UIDs of the newest decision, for Scheduled events.
+        self.latest: tuple[str, ...] = ()
+        #: A decision failed since the last cycle.
+        self.undated_failure = False
+        #: What the last assessment said: see `assessing`.
+        self.phase: GangPhase = "Pending"
+        #: The phase that it is counted under.
+        self.counted = ""
+        self.refused = ""
+        self.order: OrderKey = ()
+        #: The backlog's bucket that it waits in.
+        self.bucket: Bucket | None = None
+        #: Meaning of the verdict that was published last, and when.
+        self.shown: tuple[object, ...] = ()
+        self.shown_ms = 0
+
+    # ------------------------------------------------------------------ counts
+
+    def have(self, role: str | None = None) -> int:
+        """Members that count towards the quorum: assumed, placed, running or succeeded."""
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[ASSUMED] + counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+
+    def placed(self, role: str | None = None) -> int:
+        """Members bound to an existing node and not refused by its kubelet, the succeeded ones
+        included.
+        """
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+
+    def able(self, role: str | None = None) -> int:
+        """Members that count or could be placed."""
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[WAITING] + self.have(role)
+
+    @property
+    def min_member(self) -> int:
+        """Gang size; 0 means that every member is placed as it comes."""
+        if self.group is not None:
+            return max(0, self.group.min_member)
+        if self.minimum_kept is not None:
+            return self.minimum_kept
+        return self.pod_minimum or 1
+
+    @property
+    def role_minima(self) -> tuple[tuple[str, int], ...]:
+        """Per-role minima, as far as they bind: only when the gang size covers their sum."""
+        if self.group is None or not self.group.min_task_member:
+            return ()
+        minima = self.group.min_task_member
+        if self.min_member < sum(count for _, count in minima):
+            return ()
+        return minima
+
+    @property
+    def quorum_placed(self) -> bool:
+        """Whether every minimum holds by members that are placed."""
+        if self.placed() < max(self.min_member, 1):
+            return False
+        return all(self.placed(role) >= count for role, count in self.role_minima)
+
+    # ----------------------------------------------------------------- changes
+
+    def join(self, member: Member) -> None:
+        """A pod becomes a member, in its current state."""
+        pod = member.pod
+        member.gang = self
+        self.members[pod.uid] = member
+        self.ours += pod.ours
+        self.kube_batch_members += pod.scheduler_name == KUBE_BATCH
+        if self.pod_priority is None or pod.priority > self.pod_priority:
+            self.pod_priority = pod.priority
+        self.pod_minimum = max(self.pod_minimum, pod.group_min_member)
+        self.pod_queue = self.pod_queue or pod.queue
+        self._count(member, member.state, 1)
+
+    def leave(self, member: Member) -> None:
+        """A pod is no longer a member."""
+        pod = member.pod
+        self._count(member, member.state, -1)
+        del self.members[pod.uid]
+        member.gang = None
+        self.ours -= pod.ours
+        self.kube_batch_members -= pod.scheduler_name == KUBE_BATCH
+        if not self.members:
+            self.pod_priority = None
+
+    def move(self, member: Member, state: int) -> None:
+        """A member changes its state."""
+        self._count(member, member.state, -1)
+        member.state = state
+        self._count(member, state, 1)
+
+    def hold(self, shape: ShapeEntry, count: int) -> None:
+        """`count` more (or, negative, fewer) members of this shape hold room; the queue is charged."""
+        held = self.held.get(shape.id, 0) + count
+        if held:
+            self.held[shape.id] = held
+        else:
+            del self.held[shape.id]
+        self.queue.charge(shape, count)
+
+    def _count(self, member: Member, state: int, by: int) -> None:
+        pod = member.pod
+        self.counts[state] += by
+        counts = self.roles.get(pod.role)
+        if counts is None:
+            counts = self.roles[pod.role] = [0] * STATES
+        counts[state] += by
+        if state == WAITING:
+            key = (pod.role, member.shape.id)
+            if by > 0:
+                self.waiting.setdefault(key, {})[pod.uid] = member
+                return
+            group = self.waiting[key]
+            del group[pod.uid]
+            if not group:
+                del self.waiting[key]
+
+    # ------------------------------------------------------------- description
+
+    @property
+    def full_name(self) -> str:
+        """For people."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def owner(self) -> Owner | None:
+        """The controller owner: of the group, else of the members."""
+        if self.group is not None and self.group.owner is not None:
+            return self.group.owner
+        for member in self.members.values():
+            if member.pod.owner is not None:
+                return member.pod.owner
+        return None
+
+    @property
+    def silent(self) -> bool:
+        """Whether it is nobody's business: no member is ours, and no object of a gang dialect asks
+        for it.
+        """
+        if self.ours:
+            return False
+        foreign_only = len(self.members) > 0
+        return foreign_only or self.group is None or self.group.by_owner
+
+    @property
+    def queue_name(self) -> str:
+        """The queue that it asks for."""
+        if self.group is not None and self.group.queue:
+            return self.group.queue
+        if self.group is None or self.group.by_owner:
+            return self.pod_queue or DEFAULT
+        return DEFAULT

@@ -1,0 +1,93 @@
+"""What is free: the one place where room is taken and given back.
+
+`free` = allocatable - pods on the node - kept room (`room`). It may be negative where foreign pods
+over-fill a node. `freed` counts events after which something that did not fit might: room given
+back, a node that changed. Whoever was refused at a count need not look again until it moves.
+"""
+
+import numpy as np
+
+from services.gang_planner.core.columns import ChangeLog, Grid, Ints
+from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.ports import PortTable
+from services.gang_planner.core.shapes import ShapeEntry
+
+
+class Ground:
+    """Free amounts and host ports of all nodes."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.nodes = nodes
+        self.free = Grid()
+        self.ports = PortTable()
+        #: Columns whose free amounts or ports changed.
+        self.changes = ChangeLog()
+        self.freed = 0
+
+    def take(self, slot: int, shape: ShapeEntry) -> None:
+        """One pod of this shape is on the node, or room for it is kept there."""
+        self.fit_cells()
+        cells = self.free.cells
+        for row, amount in shape.pairs:
+            cells[row, slot] -= amount
+        if shape.shape.host_ports:
+            self.ports.take(slot, shape.shape.host_ports)
+        self.changes.add(slot)
+
+    def give(self, slot: int, shape: ShapeEntry) -> None:
+        """Undo one `take`."""
+        cells = self.free.cells
+        for row, amount in shape.pairs:
+            cells[row, slot] += amount
+        if shape.shape.host_ports:
+            self.ports.give(slot, shape.shape.host_ports)
+        self.changes.add(slot)
+        self.freed += 1
+
+    def take_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
+        """`counts[i]` pods of this shape go to `slots[i]`; slots are distinct."""
+        self.fit_cells()
+        self.free.cells[np.ix_(shape.rows, slots)] -= shape.column * counts
+        self._change_ports(slots, counts, shape, taking=True)
+
+    def give_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
+        """Undo one `take_many`; nothing is `freed`, the world is as it was."""
+        self.free.cells[np.ix_(shape.rows, slots)] += shape.column * counts
+        self._change_ports(slots, counts, shape, taking=False)
+
+    def add_capacity(self, slot: int, delta: Ints) -> None:
+        """The node's allocatable amounts changed by `delta`, one number per row."""
+        self.fit_cells()
+        self.free.cells[: len(delta), slot] += delta
+        self.changes.add(slot)
+        self.freed += 1
+
+    def emptied(self) -> "Ground":
+        """The same nodes with nothing on them: for questions about what could ever fit."""
+        self.fit_cells()
+        ground = Ground(self.nodes)
+        ground.free = self.nodes.allocatable.copy()
+        ground.free.ensure(*self.free.cells.shape)
+        return ground
+
+    def copy(self) -> "Ground":
+        """An independent ground with the same room: for questions about now."""
+        self.fit_cells()
+        ground = Ground(self.nodes)
+        ground.free = self.free.copy()
+        ground.ports = self.ports.copy()
+        return ground
+
+    def fit_cells(self) -> None:
+        """Make the cells cover every resource and slot known now; called before they are read or
+        written.
+        """
+        self.free.ensure(len(self.nodes.resources.names), self.nodes.size)
+
+    def _change_ports(self, slots: Ints, counts: Ints, shape: ShapeEntry, *, taking: bool) -> None:
+        listed: list[int] = slots.tolist()
+        if shape.shape.host_ports:
+            change = self.ports.take if taking else self.ports.give
+            for slot, count in zip(listed, counts.tolist(), strict=True):
+                change(slot, shape.shape.host_ports, count)
+        self.changes.extend(listed)

@@ -1,0 +1,148 @@
+"""What is decided and not yet done: open decisions, their room, and what outcomes say of them.
+
+Keyed by pod UID: one open decision per pod, whatever its group. Only CLUSTER retires a decision; an
+outcome ends the room of a member that was definitely refused, or lets the member be planned
+elsewhere while its room stays a while.
+"""
+
+from typing import Final
+
+from services.gang_planner.core.accounting import assume, end_room, settle
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.members import TERMINAL, Member
+from services.gang_planner.core.open_acts import OpenAct, Unresolved
+from services.gang_planner.core.room import UNDATED, Room
+from services.gang_planner.state import State
+from shared.contracts.decisions import GangDecision
+from shared.contracts.outcomes import MemberResult, Outcome
+
+#: Room of a member whose POST may still be under way: longer than any request timeout of a binder
+#: or the API server.
+LATE_ROOM_MS: Final = 120_000
+#: A (pod, node) pair that failed is avoided this long.
+BAD_PAIR_MS: Final = 60_000
+#: Definite: the API server said no, or was not asked.
+_DEFINITE: Final[frozenset[MemberResult]] = frozenset({"refused", "conflict", "gone", "skipped"})
+#: Results that speak against the node, not only against the moment.
+_AGAINST_NODE: Final[frozenset[MemberResult]] = frozenset({"refused", "unknown"})
+
+
+def adopt(state: State, gang: Gang, placed: list[tuple[Member, int]]) -> None:
+    """Assume the bindings of a decision just made; the ground has been taken by its Statement."""
+    for member, slot in placed:
+        room = Room(owner=gang.gang_id, uid=member.pod.uid, shape=member.shape, slot=slot, seq=0)
+        assume(state, member, room, adopted=True)
+
+
+def number(state: State, seq: int, decision: GangDecision) -> None:
+    """The log gave a decision of ours its sequence."""
+    for binding in decision.bindings:
+        for room in state.rooms.rows(binding.uid):
+            if room.seq == 0:
+                state.rooms.numbered(room, seq)
+    if seq in state.rooms.per_decision:
+        state.open[seq] = OpenAct(seq, decision)
+
+
+def recall(state: State, seq: int, decision: GangDecision) -> None:
+    """Assume the bindings of a decision read from the log, on the same terms as one of ours."""
+    history = state.gangs.history(decision.gang_id)
+    history.attempt = max(history.attempt, decision.attempt)
+    history.first_seen_ms = decision.first_seen_ms
+    for binding in decision.bindings:
+        pending = Unresolved(binding, decision.gang_id, seq, decision.cycle.cluster_seq)
+        state.open[seq] = OpenAct(seq, decision)
+        if not _resolve(state, pending):
+            state.unresolved[binding.uid] = pending
+    if seq not in state.rooms.per_decision and not _waits_for_picture(state, seq):
+        state.open.pop(seq, None)
+
+
+def resolve_all(state: State) -> None:
+    """The picture moved on: settle the bindings that waited for it."""
+    for uid, pending in list(state.unresolved.items()):
+        if _resolve(state, pending):
+            del state.unresolved[uid]
+            if pending.seq not in state.rooms.per_decision:
+                state.open.pop(pending.seq, None)
+
+
+def apply_outcome(state: State, outcome: Outcome) -> None:
+    """Take in what a binder found. Members that it does not list are bound, which CLUSTER will
+    show.
+    """
+    touched: dict[str, Gang] = {}
+    for found in outcome.members:
+        if found.result == "bound":
+            continue
+        state.unresolved.pop(found.uid, None)
+        member = state.members.get(found.uid)
+        for room in state.rooms.rows(found.uid):
+            if room.seq != outcome.decision_seq:
+                continue
+            if found.result in _DEFINITE and outcome.delivered == 1:
+                end_room(state, room)
+            elif room.reason == "assumed":
+                state.rooms.becomes_late(room)
+            if member is None:
+                continue
+            if member.room is room:
+                member.room = None
+                settle(state, member)
+            if member.gang is not None:
+                touched[member.gang.gang_id] = member.gang
+                if found.result in _AGAINST_NODE:
+                    member.gang.history.bad[found.uid, found.node] = UNDATED
+    for gang in touched.values():
+        gang.undated_failure = True
+        state.gangs.touch(gang)
+
+
+def date_late_rooms(state: State, now_ms: int) -> int | None:
+    """Give late rows their deadline and end those whose deadline has come; returns the next
+    deadline.
+    """
+    following: int | None = None
+    for uid in list(state.rooms.late):
+        for room in state.rooms.rows(uid):
+            if room.reason != "late":
+                continue
+            if room.until_ms == UNDATED:
+                room.until_ms = now_ms + LATE_ROOM_MS
+            if room.until_ms <= now_ms:
+                end_room(state, room)
+            elif following is None or room.until_ms < following:
+                following = room.until_ms
+    return following
+
+
+def _resolve(state: State, pending: Unresolved) -> bool:
+    """Assume one logged binding; False while the picture is too old to tell."""
+    member = state.members.get(pending.binding.uid)
+    if member is None:
+        return state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
+    if member.pod.node or member.slot >= 0 or member.pod.phase in TERMINAL:
+        return True
+    room = Room(
+        owner=pending.gang_id,
+        uid=pending.binding.uid,
+        shape=member.shape,
+        slot=state.nodes.slot(pending.binding.node),
+        seq=pending.seq,
+    )
+    assume(state, member, room, adopted=False)
+    return True
+
+
+def _waits_for_picture(state: State, seq: int) -> bool:
+    return any(pending.seq == seq for pending in state.unresolved.values())
+
+
+def give_up_unresolved(state: State) -> None:
+    """No picture will ever be new enough (CLUSTER was re-created): the pods they bind are not
+    there.
+    """
+    for pending in list(state.unresolved.values()):
+        del state.unresolved[pending.binding.uid]
+        if pending.seq not in state.rooms.per_decision:
+            state.open.pop(pending.seq, None)

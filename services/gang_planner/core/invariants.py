@@ -1,0 +1,145 @@
+"""What must always hold, worked out a second time from the pods and rooms themselves.
+
+Run after every step in tests and simulation, and on a setting in production. A violation is a bug
+of ours: it carries its story and must end the process.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.members import STATE_NAMES, STATES, WAITING, state_of
+from services.gang_planner.core.ports import PortTable
+from services.gang_planner.core.room import BY_EVENT
+from services.gang_planner.state import State
+
+
+class InvariantViolation(AssertionError):
+    """The planner's state contradicts itself: `subject` is what it is about, the message tells the
+    story.
+    """
+
+    def __init__(self, subject: str, story: str) -> None:
+        super().__init__(f"{subject}: {story}")
+        self.subject = subject
+
+
+def validate(state: State) -> None:
+    """Check all invariants.
+
+    Raises:
+        InvariantViolation: One does not hold.
+    """
+    _check_ground(state)
+    for gang in state.gangs.gangs.values():
+        _check_gang(state, gang)
+    _check_members(state)
+    _check_rooms(state)
+    _check_queues(state)
+
+
+def _check_ground(state: State) -> None:
+    ground, nodes = state.ground, state.nodes
+    ground.fit_cells()
+    nodes.allocatable.ensure(*ground.free.cells.shape)
+    expected = nodes.allocatable.cells[: ground.free.cells.shape[0], : nodes.size].copy()
+    ports = PortTable()
+    loads = [(one.slot, one.shape, uid) for uid, one in state.members.items() if one.slot >= 0]
+    loads += [(room.slot, room.shape, room.uid) for room in state.rooms.every()]
+    for slot, shape, _ in loads:
+        for row, amount in shape.pairs:
+            expected[row, slot] -= amount
+        if shape.shape.host_ports:
+            ports.take(slot, shape.shape.host_ports)
+    found = ground.free.cells[: len(expected), : nodes.size]
+    wrong = np.argwhere(expected != found)
+    if len(wrong):
+        row, slot = (int(one) for one in wrong[0])
+        on_it = sorted(uid for at, _, uid in loads if at == slot)
+        raise InvariantViolation(
+            f"node {nodes.names[slot]}",
+            f"{found[row, slot]} {state.resources.names[row]} free, {expected[row, slot]} by its pods and room {on_it}",
+        )
+    if ports.content() != ground.ports.content():
+        raise InvariantViolation("host ports", f"{ground.ports.content()} != {ports.content()}")
+
+
+def _check_gang(state: State, gang: Gang) -> None:
+    counts = [0] * STATES
+    held: Counter[int] = Counter()
+    waiting: dict[tuple[str, int], set[str]] = {}
+    for uid, member in gang.members.items():
+        counts[member.state] += 1
+        if member.charged:
+            held[member.shape.id] += 1
+        if member.state == WAITING:
+            waiting.setdefault((member.pod.role, member.shape.id), set()).add(uid)
+        if member.gang is not gang:
+            raise InvariantViolation(gang.full_name, f"{uid} believes to be in another gang")
+    if counts != gang.counts:
+        raise InvariantViolation(gang.full_name, f"counts {gang.counts}, members say {counts}")
+    if dict(held) != gang.held:
+        raise InvariantViolation(gang.full_name, f"holds {gang.held}, members say {dict(held)}")
+    if waiting != {key: set(members) for key, members in gang.waiting.items()}:
+        raise InvariantViolation(gang.full_name, f"waiting {gang.waiting}, members say {waiting}")
+    if state.gangs.by_id.get(gang.gang_id) is not gang:
+        raise InvariantViolation(gang.full_name, f"its id {gang.gang_id} stands for another gang")
+
+
+def _check_members(state: State) -> None:
+    for uid, member in state.members.items():
+        node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+        right = state_of(member, node_exists=node_exists)
+        if member.state != right:
+            raise InvariantViolation(
+                f"pod {uid}", f"is {STATE_NAMES[member.state]}, should be {STATE_NAMES[right]}"
+            )
+        if member.slot >= 0 and state.residents.get(member.slot, {}).get(uid) is not member:
+            raise InvariantViolation(f"pod {uid}", "is accounted on a node that does not know it")
+        if member.room is not None and member.room not in state.rooms.rows(uid):
+            raise InvariantViolation(f"pod {uid}", "believes in room that nobody keeps")
+
+
+def _check_rooms(state: State) -> None:
+    assumed: Counter[str] = Counter()
+    for room in state.rooms.every():
+        member = state.members.get(room.uid)
+        story = f"{room.reason} for {room.uid} by decision {room.seq}"
+        if not room.owner:
+            raise InvariantViolation(story, "has no owner")
+        if member is None:
+            raise InvariantViolation(story, "its pod is gone")
+        if member.slot >= 0:
+            raise InvariantViolation(story, "its pod is on a node already")
+        if room.reason == "assumed":
+            assumed[room.uid] += 1
+            if room.until_ms != BY_EVENT or member.room is not room:
+                raise InvariantViolation(story, "does not end by its pod's event")
+        elif room.until_ms == BY_EVENT:
+            raise InvariantViolation(story, "has no deadline")
+        if room.seq and room.seq not in state.open:
+            raise InvariantViolation(story, "belongs to a decision that is not open")
+    for uid, count in assumed.items():
+        if count > 1:
+            raise InvariantViolation(f"pod {uid}", f"has {count} open decisions")
+    for seq in state.open:
+        waits = any(pending.seq == seq for pending in state.unresolved.values())
+        if seq not in state.rooms.per_decision and not waits:
+            raise InvariantViolation(f"decision {seq}", "is open and keeps no room")
+
+
+def _check_queues(state: State) -> None:
+    for entry in state.queues.entries.values():
+        used: Counter[int] = Counter()
+        for gang in state.gangs.gangs.values():
+            if gang.queue is not entry:
+                continue
+            for shape_id, count in gang.held.items():
+                for row, amount in state.shapes.entries[shape_id].pairs:
+                    used[row] += amount * count
+        found = {row: amount for row, amount in entry.used.items() if amount}
+        if found != {row: amount for row, amount in used.items() if amount}:
+            raise InvariantViolation(
+                f"queue {entry.name}", f"charged {found}, its gangs hold {dict(used)}"
+            )

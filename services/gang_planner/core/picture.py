@@ -1,0 +1,194 @@
+"""Applies the watcher's records and snapshots to the tables: the picture of the cluster.
+
+A record of an epoch newer than the picture's only makes the picture stale: what it means is in that
+epoch's snapshot. A snapshot replaces the picture; what is in flight stays, and ends where the new
+picture shows pods bound or gone.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from services.gang_planner.core import accounting, inflight
+from services.gang_planner.core.columns import Ints
+from services.gang_planner.state import State
+from shared.contracts.cluster import (
+    ClusterRecord,
+    Gone,
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    PriorityClassChanges,
+    QueueChanges,
+    SnapshotPage,
+    StreamOpened,
+    Synced,
+)
+from shared.model.objects import Node, PodGroup, PriorityClass, Queue
+
+Changes: TypeAlias = (
+    NodeChanges | PodChanges | PodGroupChanges | QueueChanges | PriorityClassChanges
+)
+
+#: The picture is too old for fresh decisions when the newest `synced` is older than this; it is
+#: renewed each second.
+FRESH_MS: Final = 5_000
+
+
+def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
+    """Apply one record of CLUSTER; records at or behind what the picture stands for are ignored."""
+    view = state.view
+    if seq <= view.cluster_seq:
+        return
+    view.cluster_seq = seq
+    if isinstance(record, StreamOpened):
+        return
+    view.newest_epoch = max(view.newest_epoch, record.epoch)
+    if record.epoch != view.epoch:
+        return
+    if isinstance(record, Synced):
+        view.synced = record
+    else:
+        _apply_changes(state, record, anew=False)
+    if state.unresolved:
+        inflight.resolve_all(state)
+
+
+def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
+    """Replace the picture. What the pages do not name is gone."""
+    assert pages, "a snapshot has at least one page"
+    view = state.view
+    view.epoch = pages[0].epoch
+    view.newest_epoch = max(view.newest_epoch, view.epoch)
+    view.cluster_seq = pages[0].cluster_seq
+    view.synced = pages[0].synced
+    named: set[str] = set()
+    for page in pages:
+        for record in page.records:
+            named.update(one.uid for one in record.changed)
+    _remove_missing(state, named)
+    for page in pages:
+        for record in page.records:
+            _apply_changes(state, record, anew=True)
+    # Names of nodes may have moved to other UIDs, queues to other objects: look at everything once.
+    state.gangs.touch_all()
+    state.ground.freed += 1
+    inflight.resolve_all(state)
+
+
+def fresh(state: State, now_ms: int) -> bool:
+    """Whether the picture is new enough to decide by."""
+    view = state.view
+    return (
+        view.synced is not None
+        and view.epoch == view.newest_epoch
+        and now_ms - view.synced.at_ms <= FRESH_MS
+    )
+
+
+def _remove_missing(state: State, named: set[str]) -> None:
+    for uid in [uid for uid in state.members if uid not in named]:
+        accounting.remove_pod(state, uid)
+    for uid in [uid for uid in state.gangs.groups if uid not in named]:
+        state.gangs.remove_group(uid)
+    for uid in [uid for uid in state.nodes.by_uid if uid not in named]:
+        _remove_node(state, uid)
+    for uid in [uid for uid in state.queues.objects if uid not in named]:
+        state.queues.remove(uid)
+    for name, one in list(state.gangs.priority_classes.items()):
+        if one.uid not in named:
+            del state.gangs.priority_classes[name]
+
+
+def _apply_changes(state: State, record: Changes, *, anew: bool) -> None:
+    at_ms = record.at_ms
+    match record:
+        case PodChanges():
+            for pod in record.changed:
+                accounting.put_pod(state, pod, at_ms, anew=anew)
+            for gone in record.removed:
+                accounting.remove_pod(state, gone.uid)
+        case NodeChanges():
+            for node in record.changed:
+                _put_node(state, node, anew=anew)
+            for gone in record.removed:
+                _remove_node(state, gone.uid)
+        case PodGroupChanges():
+            for group in record.changed:
+                _put_group(state, group, at_ms, anew=anew)
+            for gone in record.removed:
+                state.gangs.remove_group(gone.uid)
+        case QueueChanges():
+            _apply_queues(state, record.changed, record.removed, anew=anew)
+        case PriorityClassChanges():
+            _apply_priority_classes(state, record.changed, record.removed)
+
+
+def _put_node(state: State, node: Node, *, anew: bool) -> None:
+    nodes = state.nodes
+    slot = nodes.find(node.name)
+    before = nodes.objects[slot] if slot is not None else None
+    if (
+        before is not None
+        and before.uid == node.uid
+        and node.resource_version < before.resource_version
+        and not anew
+    ):
+        return
+    slot = nodes.slot(node.name)
+    had = nodes.allocatable.cells[:, slot].copy()
+    existed = bool(nodes.exists[slot])
+    nodes.put(node)
+    _change_capacity(state, slot, had)
+    if not existed:
+        accounting.node_changed(state, slot)
+
+
+def _remove_node(state: State, uid: str) -> None:
+    nodes = state.nodes
+    slot = nodes.by_uid.get(uid)
+    if slot is None:
+        return
+    had = nodes.allocatable.cells[:, slot].copy()
+    nodes.remove(slot)
+    _change_capacity(state, slot, had)
+    accounting.node_changed(state, slot)
+
+
+def _change_capacity(state: State, slot: int, had: Ints) -> None:
+    has = state.nodes.allocatable.cells[:, slot].copy()
+    has[: len(had)] -= had
+    state.ground.add_capacity(slot, has)
+
+
+def _put_group(state: State, group: PodGroup, at_ms: int, *, anew: bool) -> None:
+    before = state.gangs.groups.get(group.uid)
+    if before is not None and group.resource_version < before.resource_version and not anew:
+        return
+    state.gangs.put_group(group, at_ms)
+
+
+def _apply_queues(
+    state: State, changed: Iterable[Queue], removed: Iterable[Gone], *, anew: bool
+) -> None:
+    for queue in changed:
+        before = state.queues.objects.get(queue.uid)
+        if before is None or anew or queue.resource_version >= before.resource_version:
+            state.queues.put(queue)
+    for gone in removed:
+        state.queues.remove(gone.uid)
+    state.ground.freed += 1
+    state.gangs.touch_all()
+
+
+def _apply_priority_classes(
+    state: State, changed: Iterable[PriorityClass], removed: Iterable[Gone]
+) -> None:
+    classes = state.gangs.priority_classes
+    for one in changed:
+        for name in [name for name, known in classes.items() if known.uid == one.uid]:
+            del classes[name]
+        classes[one.name] = one
+    gone_uids = {gone.uid for gone in removed}
+    for name in [name for name, known in classes.items() if known.uid in gone_uids]:
+        del classes[name]
+    state.gangs.touch_all()

@@ -1,0 +1,299 @@
+"""The door of the core: records go in, `step` gives decisions, notes and verdicts.
+
+The planner is a function of what it was given, in order: the same records, instants and
+configuration give the same bytes. It never looks at a clock; `step` is told the instant.
+
+Contract with its caller (`services.gang_planner`):
+* records are applied in the order of their logs, each once (older ones are ignored);
+* after `step`, every decision and note in it is appended, in that order (decisions first), and
+  `decided` is called for each with the sequence it got, before the next `step`. If an append fails
+  for good the process must end: what `step` assumed cannot be undone.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from services.gang_planner.core import assessing, inflight, memory, picture, questions, retrying
+from services.gang_planner.core.actions import allocate, backfill, enqueue
+from services.gang_planner.core.configuration import Configuration
+from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.explaining import Explainer
+from services.gang_planner.core.feasibility import Masks
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.invariants import InvariantViolation
+from services.gang_planner.core.invariants import validate as check_invariants
+from services.gang_planner.core.session import Session
+from services.gang_planner.core.verdicts import Book
+from services.gang_planner.state import State
+from shared.contracts.asking import FitAnswer
+from shared.contracts.cluster import ClusterRecord, SnapshotPage
+from shared.contracts.decisions import (
+    Act,
+    Checkpoint,
+    Cycle,
+    DecisionRecord,
+    GangDecision,
+    GangStarted,
+    Note,
+)
+from shared.contracts.outcomes import Outcome
+from shared.contracts.verdicts import Verdict
+from shared.model.objects import Pod, PodGroup
+
+#: A picture that stays older than the decisions in the log is waited for this long: the longest a
+#: POST can be under way.
+_UNRESOLVED_MS: Final = 120_000
+#: Rounds of assessing and acting in one cycle: what a round places may let the next place extras.
+_ROUNDS_MAX: Final = 3
+
+
+class Step(NamedTuple):
+    """What one cycle decided and what is to be told."""
+
+    decisions: list[GangDecision]
+    notes: list[Note]
+    verdicts: list[Verdict]
+    #: When to step again although nothing arrived; None: only when something arrives.
+    next_wakeup_ms: int | None
+
+
+class Planner:
+    """The planner's state machine."""
+
+    def __init__(self, configuration: Configuration, *, always_preflight: bool = False) -> None:
+        self._state = State()
+        self._always_preflight = always_preflight
+        self._book = Book()
+        self._timers = retrying.Timers()
+        self._undecided: deque[Act | Note] = deque()
+        self._leading = False
+        self._unresolved_since_ms: int | None = None
+        self.configure(configuration)
+
+    # ----------------------------------------------------------------- records
+
+    def apply_cluster(self, seq: int, record: ClusterRecord) -> None:
+        """Apply a record of CLUSTER."""
+        picture.apply_record(self._state, seq, record)
+        self._forget_if_standby()
+
+    def load_snapshot(self, pages: Sequence[SnapshotPage]) -> None:
+        """Replace the picture; room and decisions in flight stay until the new picture retires
+        them.
+        """
+        picture.load_snapshot(self._state, pages)
+        self._forget_if_standby()
+
+    def apply_decision(self, seq: int, record: DecisionRecord) -> None:
+        """Apply a record of DECISIONS that this planner did not just make: at the start, or as a
+        standby.
+        """
+        memory.apply_record(self._state, seq, record)
+
+    def apply_outcome(self, seq: int, outcome: Outcome) -> None:
+        """Apply a record of OUTCOMES."""
+        view = self._state.view
+        if seq > view.outcomes_seq:
+            view.outcomes_seq = seq
+            inflight.apply_outcome(self._state, outcome)
+
+    def apply_verdict(self, verdict: Verdict) -> None:
+        """Take over a verdict that an earlier planner published, so that it is not told again."""
+        self._book.recall(verdict)
+
+    def restore(self, pages: Sequence[Checkpoint]) -> None:
+        """Begin with a checkpoint instead of the log before it."""
+        memory.restore(self._state, pages)
+
+    def checkpoint(self, outcomes_seq: int) -> list[Checkpoint]:
+        """Everything that is open now, in pages, to be appended to DECISIONS or kept beside a
+        recording.
+        """
+        return memory.checkpoint(self._state, outcomes_seq)
+
+    # ------------------------------------------------------------ configuration
+
+    def configure(self, configuration: Configuration) -> None:
+        """Use another configuration from the next cycle on; everything is looked at again."""
+        state = self._state
+        self._configuration = configuration
+        policies = configuration.policies()
+        self._policies = policies
+        self._masks = Masks(state.nodes, policies.node_filters)
+        self._session = Session(state.ground, state.shapes, self._masks, policies)
+        state.ground.freed += 1
+        state.gangs.touch_all()
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration in force."""
+        return self._configuration
+
+    @property
+    def cluster_epoch(self) -> int:
+        """Epoch of the watcher whose picture this is."""
+        return self._state.view.epoch
+
+    def lead(self, epoch: int) -> None:
+        """This planner is the writer from now on."""
+        self._state.epoch = epoch
+        self._leading = True
+        self._book.reconcile(self._state)
+
+    def gangs_by_phase(self) -> Mapping[str, int]:
+        """Gangs that are somebody's business, by phase, as of the last cycle."""
+        return self._state.gangs.phases
+
+    # -------------------------------------------------------------------- cycle
+
+    def step(self, now_ms: int) -> Step:
+        """Run one cycle.
+
+        Raises:
+            InvariantViolation: The records of the last cycle have not all been `decided`, or the
+                state contradicts itself.
+        """
+        if self._undecided:
+            raise InvariantViolation("step", f"{len(self._undecided)} records are not in the log")
+        state = self._state
+        self._timers.due(state, now_ms)
+        late_ms = inflight.date_late_rooms(state, now_ms)
+        decisive = picture.fresh(state, now_ms) and self._resolved(now_ms)
+        cycle = Cycle(
+            cluster_seq=state.view.cluster_seq,
+            outcomes_seq=state.view.outcomes_seq,
+            now_ms=now_ms,
+            configuration=self._configuration.digest,
+        )
+        work = CycleWork(state, self._session, cycle, always_preflight=self._always_preflight)
+        self._session.begin()
+        changed = self._rounds(work, decisive=decisive)
+        explainer = Explainer(state, self._session)
+        verdicts, unsaid = self._book.write(
+            state, explainer, list(changed.values()), now_ms, stale=not decisive
+        )
+        for gang in unsaid:
+            state.gangs.touch(gang)
+        self._undecided.extend(work.decisions)
+        self._undecided.extend(work.notes)
+        wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
+        if decisive and (unsaid or self._session.exhausted):
+            wakeups.append(now_ms)
+        return Step(
+            work.decisions,
+            work.notes,
+            verdicts,
+            min((one for one in wakeups if one is not None), default=None),
+        )
+
+    def decided(self, seq: int, record: Act | Note) -> None:
+        """A record of the last cycle is in the log as `seq`.
+
+        Raises:
+            InvariantViolation: It is not the next one.
+        """
+        if not self._undecided or self._undecided[0] is not record:
+            raise InvariantViolation(f"record {seq}", "is not the next one of the last cycle")
+        self._undecided.popleft()
+        self._state.view.decisions_seq = seq
+        if isinstance(record, GangDecision):
+            inflight.number(self._state, seq, record)
+
+    def validate(self) -> None:
+        """Check all invariants.
+
+        Raises:
+            InvariantViolation: One does not hold.
+        """
+        check_invariants(self._state)
+
+    def would_fit(self, group: PodGroup, pods: tuple[Pod, ...] = ()) -> FitAnswer:
+        """Whether a gang would fit now, and on these nodes if they were empty."""
+        return questions.would_fit(self._state, self._policies, group, pods)
+
+    # ----------------------------------------------------------------- internal
+
+    def _rounds(self, work: CycleWork, *, decisive: bool) -> dict[str, Gang]:
+        """Assess what changed and act, until nothing more changes; returns the gangs looked at, by
+        id.
+        """
+        state = work.state
+        looked_at: dict[str, Gang] = {}
+        for _ in range(_ROUNDS_MAX):
+            self._assess(work, looked_at)
+            if not decisive or self._session.exhausted:
+                break
+            decided = len(work.decisions)
+            admitted = len(state.gangs.unadmitted)
+            self._act(work)
+            if decided == len(work.decisions) and admitted == len(state.gangs.unadmitted):
+                break
+        self._assess(work, looked_at)
+        return looked_at
+
+    def _assess(self, work: CycleWork, looked_at: dict[str, Gang]) -> None:
+        state, now_ms = work.state, work.now_ms
+        changed = list(state.gangs.changed.values())
+        state.gangs.changed.clear()
+        for gang in changed:
+            looked_at[gang.gang_id] = gang
+            note = retrying.open_pause(state, self._timers, gang, now_ms)
+            if note is not None:
+                work.notes.append(note)
+            if assessing.assess(state, self._policies, gang, now_ms):
+                work.notes.append(
+                    GangStarted(
+                        gang_id=gang.gang_id,
+                        epoch=state.epoch,
+                        at_ms=now_ms,
+                        attempt=gang.history.attempt,
+                    )
+                )
+            note = retrying.close_pause(state, gang, now_ms)
+            if note is not None:
+                work.notes.append(note)
+
+    def _act(self, work: CycleWork) -> None:
+        actions = self._configuration.actions
+        if "enqueue" not in actions:
+            work.admit_all = True
+            enqueue.run(work)
+        for action in actions:
+            match action:
+                case "enqueue":
+                    enqueue.run(work)
+                    # A group without a minimum is admitted with its pods there: it may be placed in
+                    # this cycle.
+                    self._assess_admitted(work)
+                case "allocate":
+                    allocate.run(work)
+                case "backfill":
+                    backfill.run(work)
+                case _:
+                    raise InvariantViolation(f"action {action}", "was accepted and does not exist")
+
+    def _assess_admitted(self, work: CycleWork) -> None:
+        for gang in list(work.state.gangs.changed.values()):
+            if gang.refused == "NotAdmitted" and gang.admitted:
+                assessing.assess(work.state, self._policies, gang, work.now_ms)
+
+    def _resolved(self, now_ms: int) -> bool:
+        """Whether every binding in the log has been matched with the picture; one that never is
+        ends after a while.
+        """
+        state = self._state
+        if not state.unresolved:
+            self._unresolved_since_ms = None
+            return True
+        if self._unresolved_since_ms is None:
+            self._unresolved_since_ms = now_ms
+        if now_ms - self._unresolved_since_ms < _UNRESOLVED_MS:
+            return False
+        inflight.give_up_unresolved(state)
+        return True
+
+    def _forget_if_standby(self) -> None:
+        """Whoever does not write verdicts has none to take back; the list must not grow meanwhile."""
+        if not self._leading:
+            self._state.gangs.retired.clear()

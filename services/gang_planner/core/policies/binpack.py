@@ -1,0 +1,61 @@
+"""Prefers nodes that the pod fills up, resource by resource as weighted.
+
+Among gangs of one shape it wins over the spreading of `nodeorder` when its weight is larger; with
+equal weights they cancel out and the order of names decides, as in Volcano.
+"""
+
+import numpy as np
+
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.scores import FULL, Candidates
+
+_RESOURCES = "binpack.resources"
+
+
+class _Binpack:
+    """Weighted mean of the used shares, after the pod, of the resources that it asks for."""
+
+    name = "binpack"
+
+    def __init__(self, weights: dict[str, int]) -> None:
+        self._weights = weights
+
+    def score(self, nodes: Candidates) -> Ints:
+        """See `NodeScore`."""
+        total, used = self._sum(nodes, slope=False)
+        return used // max(total, 1)
+
+    def slope(self, nodes: Candidates) -> Ints | None:
+        """See `NodeScore`."""
+        total, taken = self._sum(nodes, slope=True)
+        return taken // max(total, 1)
+
+    def _sum(self, nodes: Candidates, *, slope: bool) -> tuple[int, Ints]:
+        amounts: Ints = np.zeros(len(nodes.slots), dtype=np.int64)
+        total = 0
+        for resource, weight in self._weights.items():
+            row = nodes.ground.nodes.resources.find(resource)
+            if row is None or not any(pair_row == row for pair_row, _ in nodes.shape.pairs):
+                continue
+            free, taken = nodes.shares(resource)
+            amounts += weight * (taken if slope else FULL - free)
+            total += weight
+        return total, amounts
+
+
+def build(arguments: Arguments) -> Policy:
+    """Arguments `binpack.weight`, `.cpu`, `.memory` (1 each), `.resources` (names),
+    `.resources.<name>` (1).
+    """
+    weights = {
+        "cpu": arguments.integer("binpack.cpu", 1),
+        "memory": arguments.integer("binpack.memory", 1),
+    }
+    for name in arguments.names(_RESOURCES):
+        weights[name] = arguments.integer(f"{_RESOURCES}.{name}", 1)
+    weight = arguments.integer("binpack.weight", 1)
+    weights = {name: one for name, one in weights.items() if one}
+    scores = ((weight, _Binpack(weights)),) if weight and weights else ()
+    return Policy(name="binpack", scores=scores)

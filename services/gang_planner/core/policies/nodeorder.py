@@ -1,0 +1,26 @@
+"""Preferences among nodes that fit: a thin table over `scores`, with Volcano's weights."""
+
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.scores import (
+    NodeScore,
+    balanced,
+    least_requested,
+    most_requested,
+    taint_preference,
+)
+
+_SCORES: tuple[tuple[str, int, NodeScore], ...] = (
+    ("leastrequested.weight", 1, least_requested.SCORE),
+    ("mostrequested.weight", 0, most_requested.SCORE),
+    ("balancedresource.weight", 1, balanced.SCORE),
+    ("tainttoleration.weight", 3, taint_preference.SCORE),
+)
+
+
+def build(arguments: Arguments) -> Policy:
+    """Arguments: the weights in `_SCORES`; 0 leaves a preference out."""
+    weighted = [(arguments.integer(name, default), score) for name, default, score in _SCORES]
+    return Policy(
+        name="nodeorder", scores=tuple((weight, score) for weight, score in weighted if weight)
+    )

@@ -1,0 +1,42 @@
+"""What a policy can contribute to a cycle: keys that order, rules that keep nodes out, preferences
+among nodes.
+
+A policy never sees one pod beside one node: it returns keys for gangs and queues, and objects that
+answer with arrays. Tiers combine contributions: keys are compared in the order of the
+configuration, filters all apply, scores add up.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.filters import NodeFilter, RoomFilter
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.scores import NodeScore
+
+GroupKey: TypeAlias = Callable[[Gang], tuple[int, ...]]
+"""Of two gangs the one with the lower key goes first; always as many items."""
+
+QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int]], tuple[int, ...]]
+"""Of two queues the one with the lower key has the next turn. Given the cluster's total amounts, by
+resource row.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """One policy's contributions; absent ones are left out."""
+
+    name: str
+    group_key: GroupKey | None = None
+    queue_key: QueueKey | None = None
+    node_filters: tuple[NodeFilter, ...] = ()
+    room_filters: tuple[RoomFilter, ...] = ()
+    #: (weight, score).
+    scores: tuple[tuple[int, NodeScore], ...] = ()
+
+
+Build: TypeAlias = Callable[[Arguments], Policy]
+"""Makes a policy from its arguments; raises `ConfigurationError` for a wrong one."""

@@ -1,0 +1,65 @@
+"""The policies of one configuration, combined: what a cycle asks instead of asking each."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.filters import RoomFilter, resources_fit
+from services.gang_planner.core.gangs import Gang, OrderKey
+from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.scores import Candidates
+from services.gang_planner.core.shapes import ShapeEntry
+
+
+class PolicySet:
+    """Keys, filters and scores of all policies, in the order of the configuration."""
+
+    def __init__(self, policies: Iterable[Policy]) -> None:
+        self.policies = tuple(policies)
+        self._group_keys = [one.group_key for one in self.policies if one.group_key is not None]
+        self._queue_keys = [one.queue_key for one in self.policies if one.queue_key is not None]
+        self._scores = [score for one in self.policies for score in one.scores]
+        self.node_filters = tuple(rule for one in self.policies for rule in one.node_filters)
+        rooms = [rule for one in self.policies for rule in one.room_filters]
+        #: Resources are judged whatever is configured: nothing here ever over-commits a node.
+        self.room_filters: tuple[RoomFilter, ...] = (*rooms, resources_fit.FILTER)
+
+    def order(self, gang: Gang) -> OrderKey:
+        """The gang's place: what is half placed first, then the policies' keys, then age and name.
+
+        A gang that holds room and has not reached its quorum wastes it as long as it waits, so
+        nothing outranks it.
+        """
+        half_placed = bool(gang.have()) and not gang.history.started
+        key: list[int | str] = [0 if half_placed else 1]
+        for one in self._group_keys:
+            key.extend(one(gang))
+        return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)
+
+    def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
+        """The queue's turn: its priority, then the policies' keys, then its name."""
+        key: list[int | str] = [-queue.priority]
+        for one in self._queue_keys:
+            key.extend(one(queue, totals))
+        return (*key, queue.name)
+
+    def scores(
+        self, shape: ShapeEntry, ground: Ground, slots: Ints, *, packed: bool
+    ) -> tuple[Ints, Ints | None]:
+        """Points of the first pod on each node, and their change per further pod (None: none).
+
+        `packed` turns the slope off: nodes are filled up, which leaves the most room for other
+        shapes.
+        """
+        nodes = Candidates(shape, ground, slots)
+        score: Ints = np.zeros(len(slots), dtype=np.int64)
+        slope: Ints | None = None
+        for weight, one in self._scores:
+            score += weight * one.score(nodes)
+            part = None if packed else one.slope(nodes)
+            if part is not None:
+                slope = weight * part if slope is None else slope + weight * part
+        return score, slope

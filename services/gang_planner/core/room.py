@@ -1,0 +1,112 @@
+"""Kept room: one table of everything that takes room on a node without a pod being there.
+
+| reason | owner | ends by | outranked by |
+| --- | --- | --- | --- |
+| assumed | the gang decided | CLUSTER shows the UID bound or gone; the API server's definite refusal of a message delivered once | nothing |
+| late | the gang decided | the same events, or two minutes after the outcome | nothing |
+| repair, debt, preemptor, reservation | their gang | their deadline, or what they wait for | the planner's own ordering |
+
+An *assumed* row belongs to the newest decision on its pod; there is at most one per pod. When its
+outcome leaves open whether a POST is still under way, the row becomes *late*: its member may be
+planned elsewhere meanwhile, and a late POST finds room. Every row is subtracted from what is free
+exactly once, by `keep`, or before by the Statement whose allocation it adopts.
+"""
+
+from typing import Final, Literal
+
+from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.shapes import ShapeEntry
+
+Reason = Literal["assumed", "late", "repair", "debt", "preemptor", "reservation"]
+
+#: `until_ms` of a row that ends by an event alone.
+BY_EVENT: Final = -1
+#: `until_ms` of a row whose deadline is counted from the next cycle: records carry no instant of
+#: ours.
+UNDATED: Final = 0
+
+
+class Room:
+    """One row."""
+
+    __slots__ = ("owner", "reason", "seq", "shape", "slot", "uid", "until_ms")
+
+    def __init__(self, *, owner: str, uid: str, shape: ShapeEntry, slot: int, seq: int) -> None:
+        #: Gang id.
+        self.owner = owner
+        self.reason: Reason = "assumed"
+        self.shape = shape
+        self.uid = uid
+        self.slot = slot
+        #: Sequence of its decision; 0 until the log has given it one.
+        self.seq = seq
+        self.until_ms = BY_EVENT
+
+
+class RoomTable:
+    """All rows, by pod UID."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._rows: dict[str, list[Room]] = {}
+        #: Rows per slot, so that a phantom node is not forgotten while room is kept on it.
+        self._per_slot: dict[int, int] = {}
+        #: Rows per decision.
+        self.per_decision: dict[int, int] = {}
+        #: Rows with a deadline.
+        self.late: dict[str, None] = {}
+
+    def keep(self, room: Room, *, adopted: bool) -> None:
+        """Add a row; `adopted`: its room has been taken from the ground already."""
+        assert room.owner, f"room for {room.uid} has no owner"
+        if not adopted:
+            self._ground.take(room.slot, room.shape)
+        self._rows.setdefault(room.uid, []).append(room)
+        self._per_slot[room.slot] = self._per_slot.get(room.slot, 0) + 1
+        self.per_decision[room.seq] = self.per_decision.get(room.seq, 0) + 1
+
+    def end(self, room: Room, *, handed_over: bool = False) -> None:
+        """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""
+        rows = self._rows[room.uid]
+        rows.remove(room)
+        if not rows:
+            del self._rows[room.uid]
+            self.late.pop(room.uid, None)
+        self._uncount(self._per_slot, room.slot)
+        self._uncount(self.per_decision, room.seq)
+        if not handed_over:
+            self._ground.give(room.slot, room.shape)
+
+    def rows(self, uid: str) -> tuple[Room, ...]:
+        """Rows kept for a pod."""
+        return tuple(self._rows.get(uid, ()))
+
+    def every(self) -> list[Room]:
+        """All rows."""
+        return [room for rows in self._rows.values() for room in rows]
+
+    def on(self, slot: int) -> int:
+        """Rows on a node."""
+        return self._per_slot.get(slot, 0)
+
+    def numbered(self, room: Room, seq: int) -> None:
+        """The log gave the row's decision its sequence."""
+        self._uncount(self.per_decision, room.seq)
+        room.seq = seq
+        self.per_decision[seq] = self.per_decision.get(seq, 0) + 1
+
+    def becomes_late(self, room: Room) -> None:
+        """Its member may be planned elsewhere, and a POST may still come: keep the room with a
+        deadline.
+        """
+        room.reason = "late"
+        room.until_ms = UNDATED
+        self.late[room.uid] = None
+
+    @staticmethod
+    def _uncount(counts: dict[int, int], key: int) -> None:
+        left = counts[key] - 1
+        if left:
+            counts[key] = left
+        else:
+            del counts[key]

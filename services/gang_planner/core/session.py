@@ -1,0 +1,94 @@
+"""What a cycle works on: the ground, the policies, and how much work it may still do.
+
+Budgets are counted in work, never in time, so that a cycle cut short is cut at the same place in a
+replay.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.feasibility import Fits, Masks
+from services.gang_planner.core.filling import distribute
+from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.policy_set import PolicySet
+from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.statement import Allocation, Statement
+
+#: Node columns looked at in one cycle: about 200 ms of numpy on a small core.
+WORK_MAX: Final = 8_000_000
+#: Bindings decided in one cycle, a single larger gang excepted: the first decision must not wait
+#: for the last.
+BINDINGS_MAX: Final = 2_000
+#: Fixed cost of looking at a shape once, in node columns.
+_LOOK: Final = 2_000
+
+
+class Session:
+    """One ground under one configuration; cycles share it, questions make their own."""
+
+    def __init__(
+        self, ground: Ground, shapes: ShapeTable, masks: Masks, policies: PolicySet
+    ) -> None:
+        self.ground = ground
+        self.shapes = shapes
+        self.policies = policies
+        self.fits = Fits(ground, masks, policies.room_filters)
+        self.work_left = WORK_MAX
+        self.bindings_left = BINDINGS_MAX
+        self._totals: list[int] = []
+
+    def begin(self) -> None:
+        """A new cycle: full budgets."""
+        self.work_left = WORK_MAX
+        self.bindings_left = BINDINGS_MAX
+        nodes = self.ground.nodes
+        self._totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether this cycle's budget is spent."""
+        return self.work_left <= 0 or self.bindings_left <= 0
+
+    @property
+    def totals(self) -> Sequence[int]:
+        """Allocatable amounts of the whole cluster at the beginning of the cycle, by resource row."""
+        return self._totals
+
+    def total(self, shape: ShapeEntry) -> int:
+        """How many pods of the shape fit now, alone."""
+        self.work_left -= _LOOK
+        return self.fits.total(shape)
+
+    def spread(
+        self,
+        statement: Statement,
+        queue: QueueEntry,
+        role: str,
+        shape: ShapeEntry,
+        wanted: int,
+        avoid: Ints,
+        *,
+        packed: bool = False,
+    ) -> int:
+        """Allocate up to `wanted` members of one shape where the scores say; returns how many were."""
+        wanted = queue.headroom(shape, wanted)
+        if wanted <= 0:
+            return 0
+        counts = self.fits.counts(shape)
+        slots = np.flatnonzero(counts)
+        self.work_left -= _LOOK + len(counts)
+        if len(avoid):
+            slots = slots[~np.isin(slots, avoid)]
+        if not len(slots):
+            return 0
+        capacity = counts[slots]
+        wanted = min(wanted, int(capacity.sum()))
+        score, slope = self.policies.scores(shape, self.ground, slots, packed=packed)
+        taken = distribute(wanted, capacity, score, slope, self.ground.nodes.rank()[slots])
+        used = np.flatnonzero(taken)
+        statement.allocate(Allocation(role, shape, slots[used], taken[used]))
+        return wanted

@@ -1,0 +1,70 @@
+"""Which taints a pod's tolerations cover; sets of taints are interned, because nodes share them.
+
+What kube-scheduler knows as conditions of a node is expressed here as the taint that Kubernetes
+gives such a node, so that tolerating it works before (and without) the node controller:
+`UNSCHEDULABLE` and `NOT_READY`.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from shared.model.objects import Taint, Toleration
+
+UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+_KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    """Whether any toleration covers the taint, by Kubernetes' rules; unknown operators cover
+    nothing.
+    """
+    return any(_covers(toleration, taint) for toleration in tolerations)
+
+
+def first_untolerated(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> Taint | None:
+    """The first taint, in the node's order, that keeps the pod out; None when none does."""
+    for taint in taints:
+        if taint.effect in _KEEPS_OUT and not tolerates(tolerations, taint):
+            return taint
+    return None
+
+
+def preferred_against(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> int:
+    """How many PreferNoSchedule taints the pod does not tolerate."""
+    return sum(
+        1
+        for taint in taints
+        if taint.effect == "PreferNoSchedule" and not tolerates(tolerations, taint)
+    )
+
+
+def _covers(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    if toleration.operator in {"", "Equal"}:
+        return bool(toleration.key) and toleration.value == taint.value
+    return False
+
+
+class TaintSets:
+    """Interned tuples of taints; id 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self.sets: list[tuple[Taint, ...]] = [()]
+        self._ids: dict[tuple[Taint, ...], int] = {(): 0}
+        #: Whether any set has a taint that only advises; without one, scoring by taints is skipped.
+        self.any_preference = False
+
+    def intern(self, taints: tuple[Taint, ...]) -> int:
+        """Id of this set of taints."""
+        found = self._ids.get(taints)
+        if found is None:
+            found = self._ids[taints] = len(self.sets)
+            self.sets.append(taints)
+            self.any_preference |= any(taint.effect == "PreferNoSchedule" for taint in taints)
+        return found

@@ -1,0 +1,373 @@
+"""The last word on each gang: built when its meaning changed, paced when only numbers did.
+
+* Meaning (phase, reason, object, queue, size, attempt): told in the cycle in which it changed.
+* Counts: at most once per second and gang.
+* Numbers of a refusal that holds on while the cluster moves: at most once per 5 s and gang.
+* Of the last two at most 100 in one cycle; the others follow in later cycles.
+
+`Book` remembers what was published, so that nothing equal is told twice, also across a restart
+(`recall`).
+"""
+
+import heapq
+from collections import deque
+from typing import Final
+
+import msgspec
+
+from services.gang_planner.core.explaining import Explainer
+from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.members import (
+    FAILED,
+    PLACED,
+    RUNNING,
+    SUCCEEDED,
+    UNSUPPORTED,
+    WAITING,
+)
+from services.gang_planner.state import State
+from shared.contracts.identity import gang_trace_id
+from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
+from shared.model.objects import PodGroup
+
+_COUNTS_MS: Final = 1_000
+_NUMBERS_MS: Final = 5_000
+_REFRESHES_MAX: Final = 100
+#: Refusals whose numbers change with the cluster.
+_MOVING: Final = frozenset({"NotEnoughResources", "NotEnoughQuota"})
+_PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
+SCHEDULED: Final = "tasks in gang are ready to be scheduled"
+
+
+class Book:
+    """Verdicts published, by gang id, and those that are due."""
+
+    def __init__(self) -> None:
+        self.published: dict[str, Verdict] = {}
+        #: (due, key) of gangs whose counts changed; each gang at most once.
+        self._due: list[tuple[int, GangKey]] = []
+        self._queued: set[GangKey] = set()
+        #: Waiting gangs, in the order in which their numbers are looked at again.
+        self._ring: deque[GangKey] = deque()
+        self._in_ring: set[GangKey] = set()
+        self._ring_ms = 0
+        self._ringed_at = -1
+
+    def recall(self, verdict: Verdict) -> None:
+        """A verdict that an earlier planner published is the last word until its meaning changes."""
+        if verdict.phase == "Gone":
+            self.published.pop(verdict.gang_id, None)
+        else:
+            self.published[verdict.gang_id] = verdict
+
+    def reconcile(self, state: State) -> None:
+        """This planner becomes the writer: what was published of gangs that are no more is to be
+        taken back.
+        """
+        state.gangs.retired = {
+            gang_id: None for gang_id in self.published if gang_id not in state.gangs.by_id
+        } | dict.fromkeys(state.gangs.twins)
+
+    def write(
+        self, state: State, explainer: Explainer, changed: list[Gang], now_ms: int, *, stale: bool
+    ) -> tuple[list[Verdict], list[Gang]]:
+        """Verdicts to publish now, and gangs about which nothing can be said yet (no attempt was
+        made).
+        """
+        verdicts = self._gone(state, now_ms)
+        unsaid: list[Gang] = []
+        for gang in changed:
+            if gang.silent or state.gangs.gangs.get(gang.key) is not gang:
+                continue
+            reason = reason_of(gang, stale=stale)
+            if reason is None:
+                unsaid.append(gang)
+                continue
+            meaning = _meaning(gang, reason)
+            if meaning == gang.shown:
+                self._queue(gang)
+                continue
+            if reason in _MOVING and gang.key not in self._in_ring:
+                self._in_ring.add(gang.key)
+                self._ring.append(gang.key)
+            self._publish(verdicts, state, explainer, gang, reason, now_ms)
+            gang.shown = meaning
+        self._refresh(verdicts, state, explainer, now_ms, stale=stale)
+        return verdicts, unsaid
+
+    def next_ms(self, state: State, now_ms: int) -> int | None:
+        """When a paced verdict is due; None: nothing is."""
+        due = [self._due[0][0]] if self._due else []
+        if self._ring and self._ringed_at != state.ground.freed:
+            due.append(max(self._ring_ms, now_ms + 1))
+        return min(due, default=None)
+
+    def _gone(self, state: State, now_ms: int) -> list[Verdict]:
+        verdicts: list[Verdict] = []
+        for gang_id in list(state.gangs.retired):
+            twin = state.gangs.twins.get(gang_id)
+            last = self.published.get(gang_id)
+            if twin is not None:
+                verdict = _twin_verdict(state, twin, now_ms)
+                if last is None or last.why is None or last.why.reason != "DuplicateGroup":
+                    self.published[gang_id] = verdict
+                    verdicts.append(verdict)
+            elif last is not None and gang_id not in state.gangs.by_id:
+                del self.published[gang_id]
+                verdicts.append(_gone_verdict(state, last, now_ms))
+        state.gangs.retired.clear()
+        return verdicts
+
+    def _queue(self, gang: Gang) -> None:
+        if gang.key not in self._queued:
+            self._queued.add(gang.key)
+            heapq.heappush(self._due, (gang.shown_ms + _COUNTS_MS, gang.key))
+
+    def _refresh(
+        self,
+        verdicts: list[Verdict],
+        state: State,
+        explainer: Explainer,
+        now_ms: int,
+        *,
+        stale: bool,
+    ) -> None:
+        left = _REFRESHES_MAX
+        while left and self._due and self._due[0][0] <= now_ms:
+            _, key = heapq.heappop(self._due)
+            self._queued.discard(key)
+            left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+        freed = state.ground.freed
+        if now_ms < self._ring_ms or self._ringed_at == freed or not self._ring:
+            return
+        self._ring_ms = now_ms + _COUNTS_MS
+        looked = 0
+        while left and looked < len(self._ring):
+            looked += 1
+            key = self._ring.popleft()
+            gang = state.gangs.gangs.get(key)
+            if gang is None or gang.bucket is None:
+                self._in_ring.discard(key)
+                continue
+            self._ring.append(key)
+            if now_ms - gang.shown_ms >= _NUMBERS_MS:
+                left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+        if left:
+            self._ringed_at = freed
+
+    def _again(
+        self,
+        verdicts: list[Verdict],
+        state: State,
+        explainer: Explainer,
+        key: GangKey,
+        now_ms: int,
+        *,
+        stale: bool,
+    ) -> int:
+        """Look at a gang's numbers again; 1 if that took work."""
+        gang = state.gangs.gangs.get(key)
+        if gang is None or gang.silent:
+            return 0
+        reason = reason_of(gang, stale=stale)
+        if reason is None:
+            return 0
+        self._publish(verdicts, state, explainer, gang, reason, now_ms)
+        return 1
+
+    def _publish(
+        self,
+        verdicts: list[Verdict],
+        state: State,
+        explainer: Explainer,
+        gang: Gang,
+        reason: str,
+        now_ms: int,
+    ) -> None:
+        last = self.published.get(gang.gang_id)
+        verdict = build(state, explainer, gang, reason, last, now_ms)
+        gang.shown_ms = now_ms
+        if last is not None and _same(last, verdict):
+            return
+        self.published[gang.gang_id] = verdict
+        verdicts.append(verdict)
+
+
+def reason_of(gang: Gang, *, stale: bool) -> str | None:
+    """Why the gang waits; "": it does not; None: it waits for an attempt that has not been made."""
+    if gang.refused:
+        return "ClusterViewStale" if stale and gang.refused == "NotAdmitted" else gang.refused
+    if gang.bucket is None:
+        return ""
+    if gang.bucket.reason:
+        return gang.bucket.reason
+    return "ClusterViewStale" if stale else None
+
+
+def build(
+    state: State, explainer: Explainer, gang: Gang, reason: str, last: Verdict | None, now_ms: int
+) -> Verdict:
+    """The whole verdict on a gang as it is."""
+    group = gang.group
+    why = None
+    if reason:
+        kept = last is not None and last.why is not None and last.why.reason == reason
+        since_ms = (
+            last.why.since_ms if kept and last is not None and last.why is not None else now_ms
+        )
+        why = explainer.why(gang, reason, since_ms)
+    counts = gang.counts
+    owner = gang.owner
+    return Verdict(
+        gang_id=gang.gang_id,
+        epoch=state.epoch,
+        at_ms=now_ms,
+        dialect=group.dialect if group is not None else "",
+        namespace=gang.namespace,
+        name=gang.name,
+        uid=group.uid if group is not None else "",
+        owner_uid=owner.uid if group is None and owner is not None else "",
+        group_wanted=_group_wanted(gang),
+        queue=gang.queue.name,
+        phase=gang.phase,
+        min_member=gang.min_member,
+        members=len(gang.members),
+        pending=len(gang.members) - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
+        running=counts[RUNNING],
+        succeeded=counts[SUCCEEDED],
+        failed=counts[FAILED],
+        conditions=_conditions(gang, why, last, now_ms),
+        why=why,
+        attempt=gang.history.attempt,
+        waiting=_waiting(gang) if why is not None else (),
+        placed=_placed(gang),
+        trace_id=gang_trace_id(gang.gang_id, max(gang.history.attempt, 1)),
+        first_seen_ms=gang.history.first_seen_ms,
+    )
+
+
+def _meaning(gang: Gang, reason: str) -> tuple[object, ...]:
+    group = gang.group
+    return (
+        gang.phase,
+        reason,
+        group.uid if group is not None else "",
+        group.errors if group is not None else (),
+        gang.queue.name,
+        gang.min_member,
+        gang.history.attempt,
+        _group_wanted(gang),
+    )
+
+
+def _group_wanted(gang: Gang) -> str:
+    """Name of the PodGroup that the podgroup controller must make, because these pods have none."""
+    if gang.group is not None or gang.key[0] != "name":
+        return ""
+    first = next(iter(gang.members.values()), None)
+    return gang.name if first is not None and first.pod.group_implied else ""
+
+
+def _waiting(gang: Gang) -> tuple[PodRef, ...]:
+    return tuple(
+        PodRef(uid=uid, name=member.pod.name)
+        for uid, member in gang.members.items()
+        if member.state in {WAITING, UNSUPPORTED}
+    )
+
+
+def _placed(gang: Gang) -> tuple[PodRef, ...]:
+    """Members of the newest decision that CLUSTER shows placed, once the gang has started."""
+    if not gang.history.started:
+        return ()
+    found = (gang.members.get(uid) for uid in gang.latest)
+    return tuple(
+        PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node)
+        for member in found
+        if member is not None and member.state in _PLACED_STATES
+    )
+
+
+def _conditions(
+    gang: Gang, why: Why | None, last: Verdict | None, now_ms: int
+) -> tuple[Condition, ...]:
+    """Unschedulable and Scheduled; one that was never True is left out, one that no longer holds
+    turns False.
+    """
+    known = {one.type: one for one in last.conditions} if last is not None else {}
+    conditions: list[Condition] = []
+    blocked = why is not None and gang.phase in {"Pending", "Inqueue", "Starting", "Unknown"}
+    if blocked and why is not None:
+        short = max(0, max(gang.min_member, 1) - gang.have())
+        conditions.append(
+            Condition(
+                type="Unschedulable",
+                status="True",
+                reason="NotEnoughResources" if why.reason == "NotEnoughQuota" else why.reason,
+                message=f"{short}/{len(gang.members)} tasks in gang unschedulable: {why.sentence}",
+            )
+        )
+    elif "Unschedulable" in known:
+        conditions.append(Condition(type="Unschedulable", status="False", reason=gang.phase))
+    if gang.phase in {"Running", "Completed"}:
+        conditions.append(Condition(type="Scheduled", status="True", reason=SCHEDULED))
+    elif "Scheduled" in known:
+        conditions.append(Condition(type="Scheduled", status="False", reason=gang.phase))
+    return tuple(_since(one, known.get(one.type), now_ms) for one in conditions)
+
+
+def _since(condition: Condition, before: Condition | None, now_ms: int) -> Condition:
+    if before is None or before.status != condition.status:
+        return msgspec.structs.replace(condition, since_ms=now_ms)
+    if condition.status == "False":
+        return before
+    return msgspec.structs.replace(condition, since_ms=before.since_ms)
+
+
+def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:
+    sentence = (
+        f"another dialect declares PodGroup {twin.namespace}/{twin.name} too, and that one counts"
+    )
+    return Verdict(
+        gang_id=twin.uid,
+        epoch=state.epoch,
+        at_ms=now_ms,
+        dialect=twin.dialect,
+        namespace=twin.namespace,
+        name=twin.name,
+        uid=twin.uid,
+        queue=twin.queue,
+        phase="Pending",
+        min_member=twin.min_member,
+        conditions=(
+            Condition(
+                type="Unschedulable",
+                status="True",
+                reason="DuplicateGroup",
+                message=sentence,
+                since_ms=now_ms,
+            ),
+        ),
+        why=Why(reason="DuplicateGroup", sentence=sentence, since_ms=now_ms),
+    )
+
+
+def _gone_verdict(state: State, last: Verdict, now_ms: int) -> Verdict:
+    return Verdict(
+        gang_id=last.gang_id,
+        epoch=state.epoch,
+        at_ms=now_ms,
+        dialect=last.dialect,
+        namespace=last.namespace,
+        name=last.name,
+        uid=last.uid,
+        owner_uid=last.owner_uid,
+        phase="Gone",
+        attempt=last.attempt,
+        trace_id=last.trace_id,
+        first_seen_ms=last.first_seen_ms,
+    )
+
+
+def _same(last: Verdict, new: Verdict) -> bool:
+    return msgspec.structs.replace(new, at_ms=last.at_ms, epoch=last.epoch) == last
