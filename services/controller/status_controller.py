@@ -149,11 +149,14 @@ class StatusController:
                 await _tell_consumer(delivery.ack())
             return
         entry = _Entry(verdict, seq, delivery, now_ms if before is None else before.since_ms)
+        if delivery is None and before is not None:
+            # Its own delivery is another replica's.
+            entry.delivery, before.delivery = before.delivery, None
         memory = self._memories.of(verdict.gang_id)
         notice(memory, verdict)
         first = plan(entry.situation(), memory, now_ms, self._knobs)
         self._agenda.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
-        if before is not None and before.delivery is not None and before.delivery is not delivery:
+        if before is not None and before.delivery is not None:
             await _tell_consumer(before.delivery.ack())
 
     # Writing.
@@ -220,6 +223,9 @@ class StatusController:
         """Acknowledge, unless another replica may have written a newer verdict before ours."""
         newer = await self._newer(entry) if entry.wrote else None
         if newer is not None:
+            # Ours may have come after it: what stands is not shown any longer than it takes to
+            # write the newer one.
+            self._memories.of(gang_id).group_at_ms = 0
             await self._offer(newer[0], newer[1], None)
         if self._agenda.get(gang_id) is not entry:
             self._agenda.put(gang_id, due_ms=self._clock.now_ms(), urgency=0)
@@ -236,7 +242,10 @@ class StatusController:
         """The gang's last verdict, if that is not the one just written.
 
         Whoever writes last of two replicas looks after its write and finds the newest: so the
-        newest is what stands in the end.
+        newest is what stands in the end. No acknowledgement covers this: the stream keeps one
+        verdict of a gang, and a message that was replaced there is never delivered again. A
+        replica that dies between such a write and the next leaves the older one standing until the
+        gang's next verdict.
         """
         try:
             subject = subjects.verdict(entry.verdict.gang_id)

@@ -39,14 +39,16 @@ class Desk:
         subject = subjects.verdict(verdict.gang_id)
         return (await (await self._publisher.publish(subject, encode(verdict)))).seq
 
+    async def open_verdicts(self, consumer: str = subjects.CONTROLLER_CONSUMER) -> int:
+        """Verdicts that are waiting or not acknowledged."""
+        info = await self.bus.api(f"CONSUMER.INFO.{subjects.VERDICTS}.{consumer}", {}, ConsumerInfo)
+        return info.num_ack_pending + info.num_pending
+
     async def all_written(self, consumer: str = subjects.CONTROLLER_CONSUMER) -> None:
         """Wait until every verdict is acknowledged."""
 
         async def none_left() -> bool:
-            info = await self.bus.api(
-                f"CONSUMER.INFO.{subjects.VERDICTS}.{consumer}", {}, ConsumerInfo
-            )
-            return info.num_ack_pending + info.num_pending == 0
+            return await self.open_verdicts(consumer) == 0
 
         await eventually(none_left)
 

@@ -214,5 +214,11 @@ async def test_the_newest_verdict_is_what_stands_when_many_come_at_once(
     async with controllers(url, kubeconfig, "status"), controllers(url, kubeconfig, "status"):
         for running in range(40):
             await desk.say(placed_in(make_running(placed=(), running=running), group))
+
+        async def newest_stands() -> bool:
+            status = (await api.get(path_of(namespace))).get("status", {})
+            return bool(status.get("running") == 39)
+
         await desk.all_written()
-    assert (await api.get(path_of(namespace)))["status"]["running"] == 39
+        await eventually(newest_stands)
+    assert await newest_stands()

@@ -1,0 +1,124 @@
+"""The status controller's shell on a real nats-server, with a writer that can be held up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from services.controller.clock import SteadyClock
+from services.controller.core.intents import Intent, PatchGroup, Situation, TellPlaced
+from services.controller.errors import RetryLater
+from services.controller.reporting import Reporting
+from services.controller.state import Memory
+from services.controller.status_controller import StatusController
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.tracing import tracer_for
+from tests.services.controller.core.samples import make_running
+from tests.services.controller.harness import Desk, a_desk
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
+
+pytestmark = pytest.mark.integration
+
+LATER_MS = 4_000_000_000_000
+"""First seen after the controller's start, whenever that is: nothing has to be read first."""
+
+
+class HeldWriter:
+    """Writes into memory, once it is let go."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.begun: list[int] = []
+        self.written: list[int] = []
+        self.failures = 0
+
+    async def write(self, intent: Intent, situation: Situation, memory: Memory) -> None:
+        if isinstance(intent, TellPlaced):
+            memory.placed = intent.placed
+        if not isinstance(intent, PatchGroup):
+            memory.events["gang-uid/Scheduled"] = ("", "", 0)
+            return
+        self.begun.append(situation.verdict.running)
+        await self.go.wait()
+        if self.failures:
+            self.failures -= 1
+            raise RetryLater("busy", 0.05)
+        memory.annotation, memory.meaning = intent.annotation, intent.meaning
+        self.written.append(situation.verdict.running)
+
+
+@asynccontextmanager
+async def a_controller(desk: Desk, writer: HeldWriter) -> AsyncIterator[StatusController]:
+    reporting = Reporting(Metrics("controller"), tracer_for("", service="controller", instance="0"))
+    controller = StatusController(desk.bus, cast("Any", writer), SteadyClock(), reporting)
+    task = asyncio.create_task(controller.run(), name="status")
+    try:
+        yield controller
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
+
+
+async def test_what_another_replica_overtook_is_written_again_as_it_should_be(
+    nats_server: NatsServer,
+) -> None:
+    writer = HeldWriter()
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
+        await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
+        await eventually(lambda: writer.begun)
+        # From here on the other replica gets the verdicts: this one pulls no more.
+        controller._pulling.stop()
+        await controller._pulled_off.wait()
+        await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
+        writer.go.set()
+        await eventually(lambda: writer.written == [1, 2])
+
+
+async def test_a_verdict_overtaken_before_its_turn_is_never_written(
+    nats_server: NatsServer,
+) -> None:
+    writer = HeldWriter()
+    async with a_desk(nats_server.url) as desk:
+        for running in range(1, 4):
+            await desk.say(make_running(running=running, first_seen_ms=LATER_MS))
+        writer.go.set()
+        async with a_controller(desk, writer):
+            await eventually(lambda: writer.written == [3])
+            await desk.all_written()
+        assert writer.written == [3]
+
+
+async def test_what_could_not_be_written_is_tried_until_it_is_and_only_then_acknowledged(
+    nats_server: NatsServer,
+) -> None:
+    writer = HeldWriter()
+    writer.failures = 3
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer):
+        await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
+        await eventually(lambda: writer.begun)
+        assert await desk.open_verdicts() == 1
+        writer.go.set()
+        await desk.all_written()
+    assert (writer.begun, writer.written) == ([1, 1, 1, 1], [1])
+
+
+async def test_a_stopped_controller_gives_its_gangs_to_another_at_once(
+    nats_server: NatsServer,
+) -> None:
+    failing, writer = HeldWriter(), HeldWriter()
+    failing.failures = 1_000_000
+    failing.go.set()
+    writer.go.set()
+    async with a_desk(nats_server.url) as desk:
+        async with a_controller(desk, failing) as controller:
+            await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
+            await eventually(lambda: failing.begun)
+            await controller.stop_taking()
+            await controller.finish()
+        async with a_controller(desk, writer):
+            await eventually(lambda: writer.written == [1], timeout_s=5)
