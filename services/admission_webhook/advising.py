@@ -1,0 +1,60 @@
+"""Asks the planner whether a new gang could run; without an answer in time the review goes on
+without.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final, Literal
+
+from shared.bus.asking import ask
+from shared.bus.connection import Bus
+from shared.bus.errors import BusError, NoAnswer
+from shared.contracts import codec, subjects
+from shared.contracts.asking import FitAnswer, FitRequest
+
+log = logging.getLogger(__name__)
+
+#: Questions under way at once. A planner that cannot keep up is not asked more: nobody would wait
+#: for the answers.
+QUESTIONS_MAX: Final = 16
+
+Ending = Literal["answered", "unanswered", "skipped"]
+
+
+class Adviser:
+    """Asks, within a deadline."""
+
+    def __init__(self, bus: Bus, *, timeout_s: float, on_end: Callable[[Ending], None]) -> None:
+        """Prepare; `on_end` is told how each question ended. A timeout of 0 asks nothing."""
+        self._bus = bus
+        self._timeout_s = timeout_s
+        self._on_end = on_end
+        self._under_way = 0
+
+    async def fit(self, question: FitRequest) -> FitAnswer | None:
+        """The planner's answer; None when there is none in time."""
+        if not self._timeout_s:
+            return None
+        if not self._bus.connected or self._under_way >= QUESTIONS_MAX:
+            self._on_end("skipped")
+            return None
+        self._under_way += 1
+        try:
+            answer = await ask(
+                self._bus,
+                subjects.ASK_FIT,
+                question,
+                codec.decode_fit_answer,
+                timeout_s=self._timeout_s,
+            )
+        except NoAnswer:
+            self._on_end("unanswered")
+            return None
+        except BusError as error:
+            log.info("no advice for %s: %s", question.group.name, error)
+            self._on_end("unanswered")
+            return None
+        finally:
+            self._under_way -= 1
+        self._on_end("answered")
+        return answer

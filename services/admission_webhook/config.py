@@ -1,0 +1,73 @@
+"""Settings of the admission webhook."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from msgspec import Meta
+
+from shared.runtime.settings import KubeSettings, SettingsError
+
+SchedulerName = Annotated[
+    str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+]
+
+
+class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
+    """What an admission webhook can be told."""
+
+    scheduler_name: Annotated[
+        tuple[SchedulerName, ...],
+        Meta(min_length=1, description="scheduler names that are ours; pods name one of them"),
+    ] = ("tutti", "kube-batch", "volcano")
+    host: Annotated[str, Meta(description="address that reviews are answered on")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="its port; 0: any free one")] = 8443
+    register: Annotated[
+        bool, Meta(description="register with the API server, once it was seen to reach us")
+    ] = True
+    webhook_url: Annotated[
+        str,
+        Meta(description="https URL by which the API server finds us; empty: https://HOST:PORT"),
+    ] = ""
+    service_name: Annotated[
+        str, Meta(description="Service by which the API server finds us, instead of a URL")
+    ] = ""
+    service_namespace: Annotated[str, Meta(description="its namespace")] = ""
+    probe_namespace: Annotated[
+        str,
+        Meta(min_length=1, description="where creating a ConfigMap is tried before registering"),
+    ] = "default"
+    cert_dir: Annotated[
+        str, Meta(description="folder of our own CA and certificate; made when it is missing")
+    ] = "webhook-certificates"
+    tls_cert_file: Annotated[
+        str, Meta(description="certificate chain to use instead of one of our own")
+    ] = ""
+    tls_key_file: Annotated[str, Meta(description="its key")] = ""
+    ca_file: Annotated[str, Meta(description="the CA that signed it")] = ""
+    #: Milliseconds are what a creation may take longer for advice; the planner's standby answers in
+    #: a few.
+    advice_timeout_ms: Annotated[
+        int, Meta(ge=0, le=1000, description="time for the planner's advice; 0: do not ask")
+    ] = 50
+
+    def __post_init__(self) -> None:
+        """Refuse what does not fit together.
+
+        Raises:
+            SettingsError: See the messages.
+        """
+        files = (self.tls_cert_file, self.tls_key_file, self.ca_file)
+        if any(files) and not all(files):
+            raise SettingsError(
+                "--tls-cert-file, --tls-key-file and --ca-file: must be given together"
+            )
+        if bool(self.service_name) != bool(self.service_namespace):
+            raise SettingsError("--service-name and --service-namespace: must be given together")
+        if self.service_name and self.webhook_url:
+            raise SettingsError("--webhook-url and --service-name: exclude each other")
+        if self.webhook_url:
+            url = urlsplit(self.webhook_url)
+            if url.scheme != "https" or not url.hostname or url.query or url.fragment:
+                raise SettingsError(
+                    f"--webhook-url: must be https://HOST[:PORT][/PATH] (given: {self.webhook_url})"
+                )

@@ -1,0 +1,143 @@
+"""The table of what the webhook looks at. Looking at another kind is one line more here.
+
+`judge` answers by it, `configurations` registers by it.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from services.admission_webhook.core import (
+    mutate_job,
+    mutate_podgroup,
+    mutate_queue,
+    validate_job,
+    validate_pod,
+    validate_podgroup,
+    validate_queue,
+)
+from services.admission_webhook.core.case import VOLCANO, Case, job_scheduler
+from services.admission_webhook.core.parts import text_at
+from services.admission_webhook.core.review import Operation, PatchOperation, plain_object
+from shared.dialects.protocol import FieldError, JsonObject
+from shared.kube.resources import (
+    JOBS_VOLCANO,
+    PODGROUPS_INCUBATOR,
+    PODGROUPS_SIGS,
+    PODGROUPS_VOLCANO,
+    PODS,
+    QUEUES_INCUBATOR,
+    QUEUES_SIGS,
+    QUEUES_VOLCANO,
+    Resource,
+)
+
+
+class Guarded(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource that the webhook looks at."""
+
+    resource: Resource
+    #: Defaults, for objects that are created; None: there are none.
+    mutate: Callable[[Case], list[PatchOperation]] | None = None
+    validate: Callable[[Case], list[FieldError]]
+    #: On which operations it is validated.
+    operations: tuple[Operation, ...] = ("CREATE",)
+    #: Whether it is for us at all.
+    is_ours: Callable[[Case], bool] = lambda _: True
+    read: Callable[[msgspec.Raw], JsonObject] = plain_object
+    #: CEL by name, given our scheduler names: keeps the API server from asking us about others'
+    #: objects. API servers without CEL ask all the same, so `is_ours` says it again.
+    conditions: Callable[[tuple[str, ...]], tuple[tuple[str, str], ...]] = lambda _: ()
+    #: The queue that the object names, where it must exist.
+    queue: Callable[[JsonObject], str] = lambda _: ""
+
+
+def _spec_queue(candidate: JsonObject) -> str:
+    return text_at(candidate, "spec", "queue")
+
+
+def _is_our_job(case: Case) -> bool:
+    return job_scheduler(case.candidate) in case.known.scheduler_names
+
+
+def _quoted(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _our_pods(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    expression = (
+        f"has(object.spec.schedulerName) && object.spec.schedulerName in [{_quoted(names)}]"
+    )
+    return (("names-our-scheduler", expression),)
+
+
+def _our_jobs(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """As `_is_our_job`."""
+    unnamed = (
+        "!has(object.spec) || !has(object.spec.schedulerName) || object.spec.schedulerName == ''"
+    )
+    without = "true" if VOLCANO in names else "false"
+    expression = f"({unnamed}) ? {without} : object.spec.schedulerName in [{_quoted(names)}]"
+    return (("names-our-scheduler", expression),)
+
+
+def _changes_of_spec(_: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Status and annotations are written by controllers, often: nothing to look at."""
+    expression = (
+        "request.operation == 'CREATE' || has(object.spec) != has(oldObject.spec) || "
+        "(has(object.spec) && object.spec != oldObject.spec)"
+    )
+    return (("changes-the-spec", expression),)
+
+
+GUARDED: Final = (
+    Guarded(
+        resource=PODS,
+        validate=validate_pod.validate,
+        is_ours=validate_pod.is_ours,
+        read=validate_pod.read_head,
+        conditions=_our_pods,
+    ),
+    Guarded(
+        resource=PODGROUPS_INCUBATOR,
+        mutate=mutate_podgroup.default_queue_or_empty,
+        validate=validate_podgroup.validate_incubator,
+        operations=("CREATE", "UPDATE"),
+        conditions=_changes_of_spec,
+    ),
+    Guarded(
+        resource=PODGROUPS_SIGS,
+        mutate=mutate_podgroup.default_queue_or_empty,
+        validate=validate_podgroup.validate_sigs,
+        operations=("CREATE", "UPDATE"),
+        conditions=_changes_of_spec,
+    ),
+    Guarded(
+        resource=PODGROUPS_VOLCANO,
+        mutate=mutate_podgroup.default_queue,
+        validate=validate_podgroup.validate_volcano,
+        queue=_spec_queue,
+    ),
+    Guarded(
+        resource=JOBS_VOLCANO,
+        mutate=mutate_job.mutate,
+        validate=validate_job.validate,
+        operations=("CREATE", "UPDATE"),
+        is_ours=_is_our_job,
+        conditions=_our_jobs,
+        queue=_spec_queue,
+    ),
+    Guarded(resource=QUEUES_INCUBATOR, validate=validate_queue.validate_incubator),
+    Guarded(resource=QUEUES_SIGS, validate=validate_queue.validate_sigs),
+    Guarded(
+        resource=QUEUES_VOLCANO,
+        mutate=mutate_queue.mutate,
+        validate=validate_queue.validate_volcano,
+        operations=("CREATE", "UPDATE", "DELETE"),
+        queue=validate_queue.parent_of,
+    ),
+)
+
+#: (group, plural) -> what to do.
+BY_RESOURCE: Final = {(one.resource.group, one.resource.plural): one for one in GUARDED}

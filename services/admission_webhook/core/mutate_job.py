@@ -1,0 +1,90 @@
+"""What a Volcano Job gets that it does not say, at its creation, as Volcano's webhook gives it.
+
+A field of the wrong type is left as it is: the schema or `validate_job` has a word for it.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from services.admission_webhook.core.case import VOLCANO, Case
+from services.admission_webhook.core.parts import (
+    as_int,
+    as_list,
+    as_object,
+    lacks_number,
+    lacks_text,
+    member,
+)
+from services.admission_webhook.core.queue_tree import DEFAULT
+from services.admission_webhook.core.review import PatchOperation, added
+from shared.dialects.protocol import JsonObject
+
+_RETRIES: Final = 3
+
+
+def mutate(case: Case) -> list[PatchOperation]:
+    """Queue, scheduler, retries, names and minima of tasks, and their sum as the job's minimum."""
+    spec = as_object(case.candidate.get("spec"))
+    if spec is None:
+        return []
+    return [*_of_job(spec), *_of_tasks(spec)]
+
+
+def total_minimum(tasks: object) -> int | None:
+    """The sum of all tasks' minima; None when it cannot be told."""
+    total = 0
+    for task in as_list(tasks):
+        found = as_object(task)
+        minimum = None if found is None else task_minimum(found)
+        if minimum is None:
+            return None
+        total += minimum
+    return total
+
+
+def task_minimum(task: JsonObject) -> int | None:
+    """A task's minAvailable, given or by default; None when it cannot be told."""
+    given = task.get("minAvailable")
+    if given is not None:
+        return as_int(given)
+    policy = as_object(task.get("partitionPolicy"))
+    if policy is not None and not lacks_number(policy, "minPartitions"):
+        least, size = as_int(policy.get("minPartitions")), as_int(policy.get("partitionSize"))
+        return None if least is None or size is None else least * size
+    return 0 if lacks_number(task, "replicas") else as_int(task.get("replicas"))
+
+
+def _of_job(spec: JsonObject) -> Iterator[PatchOperation]:
+    if lacks_text(spec, "queue"):
+        yield added(DEFAULT, "spec", "queue")
+    if lacks_text(spec, "schedulerName"):
+        # Only a job that means Volcano's comes here without a name (`kinds`).
+        yield added(VOLCANO, "spec", "schedulerName")
+    if lacks_number(spec, "maxRetry"):
+        yield added(_RETRIES, "spec", "maxRetry")
+    if lacks_number(spec, "minAvailable"):
+        total = total_minimum(spec.get("tasks"))
+        if total:
+            yield added(total, "spec", "minAvailable")
+
+
+def _of_tasks(spec: JsonObject) -> Iterator[PatchOperation]:
+    for index, item in enumerate(as_list(spec.get("tasks"))):
+        task = as_object(item)
+        if task is None:
+            continue
+        path = ("spec", "tasks", index)
+        if lacks_text(task, "name"):
+            yield added(f"default{index}", *path, "name")
+        if lacks_number(task, "maxRetry"):
+            yield added(_RETRIES, *path, "maxRetry")
+        minimum = task_minimum(task)
+        if task.get("minAvailable") is None and minimum is not None:
+            yield added(minimum, *path, "minAvailable")
+        if _needs_cluster_dns(task):
+            yield added("ClusterFirstWithHostNet", *path, "template", "spec", "dnsPolicy")
+
+
+def _needs_cluster_dns(task: JsonObject) -> bool:
+    spec = as_object(member(task, "template", "spec")) or {}
+    return spec.get("hostNetwork") is True and lacks_text(spec, "dnsPolicy")

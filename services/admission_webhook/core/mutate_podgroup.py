@@ -1,0 +1,28 @@
+"""What a PodGroup gets that it does not say: the queue `default`.
+
+(A namespace's own default queue is an annotation of the namespace, which nobody has shown to us.)
+"""
+
+from services.admission_webhook.core.case import Case
+from services.admission_webhook.core.parts import as_object, lacks_text
+from services.admission_webhook.core.queue_tree import DEFAULT
+from services.admission_webhook.core.review import PatchOperation, added
+
+
+def default_queue(case: Case) -> list[PatchOperation]:
+    """`default` where no queue is named. A group without spec stays without: it declares nothing.
+
+    "" is for Volcano's schema to refuse.
+    """
+    spec = as_object(case.candidate.get("spec"))
+    return (
+        [added(DEFAULT, "spec", "queue")] if spec is not None and spec.get("queue") is None else []
+    )
+
+
+def default_queue_or_empty(case: Case) -> list[PatchOperation]:
+    """The same for kube-batch's groups, whose clients write "" for no queue."""
+    spec = as_object(case.candidate.get("spec"))
+    return (
+        [added(DEFAULT, "spec", "queue")] if spec is not None and lacks_text(spec, "queue") else []
+    )

@@ -1,0 +1,49 @@
+"""What the webhook counts."""
+
+from typing import Final, Literal
+
+from services.admission_webhook.advising import Ending
+from shared.telemetry.metrics import Metrics
+
+Result = Literal["allowed", "changed", "refused", "not ours", "malformed"]
+
+#: Seconds; a review should take well below the first of the last three.
+_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
+
+
+class Reporting:
+    """The metrics, each made once."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._reviews = metrics.counters("reviews_total", "Reviews answered", "result")
+        self._advice = metrics.counters("advice_total", "Questions to the planner", "ending")
+        self.review_seconds = metrics.histogram(
+            "review_seconds", "From a whole request to its answer", _BUCKETS
+        )
+        self._registered = metrics.gauge(
+            "webhook_registered", "1 while the API server is told to send us reviews"
+        )
+        self._queues_known = metrics.gauge(
+            "queues_known", "1 while the queues are known, so that they are checked"
+        )
+        self._reloads = metrics.counter("certificate_reloads_total", "Certificates loaded anew")
+
+    def reviewed(self, result: Result) -> None:
+        """One review was answered."""
+        self._reviews(result).inc()
+
+    def advised(self, ending: Ending) -> None:
+        """One question to the planner ended."""
+        self._advice(ending).inc()
+
+    def registered(self, registered: bool) -> None:
+        """Whether the API server sends us reviews."""
+        self._registered.set(registered)
+
+    def queues_known(self, known: bool) -> None:
+        """Whether queues are checked."""
+        self._queues_known.set(known)
+
+    def reloaded(self) -> None:
+        """A certificate was loaded anew."""
+        self._reloads.inc()

@@ -1,0 +1,161 @@
+"""Answers reviews over HTTPS.
+
+A path is a function from body to answer; adding one is adding a route. Nothing here calls the API
+server. What waits, waits for a bounded time, and only where the answer would be a refusal for a
+queue that may appear, or may carry the planner's advice.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from services.admission_webhook.advising import Adviser
+from services.admission_webhook.core import gangs
+from services.admission_webhook.core.case import Surroundings
+from services.admission_webhook.core.configurations import (
+    MUTATE_PATH,
+    PROBE,
+    PROBE_PATH,
+    VALIDATE_PATH,
+)
+from services.admission_webhook.core.judge import (
+    Subject,
+    defaults,
+    knowing,
+    subject,
+    violations,
+)
+from services.admission_webhook.core.parts import text_at
+from services.admission_webhook.core.review import (
+    AdmissionRequest,
+    Verdict,
+    added,
+    decode_review,
+    encode_answer,
+    plain_object,
+)
+from services.admission_webhook.errors import BadReview
+from services.admission_webhook.following import QueueFollower
+from services.admission_webhook.reporting import Reporting
+
+#: The API server takes requests of up to 3 MiB; an update brings the object twice.
+BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+#: The API server keeps idle connections for 90 s; it is the one to close them.
+KEEPALIVE_S: Final = 120.0
+#: For requests under way at the end.
+SHUTDOWN_S: Final = 2.0
+#: A queue made just before its first job is seen by us after some milliseconds.
+QUEUE_WAIT_S: Final = 0.2
+
+_ALLOWED: Final = Verdict()
+
+
+class ReviewServer:
+    """The HTTPS server. `start` it, `stop` it."""
+
+    def __init__(
+        self,
+        scheduler_names: tuple[str, ...],
+        follower: QueueFollower,
+        adviser: Adviser,
+        reporting: Reporting,
+    ) -> None:
+        self._scheduler_names = scheduler_names
+        self._follower = follower
+        self._adviser = adviser
+        self._reporting = reporting
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int, context: ssl.SSLContext) -> int:
+        """Listen, and return the port (chosen by the kernel if `port` is 0).
+
+        Raises:
+            OSError: The address is taken, or not ours.
+        """
+        app = web.Application(client_max_size=BODY_BYTES_MAX)
+        app.router.add_post(MUTATE_PATH, self._route(self._mutate))
+        app.router.add_post(VALIDATE_PATH, self._route(self._validate))
+        app.router.add_post(PROBE_PATH, self._route(self._probe))
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=SHUTDOWN_S, keepalive_timeout=KEEPALIVE_S
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Finish what is under way and stop listening. Safe to call twice."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def _route(
+        self, answer: Callable[[AdmissionRequest], Awaitable[Verdict]]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        clock_s = asyncio.get_running_loop().time
+
+        async def handle(request: web.Request) -> web.Response:
+            body = await request.read()
+            started_s = clock_s()
+            try:
+                review = decode_review(body)
+                verdict = await answer(review)
+            except (BadReview, msgspec.DecodeError) as error:
+                self._reporting.reviewed("malformed")
+                return web.Response(status=400, text=str(error))
+            encoded = encode_answer(review.uid, verdict)
+            self._reporting.review_seconds.observe(clock_s() - started_s)
+            return web.Response(body=encoded, content_type="application/json")
+
+        return handle
+
+    async def _mutate(self, review: AdmissionRequest) -> Verdict:
+        asked = self._subject(review)
+        if asked is None:
+            return _ALLOWED
+        verdict = defaults(asked)
+        self._reporting.reviewed("changed" if verdict.patch else "allowed")
+        return verdict
+
+    async def _validate(self, review: AdmissionRequest) -> Verdict:
+        asked = self._subject(review)
+        if asked is None:
+            return _ALLOWED
+        verdict = violations(asked)
+        if verdict.missing_queue and await self._follower.appeared(
+            verdict.missing_queue, QUEUE_WAIT_S
+        ):
+            verdict = violations(knowing(asked, self._known()))
+        self._reporting.reviewed("allowed" if verdict.allowed else "refused")
+        if not verdict.allowed:
+            return verdict
+        return await self._advised(review, asked, verdict)
+
+    async def _advised(self, review: AdmissionRequest, asked: Subject, verdict: Verdict) -> Verdict:
+        question = gangs.question(asked, review.uid)
+        answer = await self._adviser.fit(question) if question is not None else None
+        if answer is None:
+            return verdict
+        more = gangs.advice(answer, dry_run=bool(review.dry_run))
+        return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
+
+    async def _probe(self, review: AdmissionRequest) -> Verdict:
+        """Show the sender that the API server got through to us."""
+        nonce = text_at(plain_object(review.object), "metadata", "labels", PROBE)
+        return Verdict(patch=(added({"reached": nonce}, "data"),)) if nonce else _ALLOWED
+
+    def _subject(self, review: AdmissionRequest) -> Subject | None:
+        asked = subject(review, self._known())
+        if asked is None:
+            self._reporting.reviewed("not ours")
+        return asked
+
+    def _known(self) -> Surroundings:
+        queues = self._follower.queues
+        self._reporting.queues_known(queues is not None)
+        return Surroundings(scheduler_names=self._scheduler_names, queues=queues)

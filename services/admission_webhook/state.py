@@ -1,0 +1,55 @@
+"""What the webhook knows of the cluster: the queues of Volcano's dialect, as CLUSTER tells them.
+
+Within an epoch an older resourceVersion of a UID is ignored; a snapshot replaces everything.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from services.admission_webhook.core.queue_tree import QueueTree
+from shared.contracts.cluster import QueueChanges, SnapshotPage
+from shared.dialects.volcano import NAME as VOLCANO
+
+if TYPE_CHECKING:
+    from shared.model.objects import Queue
+
+
+class QueueBook:
+    """The queues by UID, and the view of them that rules take."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, Queue] = {}
+        self._tree: QueueTree | None = None
+        #: Of the watcher whose picture this is; 0 before the first snapshot.
+        self.epoch = 0
+
+    @property
+    def tree(self) -> QueueTree:
+        """The queues as they are now; made anew only after a change."""
+        if self._tree is None:
+            self._tree = QueueTree(self._queues.values())
+        return self._tree
+
+    def replace(self, pages: Iterable[SnapshotPage]) -> None:
+        """Forget everything and take over a snapshot."""
+        self._queues.clear()
+        for page in pages:
+            self.epoch = page.epoch
+            for record in page.records:
+                if isinstance(record, QueueChanges):
+                    self.apply(record)
+        self._tree = None
+
+    def apply(self, changes: QueueChanges) -> None:
+        """Bring one record into the picture. One of another epoch is a mistake of the caller's."""
+        assert changes.epoch == self.epoch, (changes.epoch, self.epoch)
+        for queue in changes.changed:
+            known = self._queues.get(queue.uid)
+            newer = known is None or known.resource_version <= queue.resource_version
+            if queue.dialect == VOLCANO and newer:
+                self._queues[queue.uid] = queue
+        for gone in changes.removed:
+            known = self._queues.get(gone.uid)
+            if known is not None and known.resource_version <= gone.resource_version:
+                del self._queues[gone.uid]
+        self._tree = None
