@@ -58,6 +58,7 @@ class GangPlanner:
         lease = context.spawn("lease", self._lease.run(self._on_lease))
         context.on_shutdown(Step.FINISH, "last cycle", self._finish)
         context.on_shutdown(Step.PUBLISH, "verdicts", self._writer.flush)
+        context.on_shutdown(Step.PUBLISH, "recording", self._standby.close)
 
         async def give_back_lease() -> None:
             lease.cancel()

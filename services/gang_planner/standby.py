@@ -66,6 +66,11 @@ class Standby:
             self._base.cancel()
             self._base = None
 
+    async def close(self) -> None:
+        """Let what was recorded so far reach the disk."""
+        if self._recorder is not None:
+            self._recorder.flush()
+
     def record(self, arrivals: list[Arrival], now_ms: int) -> None:
         """Keep what was just applied; begin a new segment when due, once its base has arrived."""
         if self._recorder is None:
