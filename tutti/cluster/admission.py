@@ -1,7 +1,7 @@
-"""Admission webhooks: who is asked, what they are sent (AdmissionReview v1) and what their answer does.
+"""Admission webhooks: who is asked, what they are sent (AdmissionReview v1), what answers do.
 
-Not served: reinvocation, CEL match conditions, and webhooks behind a Service (there is no network to reach one: a call that
-fails, so its failurePolicy decides).
+Not served: reinvocation, CEL match conditions, and webhooks behind a Service (there is no network
+to reach one: a call that fails, so its failurePolicy decides).
 """
 
 import asyncio
@@ -21,9 +21,13 @@ from tutti.cluster.resources import MUTATING, NAMESPACES, VALIDATING, Key, Resou
 from tutti.cluster.selectors import labels_of_object
 from tutti.cluster.store import Store
 
+# TLS contexts kept, one per caBundle: certificates rotate.
+_CONTEXTS_MAX = 32
+_OWN_KINDS = {"binding": "Binding", "eviction": "Eviction"}
 
-class Call(msgspec.Struct, kw_only=True):
-    """One request after its address and query were understood; `warnings` collect what the client is told besides."""
+
+class Call(msgspec.Struct):
+    """One request after its address and query were understood."""
 
     resource: Resource
     version: str
@@ -33,17 +37,17 @@ class Call(msgspec.Struct, kw_only=True):
     dry_run: bool = False
     field_validation: str = "Warn"
     user: str = "system:admin"
-    warnings: list[str] = msgspec.field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)  # what the client is told besides
 
 
 class Review(NamedTuple):
-    """What an operation is about to do, in stored form."""
+    """What an operation (CREATE, UPDATE, DELETE) is about to do, in stored form."""
 
     call: Call
-    operation: str  # CREATE, UPDATE, DELETE
+    operation: str
     obj: Obj | None
-    old: Obj | None
-    options: Obj
+    old: Obj | None = None
+    options: Obj = {}
 
 
 class _CallFailedError(Exception):
@@ -62,36 +66,28 @@ class Admission:
         """Closes the connections to webhooks."""
         if self._session is not None:
             await self._session.close()
-            self._session = None
 
     def mutating(self, review: Review) -> list[tuple[Obj, str]]:
         """The mutating webhooks to ask, in order, each with the version it reads."""
         return list(self._asked(MUTATING, review))
 
     async def mutate(self, hook: Obj, version: str, review: Review) -> Obj | None:
-        """Asks one mutating webhook; the object it wants (in that version's view), or None when it changes nothing.
+        """Asks one mutating webhook.
+
+        Returns the object it wants (in that version's view), None when it changes nothing.
 
         Raises:
-            ApiError: It refused, or failed under failurePolicy Fail.
+            ApiError: It refused, failed under failurePolicy Fail, or its patch does not apply.
         """
-        try:
-            response = await self._ask(hook, version, review)
-            if response is None or not response.get("patch"):
-                return None
-            if response.get("patchType") != "JSONPatch":
-                raise _CallFailedError(
-                    "webhook returned response.patch but not response.patchType=JSONPatch"
-                )
-            patch = decode(base64.b64decode(response["patch"]))
-        except (_CallFailedError, ValueError) as error:
-            self._failed(hook, error)
+        response = await self._ask(hook, version, review)
+        if response is None or not response.get("patch"):
             return None
         try:
+            patch = decode(base64.b64decode(response["patch"]))
             return apply_json_patch(review.call.resource.view(review.obj or {}, version), patch)
-        except ApiError as error:
-            raise ApiError(
-                500, "InternalError", f"Internal error occurred: {error.message}"
-            ) from error
+        except (ApiError, ValueError) as error:
+            text = f"Internal error occurred: {error}"
+            raise ApiError(500, "InternalError", text) from error
 
     async def validate(self, review: Review) -> None:
         """Asks all validating webhooks at once.
@@ -99,34 +95,13 @@ class Admission:
         Raises:
             ApiError: The first (in their order) that refused, or failed under failurePolicy Fail.
         """
-        asked = list(self._asked(VALIDATING, review))
-        answers = await asyncio.gather(*(self._validate(*one, review) for one in asked))
-        for answer in answers:
-            if answer is not None:
+        asked = [self._ask(*one, review) for one in self._asked(VALIDATING, review)]
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException):
                 raise answer
 
-    async def _validate(self, hook: Obj, version: str, review: Review) -> ApiError | None:
-        try:
-            await self._ask(hook, version, review)
-        except _CallFailedError as error:
-            try:
-                self._failed(hook, error)
-            except ApiError as refusal:
-                return refusal
-        except ApiError as refusal:
-            return refusal
-        return None
-
-    def _failed(self, hook: Obj, error: Exception) -> None:
-        if hook["failurePolicy"] == "Ignore":
-            return
-        text = f'failed calling webhook "{hook["name"]}": {error}'
-        details = {"causes": [{"message": text}]}
-        message = f"Internal error occurred: {text}"
-        raise ApiError(500, "InternalError", message, details=details) from error
-
     def _asked(self, key: Key, review: Review) -> Iterator[tuple[Obj, str]]:
-        """The webhooks whose rules and selectors match, by configuration name and then their order in it."""
+        """The webhooks whose rules and selectors match, by configuration and their order in it."""
         if review.call.resource.key in (MUTATING, VALIDATING):
             return  # webhooks do not guard their own configuration
         for row in self._store.rows(key):
@@ -137,107 +112,100 @@ class Admission:
 
     def _selected(self, hook: Obj, review: Review) -> bool:
         call = review.call
+        holder: Obj | None = None
         if call.resource.key == NAMESPACES:
-            labels = dig(review.obj or review.old, "metadata.labels") or {}
-        else:
-            namespace = self._store.get(NAMESPACES, "", call.namespace) if call.namespace else None
-            labels = dig(namespace.obj, "metadata.labels") or {} if namespace else None
-        if labels is not None and not labels_of_object(hook["namespaceSelector"])(labels):
+            holder = review.obj or review.old
+        elif row := self._store.get(NAMESPACES, "", call.namespace):
+            holder = row.obj
+        labels = dig(holder, "metadata.labels") or {}
+        if holder is not None and not labels_of_object(hook["namespaceSelector"])(labels):
             return False
         matches = labels_of_object(hook["objectSelector"])
-        return any(
-            matches(dig(obj, "metadata.labels") or {})
-            for obj in (review.obj, review.old)
-            if obj is not None
-        )
+        states = [obj for obj in (review.obj, review.old) if obj is not None]
+        return any(matches(dig(obj, "metadata.labels") or {}) for obj in states)
 
     async def _ask(self, hook: Obj, version: str, review: Review) -> Obj | None:
-        """One call. Returns the response, allowed.
+        """The response of a webhook that allows; None of one whose failure is to be ignored.
 
         Raises:
-            ApiError: The webhook refused.
-            _CallFailedError: It could not be asked or its answer makes no sense.
+            ApiError: It refused, or failed under failurePolicy Fail.
         """
         if review.call.dry_run and hook["sideEffects"] not in ("None", "NoneOnDryRun"):
             raise bad_request(f'admission webhook "{hook["name"]}" does not support dry run')
-        request = _request(version, review)
-        envelope = {
-            "kind": "AdmissionReview",
-            "apiVersion": "admission.k8s.io/v1",
-            "request": request,
-        }
         try:
-            answer = await self._post(hook, encode(envelope))
+            response = await self._response(hook, _request(version, review))
+        except _CallFailedError as error:
+            if hook["failurePolicy"] == "Ignore":
+                return None
+            text = f'failed calling webhook "{hook["name"]}": {error}'
+            causes = {"causes": [{"message": text}]}
+            message = f"Internal error occurred: {text}"
+            raise ApiError(500, "InternalError", message, details=causes) from error
+        review.call.warnings.extend(str(text) for text in response.get("warnings") or ())
+        if response.get("allowed") is True:
+            return response
+        status: Obj = response.get("status") or {}
+        reason, why = status.get("reason") or "", status.get("message") or status.get("reason")
+        denied = f'admission webhook "{hook["name"]}" denied the request'
+        message = f"{denied}: {why}" if why else f"{denied} without explanation"
+        raise ApiError(max(status.get("code") or 0, 400), reason, message)
+
+    async def _response(self, hook: Obj, request: Obj) -> Obj:
+        """AdmissionReview.response. Raises _CallFailedError where there is no usable one."""
+        review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}
+        try:
+            answer = await self._post(hook, encode(review | {"request": request}))
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             why = "context deadline exceeded" if isinstance(error, TimeoutError) else str(error)
             raise _CallFailedError(f"failed to call webhook: {why}") from error
-        response: Obj | None = answer.get("response") if isinstance(answer, dict) else None
-        if not isinstance(response, dict) or response.get("uid") != request["uid"]:
-            raise _CallFailedError(
-                "received invalid webhook response: expected response.uid to be the request's"
-            )
-        warnings = response.get("warnings") or []
-        review.call.warnings.extend(str(text) for text in warnings)
-        if response.get("allowed") is not True:
-            raise _denied(hook["name"], response.get("status") or {})
+        response: Obj | None = dig(answer, "response")
+        if dig(response, "uid") != request["uid"] or response is None:
+            raise _CallFailedError("invalid response: its uid must be the request's")
+        if response.get("patch") and response.get("patchType") != "JSONPatch":
+            raise _CallFailedError("webhook returned a patch but not patchType=JSONPatch")
         return response
 
     async def _post(self, hook: Obj, body: bytes) -> object:
         target = hook["clientConfig"]
         if "url" not in target:
-            service = target["service"]
-            raise OSError(
-                f'service "{service.get("namespace")}/{service.get("name")}" cannot be reached from here'
-            )
+            raise OSError("a Service cannot be reached from here")
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         bundle = target.get("caBundle") or ""
         if bundle not in self._contexts:
+            if len(self._contexts) >= _CONTEXTS_MAX:
+                self._contexts.clear()
             authorities = base64.b64decode(bundle).decode() if bundle else None
             self._contexts[bundle] = ssl.create_default_context(cadata=authorities)
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        async with asyncio.timeout(hook["timeoutSeconds"]):
-            context = self._contexts[bundle]
-            async with self._session.post(
-                target["url"], data=body, headers=headers, ssl=context
-            ) as answer:
-                if answer.status != 200:
-                    raise OSError(f"the server answered {answer.status}")
-                return decode(await answer.read())
-
-
-def _denied(name: str, status: Obj) -> ApiError:
-    denied = f'admission webhook "{name}" denied the request'
-    why = status.get("message") or status.get("reason")
-    message = f"{denied}: {why}" if why else f"{denied} without explanation"
-    code = status.get("code") or 0
-    return ApiError(
-        max(code, 400), status.get("reason") or "", message, details=status.get("details")
-    )
+        headers, context = {"Content-Type": "application/json"}, self._contexts[bundle]
+        post = self._session.post(target["url"], data=body, headers=headers, ssl=context)
+        async with asyncio.timeout(hook["timeoutSeconds"]), post as answer:
+            if answer.status != 200:
+                raise OSError(f"the server answered {answer.status}")
+            return decode(await answer.read())
 
 
 def _matched_version(hook: Obj, review: Review) -> str | None:
-    """The served version in which the webhook wants this kind, or None if no rule asks for the request."""
+    """The served version in which the webhook wants this kind; None if no rule matches."""
     call = review.call
-    resource = call.resource
+    resource, sub = call.resource, call.subresource
     versions = [call.version]
     if hook["matchPolicy"] == "Equivalent":
         versions += [version for version in resource.versions if version != call.version]
-    plural = f"{resource.plural}/{call.subresource}" if call.subresource else resource.plural
-    wanted = {plural, "*/*", *(() if call.subresource else ("*",))}
-    if call.subresource:
-        wanted |= {f"{resource.plural}/*", f"*/{call.subresource}"}
-    scopes = ("*", "Namespaced" if resource.namespaced else "Cluster")
+    wanted = {resource.plural, "*", "*/*"}
+    if sub:
+        wanted = {f"{resource.plural}/{sub}", f"{resource.plural}/*", f"*/{sub}", "*/*"}
     for rule in hook.get("rules") or ():
-        if not {review.operation, "*"} & set(rule["operations"]) or rule["scope"] not in scopes:
-            continue
-        if not {resource.group, "*"} & set(rule["apiGroups"]) or not wanted & set(
-            rule["resources"]
-        ):
-            continue
-        for version in versions:
-            if {version, "*"} & set(rule["apiVersions"]):
-                return version
+        tests = (
+            ("operations", {review.operation, "*"}),
+            ("apiGroups", {resource.group, "*"}),
+            ("resources", wanted),
+        )
+        scope = rule["scope"] in ("*", "Namespaced" if resource.namespaced else "Cluster")
+        if scope and all(values & set(rule[key]) for key, values in tests):
+            for version in versions:
+                if {version, "*"} & set(rule["apiVersions"]):
+                    return version
     return None
 
 
@@ -245,30 +213,31 @@ def _request(version: str, review: Review) -> Obj:
     """AdmissionReview.request. A subresource's own object (Binding, Eviction) goes as it is."""
     call = review.call
     resource = call.resource
-    own = call.subresource in ("binding", "eviction")
-    kind = review.obj["kind"] if own and review.obj else resource.kind
+    own_kind = _OWN_KINDS.get(call.subresource)
 
     def seen(obj: Obj | None) -> Obj | None:
-        return obj if obj is None or own else resource.view(obj, version)
+        return obj if obj is None or own_kind else resource.view(obj, version)
 
-    def named(at: str) -> tuple[Obj, Obj]:
-        where = {"group": resource.group, "version": at}
-        return where | {"kind": kind}, where | {"resource": resource.plural}
-
-    (its_kind, its_resource), (request_kind, request_resource) = named(version), named(call.version)
+    served = {"group": resource.group, "version": version}
+    asked = {"group": resource.group, "version": call.version}
+    kind, plural = {"kind": own_kind or resource.kind}, {"resource": resource.plural}
+    action = review.operation.capitalize()
+    dry_run = {"dryRun": ["All"]} if call.dry_run else {}
     request: Obj = {
         "uid": str(uuid.uuid4()),
-        "kind": its_kind,
-        "resource": its_resource,
-        "requestKind": request_kind,
-        "requestResource": request_resource,
+        "kind": served | kind,
+        "resource": served | plural,
+        "requestKind": asked | kind,
+        "requestResource": asked | plural,
         "name": call.name or dig(review.obj, "metadata.name") or "",
         "operation": review.operation,
         "userInfo": {"username": call.user, "groups": ["system:masters", "system:authenticated"]},
         "object": seen(review.obj),
         "oldObject": seen(review.old),
         "dryRun": call.dry_run,
-        "options": review.options,
+        "options": {"kind": f"{action}Options", "apiVersion": "meta.k8s.io/v1"}
+        | dry_run
+        | review.options,
     }
     if call.namespace:
         request["namespace"] = call.namespace

@@ -1,18 +1,10 @@
-"""What the server says about itself: versions, groups, resources, and as much OpenAPI as kubectl needs to trust it."""
+"""What the server says about itself: versions, groups, resources."""
 
 from tutti.cluster.errors import no_such_path
 from tutti.cluster.objects import Obj
-from tutti.cluster.resources import PODS, Registry, Resource
+from tutti.cluster.resources import PODS, Registry
 
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.0+tutti-embedded",
-    "gitTreeState": "clean",
-    "goVersion": "none",
-    "compiler": "none",
-    "platform": "python/embedded",
-}
+VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+tutti-embedded"}
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
 
@@ -22,8 +14,7 @@ def answer(path: str, registry: Registry) -> Obj | None:
     Raises:
         ApiError: 404 for a group or version that is not served.
     """
-    steps = [step for step in path.split("/") if step]
-    match steps:
+    match [step for step in path.split("/") if step]:
         case ["version"]:
             return dict(VERSION)
         case ["api"]:
@@ -31,10 +22,10 @@ def answer(path: str, registry: Registry) -> Obj | None:
         case ["apis"]:
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(registry)}
         case ["apis", group]:
-            found = [item for item in _groups(registry) if item["name"] == group]
-            if not found:
-                raise no_such_path()
-            return {"kind": "APIGroup", "apiVersion": "v1", **found[0]}
+            for found in _groups(registry):
+                if found["name"] == group:
+                    return {"kind": "APIGroup", "apiVersion": "v1", **found}
+            raise no_such_path()
         case ["api", version]:
             return _resource_list("", version, registry)
         case ["apis", group, version]:
@@ -44,21 +35,14 @@ def answer(path: str, registry: Registry) -> Obj | None:
 
 
 def _groups(registry: Registry) -> list[Obj]:
-    groups: dict[str, dict[str, None]] = {}
+    groups: dict[str, list[Obj]] = {}
     for resource in registry.all():
-        if resource.group:
-            groups.setdefault(resource.group, {}).update(dict.fromkeys(resource.versions))
+        for version in resource.versions if resource.group else ():
+            entry = {"groupVersion": f"{resource.group}/{version}", "version": version}
+            versions = groups.setdefault(resource.group, [])
+            versions += [] if entry in versions else [entry]
     return [
-        {
-            "name": group,
-            "versions": [
-                {"groupVersion": f"{group}/{version}", "version": version} for version in versions
-            ],
-            "preferredVersion": {
-                "groupVersion": f"{group}/{next(iter(versions))}",
-                "version": next(iter(versions)),
-            },
-        }
+        {"name": group, "versions": versions, "preferredVersion": versions[0]}
         for group, versions in groups.items()
     ]
 
@@ -68,41 +52,27 @@ def _resource_list(group: str, version: str, registry: Registry) -> Obj:
     for resource in registry.all():
         if resource.group != group or version not in resource.versions:
             continue
-        row: Obj = {
-            "name": resource.plural,
-            "singularName": resource.singular,
-            "namespaced": resource.namespaced,
-            "kind": resource.kind,
-            "verbs": ["create"] if resource.kind == "SelfSubjectAccessReview" else _VERBS,
-        }
-        if resource.short_names:
-            row["shortNames"] = list(resource.short_names)
-        if resource.categories:
-            row["categories"] = list(resource.categories)
+        only_asked = resource.kind == "SelfSubjectAccessReview"
+        row: Obj = {"name": resource.plural, "singularName": resource.singular}
+        row |= {"namespaced": resource.namespaced, "kind": resource.kind}
+        row["verbs"] = ["create"] if only_asked else _VERBS
+        row |= {"shortNames": list(resource.short_names)} if resource.short_names else {}
+        row |= {"categories": list(resource.categories)} if resource.categories else {}
         rows.append(row)
         part = {"singularName": "", "namespaced": resource.namespaced}
         if resource.has_status:
-            status = {
-                "name": f"{resource.plural}/status",
-                "kind": resource.kind,
-                "verbs": ["get", "patch", "update"],
-            }
-            rows.append(status | part)
+            status = {"name": f"{resource.plural}/status", "kind": resource.kind}
+            rows.append(status | part | {"verbs": ["get", "patch", "update"]})
         if resource.key == PODS:
-            for name, kind, where in (
-                ("binding", "Binding", ""),
-                ("eviction", "Eviction", "policy"),
+            eviction = {"kind": "Eviction", "group": "policy", "version": "v1"}
+            for name, own in (
+                ("bindings", {"kind": "Binding"}),
+                ("pods/binding", {"kind": "Binding"}),
+                ("pods/eviction", eviction),
             ):
-                own = {"group": where, "version": "v1"} if where else {}
-                rows.append(
-                    {"name": f"pods/{name}", "kind": kind, "verbs": ["create"], **part, **own}
-                )
+                rows.append({"name": name, **own, **part, "verbs": ["create"]})
     if not rows:
         raise no_such_path()
     group_version = f"{group}/{version}" if group else version
-    return {
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": group_version,
-        "resources": rows,
-    }
+    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version}
+    return head | {"resources": rows}

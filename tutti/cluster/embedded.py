@@ -14,12 +14,11 @@ from aiohttp import web
 from tutti.cluster.api import Api
 from tutti.cluster.garbage import Collector
 from tutti.cluster.kubelet import Kubelets
-from tutti.cluster.misbehave import Misbehaviour
 from tutti.cluster.objects import Obj
-from tutti.cluster.resources import Registry
+from tutti.cluster.resources import CRDS, NAMESPACES, PRIORITY_CLASSES, Key, Registry
 from tutti.cluster.server import Server
 from tutti.cluster.store import HISTORY_MAX, Store
-from tutti.cluster.tf_operator import CRD, Gang, TfOperator
+from tutti.cluster.tf_operator import CRD_FILE, Gang, TfOperator
 
 HOST = "127.0.0.1"
 NAMESPACES_AT_START = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -36,7 +35,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0  # 0: any free one
     nodes: int = 4  # simulated ones, each as in seeds/000: 4 CPU, 16 GiB, one GPU
     node_labels: dict[str, str] = {}
-    crds: tuple[Path, ...] = ()  # manifests, or folders of them, that are applied at the start
+    crds: tuple[Path, ...] = ()  # manifests, or folders of them, that are served from the start
     gang: Gang = "podgroup"  # how the tf-operator stand-in asks for gangs
     history_max: int = HISTORY_MAX
     pod_start_s: float = 0.05
@@ -44,54 +43,40 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmbeddedCluster:
-    """An asynchronous context manager; inside it the cluster serves."""
+    """An asynchronous context manager; inside it the cluster serves.
+
+    On the way in nothing is left running if the start fails; on the way out everything is stopped,
+    and the error of a part that broke meanwhile is raised.
+    """
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
-        self.store = Store(self.settings.history_max)
+        self.settings = given = settings or Settings()
+        self.store = Store(given.history_max)
         self.api = Api(self.store, Registry())
-        self._server = Server(self.api)
-        self._collector = Collector(self.api)
-        self.kubelets = Kubelets(
-            self.api, start_s=self.settings.pod_start_s, stop_s=self.settings.pod_stop_s
+        collector, operator = Collector(self.api), TfOperator(self.api, given.gang)
+        self.kubelets = Kubelets(self.api, start_s=given.pod_start_s, stop_s=given.pod_stop_s)
+        self.add_node, self.finish = self.kubelets.add_node, self.kubelets.finish
+        self._runs = {"garbage": collector.run, "kubelets": self.kubelets.run, "tf": operator.run}
+        server = Server(self.api)
+        self.misbehave = server.misbehave
+        self._runner = web.AppRunner(
+            server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN_S
         )
-        self.tf_operator = TfOperator(self.api, self.settings.gang)
-        self.finish, self.add_node = self.kubelets.finish, self.kubelets.add_node
-        self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.url = ""
 
-    @property
-    def misbehave(self) -> Misbehaviour:
-        """Faults on demand."""
-        return self._server.misbehave
-
     async def __aenter__(self) -> Self:
-        await self._furnish()
-        runs = {
-            "garbage": self._collector.run,
-            "kubelets": self.kubelets.run,
-            "tf-operator": self.tf_operator.run,
-        }
-        self._tasks = [
-            asyncio.create_task(run(), name=f"embedded-{name}") for name, run in runs.items()
-        ]
-        for index in range(self.settings.nodes):
-            labels = self.settings.node_labels
-            await self.kubelets.add_node(
-                f"node-{index + 1}", resources={"nvidia.com/gpu": "1"}, labels=labels
-            )
-        self.store.expire_all()  # nobody can resume from before the start
-        self._runner = web.AppRunner(
-            self._server.app(),
-            handler_cancellation=True,
-            access_log=None,
-            shutdown_timeout=_SHUTDOWN_S,
-        )
-        await self._runner.setup()
-        listener = socket.create_server((HOST, self.settings.port), backlog=1024)
-        await web.SockSite(self._runner, listener).start()
+        try:
+            await self._furnish()
+            listener = socket.create_server((HOST, self.settings.port), backlog=1024)
+            await self._runner.setup()
+            await web.SockSite(self._runner, listener).start()
+        except BaseException:
+            await self._runner.cleanup()
+            raise
         self.url = f"http://{HOST}:{listener.getsockname()[1]}"
+        for name, run in self._runs.items():
+            self._tasks.append(asyncio.create_task(run(), name=f"embedded-{name}"))
         return self
 
     async def __aexit__(
@@ -103,39 +88,31 @@ class EmbeddedCluster:
         for task in self._tasks:
             task.cancel()
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._runner is not None:
-            self.misbehave.drop_watches()
-            await self._runner.cleanup()
+        self.misbehave.drop_watches()
+        await self._runner.cleanup()
         await self.api.admission.close()
-        for outcome in ended:
-            if isinstance(outcome, Exception):
-                raise outcome
+        broken = [outcome for outcome in ended if isinstance(outcome, Exception)]
+        if broken:
+            raise ExceptionGroup("parts of the embedded cluster broke", broken)
 
     async def _furnish(self) -> None:
-        """What every cluster has, and the definitions that were asked for."""
+        """What every cluster has, the definitions that were asked for, and the nodes."""
         for name in NAMESPACES_AT_START:
-            await self.api.create(self.api.call("namespaces"), _object("v1", "Namespace", name))
+            await self._create(NAMESPACES, {"metadata": {"name": name}})
         for name, value in _SYSTEM_PRIORITIES.items():
-            call = self.api.call("priorityclasses", group="scheduling.k8s.io")
-            await self.api.create(
-                call, _object("scheduling.k8s.io/v1", "PriorityClass", name) | {"value": value}
-            )
-        await self.apply_crd(CRD)
-        for path in self.settings.crds:
+            await self._create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
+        for path in (CRD_FILE, *self.settings.crds):
             for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
-                for document in yaml.safe_load_all(file.read_text()):
-                    if document and document.get("kind") == "CustomResourceDefinition":
-                        await self.apply_crd(document)
+                for manifest in yaml.safe_load_all(file.read_text()):
+                    if manifest and manifest.get("kind") == "CustomResourceDefinition":
+                        await self._create(CRDS, manifest)
+        for index in range(self.settings.nodes):
+            gpu, labels = {"nvidia.com/gpu": "1"}, self.settings.node_labels
+            await self.add_node(f"node-{index + 1}", resources=gpu, labels=labels)
+        self.store.expire_all()  # nobody can resume from before the start
 
-    async def apply_crd(self, manifest: Obj) -> None:
-        """Serves a custom resource from now on.
-
-        Raises:
-            ApiError: As for a POST of the definition.
-        """
-        await self.api.create(
-            self.api.call("customresourcedefinitions", group="apiextensions.k8s.io"), manifest
-        )
+    async def _create(self, key: Key, obj: Obj) -> None:
+        await self.api.create(self.api.call(key[1], group=key[0]), obj)
 
     def kubeconfig(self, path: Path) -> Path:
         """Writes a kubeconfig for this cluster and returns its path."""
@@ -150,10 +127,6 @@ class EmbeddedCluster:
         }
         path.write_text(yaml.safe_dump(config))
         return path
-
-
-def _object(api_version: str, kind: str, name: str) -> Obj:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
 
 
 async def serve(

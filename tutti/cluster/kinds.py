@@ -1,12 +1,19 @@
-"""How an object becomes what is stored: system fields, defaults, the split between spec and status, rules per kind."""
+"""How an object becomes what is stored: system fields, defaults, spec beside status, rules."""
 
 import secrets
 import uuid
 
 from shared.kube.quantities import QuantityError
 from tutti.cluster import crds, pods, schema
-from tutti.cluster.errors import MODIFIED, FieldError, conflict, required, wrong
-from tutti.cluster.objects import Obj, Value, now_text, without
+from tutti.cluster.errors import (
+    MODIFIED,
+    FieldError,
+    cannot_be_handled,
+    conflict,
+    required,
+    wrong,
+)
+from tutti.cluster.objects import Obj, Value, now_text, only, without
 from tutti.cluster.resources import (
     CRDS,
     MUTATING,
@@ -18,13 +25,11 @@ from tutti.cluster.resources import (
     Resource,
 )
 from tutti.cluster.store import Store
-from tutti.cluster.validation import cannot_be_handled, check_metadata, check_shape
+from tutti.cluster.validation import check_metadata, check_shape
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, no look-alikes
-_SYSTEM_FIELDS = (
-    *("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"),
-    *("deletionTimestamp", "deletionGracePeriodSeconds"),
-)
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_SYSTEM = ("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", *_DELETION)
 
 
 class Kinds:
@@ -35,10 +40,12 @@ class Kinds:
         self._registry = registry
 
     def decoded(self, resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]:
-        """An object as it came (or left a webhook), in stored form with defaults; and the unknown fields that were dropped.
+        """An object as it came (or left a webhook), in stored form with its defaults.
+
+        Returns also the unknown fields that were dropped.
 
         Raises:
-            ApiError: 400 for values of the wrong type in typed kinds.
+            ApiError: 400 for what is no object of this kind.
         """
         obj = resource.stored_form(obj if resource.custom else _stripped(obj))
         check_shape(resource, obj)
@@ -47,7 +54,6 @@ class Kinds:
             return obj, schema.fit(resource.schemas[version], obj)
         try:
             if resource.key == PODS:
-                pods.check_quantities(obj)
                 pods.default(obj)
             elif resource.key == CRDS:
                 crds.prepare(obj)
@@ -59,27 +65,19 @@ class Kinds:
 
     def new(self, resource: Resource, obj: Obj, namespace: str) -> None:
         """Gives a decoded object what the server alone decides at creation, in place."""
-        metadata: Obj = obj["metadata"]
-        for key in _SYSTEM_FIELDS:
-            metadata.pop(key, None)
-        if namespace:
-            metadata["namespace"] = namespace
-        else:
-            metadata.pop("namespace", None)
+        metadata: Obj = without(obj["metadata"], *_SYSTEM, "namespace")
         metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now_text()}
-        if resource.has_generation:
-            metadata["generation"] = 1
-        if resource.has_status and not resource.status_at_create and resource.key != CRDS:
+        metadata |= {"namespace": namespace} if namespace else {}
+        metadata |= {"generation": 1} if resource.has_generation else {}
+        obj["metadata"] = metadata
+        if resource.has_status and not resource.keeps_status and resource.key != CRDS:
             obj.pop("status", None)
-        self._first_form(resource, obj)
-
-    def _first_form(self, resource: Resource, obj: Obj) -> None:
         if resource.key == PODS:
             pods.admit(obj, resource, self._store)
             obj["status"] = pods.first_status(obj)
         elif resource.key == NAMESPACES:
-            labels = obj["metadata"].setdefault("labels", {})
-            labels["kubernetes.io/metadata.name"] = obj["metadata"].get("name", "")
+            labels = metadata.setdefault("labels", {})
+            labels["kubernetes.io/metadata.name"] = metadata.get("name", "")
             obj |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
         elif resource.key == PRIORITY_CLASSES:
             obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -89,9 +87,8 @@ class Kinds:
         metadata: Obj = obj["metadata"]
         if metadata.get("name") or not metadata.get("generateName"):
             return False
-        metadata["name"] = metadata["generateName"][:58] + "".join(
-            secrets.choice(_ALPHABET) for _ in range(5)
-        )
+        ending = "".join(secrets.choice(_ALPHABET) for _ in range(5))
+        metadata["name"] = metadata["generateName"][:58] + ending
         return True
 
     def changed(self, resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
@@ -101,37 +98,26 @@ class Kinds:
             ApiError: 409 for another object's UID or an older resourceVersion.
         """
         metadata, before = obj["metadata"], old["metadata"]
-        name = before["name"]
         if metadata.get("uid", before["uid"]) != before["uid"]:
             uids = f"UID in precondition: {metadata['uid']}, UID in object meta: {before['uid']}"
-            raise conflict(resource, name, f"Precondition failed: {uids}")
+            raise conflict(resource, before["name"], f"Precondition failed: {uids}")
         if metadata.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
-            raise conflict(resource, name, MODIFIED)
+            raise conflict(resource, before["name"], MODIFIED)
+        new = dict(obj)
         if subresource == "status" and resource.custom:
-            new = without(old, "status") | ({"status": obj["status"]} if "status" in obj else {})
-        elif subresource == "status":
-            kept = (
-                {"ownerReferences": before["ownerReferences"]}
-                if "ownerReferences" in before
-                else {}
-            )
-            new = obj | {"metadata": without(metadata, "ownerReferences") | kept}
-            new |= {"spec": old["spec"]} if "spec" in old else {}
+            new = without(old, "status") | only(obj, "status")
+        elif subresource == "status":  # labels and annotations may be changed this way, too
+            owners = only(before, "ownerReferences")
+            new["metadata"] = without(metadata, "ownerReferences") | owners
+            new |= only(old, "spec")
         elif resource.has_status:
-            new = without(obj, "status") | ({"status": old["status"]} if "status" in old else {})
-        else:
-            new = dict(obj)
-        kept = {key: before[key] for key in (*_SYSTEM_FIELDS, "namespace", "name") if key in before}
-        new["metadata"] = without(new["metadata"], *_SYSTEM_FIELDS) | kept
+            new = without(obj, "status") | only(old, "status")
+        kept = only(before, *_SYSTEM, "namespace", "name")
+        new["metadata"] = without(new["metadata"], *_SYSTEM) | kept
         if resource.key == NAMESPACES and subresource != "finalize":
             new["spec"] = old["spec"]
         if resource.key == PODS:  # a manifest without them keeps what admission gave
-            given = {
-                key: old["spec"][key]
-                for key in ("priority", "preemptionPolicy")
-                if key in old["spec"]
-            }
-            new["spec"] = given | new["spec"]
+            new["spec"] = only(old["spec"], "priority", "preemptionPolicy") | new["spec"]
         ignored = ("metadata", "status") if resource.has_status else ("metadata",)
         if resource.has_generation and without(new, *ignored) != without(old, *ignored):
             new["metadata"]["generation"] = before.get("generation", 0) + 1
@@ -151,7 +137,8 @@ class Kinds:
         elif resource.key == PRIORITY_CLASSES and not isinstance(obj.get("value"), int):
             found.append(required("value"))
         elif resource.key in (MUTATING, VALIDATING):
-            found += _check_webhooks(obj)
+            for index, webhook in enumerate(obj.get("webhooks") or ()):
+                found += _check_webhook(webhook, f"webhooks[{index}]")
         return found
 
 
@@ -164,39 +151,29 @@ def _stripped(value: Value) -> Value:
 
 def _default_webhooks(config: Obj) -> None:
     for webhook in config.get("webhooks") or ():
-        defaults: Obj = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10}
-        defaults |= {"namespaceSelector": {}, "objectSelector": {}}
-        if config["kind"] == "MutatingWebhookConfiguration":
-            defaults["reinvocationPolicy"] = "Never"
-        for key, value in defaults.items():
-            webhook.setdefault(key, value)
+        webhook.setdefault("failurePolicy", "Fail")
+        webhook.setdefault("matchPolicy", "Equivalent")
+        webhook.setdefault("timeoutSeconds", 10)
+        webhook.setdefault("namespaceSelector", {})
+        webhook.setdefault("objectSelector", {})
         for rule in webhook.get("rules") or ():
             rule.setdefault("scope", "*")
+            for key in ("operations", "apiGroups", "apiVersions", "resources"):
+                set(rule[key])  # what is not there or no list is refused here
 
 
-def _check_webhooks(config: Obj) -> list[FieldError]:
+def _check_webhook(webhook: Obj, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for index, webhook in enumerate(config.get("webhooks") or ()):
-        path = f"webhooks[{index}]"
-        if webhook.get("matchConditions"):
-            errors.append(
-                wrong(f"{path}.matchConditions", "", "CEL is not served by the embedded cluster")
-            )
-        if webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
-            errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
-        if "v1" not in (webhook.get("admissionReviewVersions") or ()):
-            errors.append(required(f"{path}.admissionReviewVersions", "must specify one of v1"))
-        target = webhook.get("clientConfig") or {}
-        if ("url" in target) == ("service" in target):
-            errors.append(
-                required(f"{path}.clientConfig", "exactly one of url or service is required")
-            )
-        elif "url" in target and not str(target["url"]).startswith("https://"):
-            errors.append(
-                wrong(
-                    f"{path}.clientConfig.url",
-                    target["url"],
-                    "'https' is the only allowed URL scheme",
-                )
-            )
+    if webhook.get("matchConditions"):
+        errors.append(wrong(f"{path}.matchConditions", "", "CEL is not served here"))
+    if webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+        errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
+    if "v1" not in (webhook.get("admissionReviewVersions") or ()):
+        errors.append(required(f"{path}.admissionReviewVersions", "must specify one of v1"))
+    target, where = webhook.get("clientConfig") or {}, f"{path}.clientConfig"
+    if ("url" in target) == ("service" in target):
+        errors.append(required(where, "exactly one of url or service is required"))
+    elif "url" in target and not str(target["url"]).startswith("https://"):
+        text = "'https' is the only allowed URL scheme"
+        errors.append(wrong(f"{where}.url", target["url"], text))
     return errors

@@ -1,7 +1,7 @@
 """Faults on demand: latency, refusals, answers lost after the deed, broken and expired watches.
 
-Rules are met in order and only by requests over HTTP: the simulated kubelets and the stand-in operator live inside and are
-spared. Nothing here is random, so a test that fails once fails again.
+Rules are met in order, and only by requests over HTTP: the simulated kubelets and the stand-in
+operator live inside and are spared. Nothing here is random, so what fails once fails again.
 """
 
 import re
@@ -25,7 +25,7 @@ _REASONS = {
 
 
 class Rule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """One fault. Empty conditions match everything; `name` and `namespace` are regular expressions for the whole."""
+    """One fault. Empty conditions match all; `name` and `namespace` are regular expressions."""
 
     verb: str = ""  # get, list, watch, create, update, patch, delete, deletecollection
     resource: str = ""  # plural
@@ -39,7 +39,7 @@ class Rule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=T
     latency_ms: int = 0
     after: bool = False  # do what is asked, then answer as if it had failed
     every: int = 1  # only each n-th request that matches
-    times: int = -1  # how often; -1 without end
+    times: int = -1  # how often; -1: without end
 
 
 class Order(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -52,11 +52,17 @@ class Order(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What happens to one request."""
+    """What happens to one request; it has an effect, so one of latency and error is set."""
 
     latency_ms: int
     after: bool
     error: ApiError | None
+
+
+class _Entry(msgspec.Struct):
+    rule: Rule
+    met: int = 0  # requests that matched
+    done: int = 0  # those that it spoilt
 
 
 class Misbehaviour:
@@ -67,46 +73,34 @@ class Misbehaviour:
     ) -> None:
         self.drop_watches = drop_watches
         self.expire_watches = expire_watches
-        self._rules: list[Rule] = []
-        self._met: list[int] = []  # how many requests met each rule
-        self._done: list[int] = []  # how many of them it spoilt
+        self._entries: list[_Entry] = []
 
     def add(self, rule: Rule) -> None:
-        """Puts a rule in force, after those that are.
-
-        Raises:
-            ApiError: 400 for a rule that could not work, or one too many.
-        """
-        if len(self._rules) >= RULES_MAX:
+        """Puts a rule in force, after those that are. Raises ApiError 400 if it could not work."""
+        if len(self._entries) >= RULES_MAX:
             raise bad_request(f"at most {RULES_MAX} rules")
         if rule.status and rule.status not in _REASONS:
             raise bad_request(f"status: {rule.status} is not one of {sorted(_REASONS)}")
         if rule.every < 1 or rule.latency_ms < 0:
             raise bad_request("every must be positive, latencyMs not negative")
-        for pattern in (rule.name, rule.namespace):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise bad_request(f"{pattern!r} is no regular expression: {error}") from error
-        self._rules.append(rule)
-        self._met.append(0)
-        self._done.append(0)
+        try:
+            re.compile(rule.name)
+            re.compile(rule.namespace)
+        except re.error as error:
+            raise bad_request(f"name, namespace: no regular expression: {error}") from error
+        self._entries.append(_Entry(rule))
 
     def clear(self) -> None:
         """Good behaviour again."""
-        self._rules, self._met, self._done = [], [], []
+        self._entries = []
 
     @property
     def done(self) -> list[int]:
         """How many requests each rule spoilt."""
-        return list(self._done)
+        return [entry.done for entry in self._entries]
 
     def obey(self, body: bytes) -> None:
-        """What was posted to /tutti/misbehave.
-
-        Raises:
-            ApiError: 400 for an order that cannot be read.
-        """
+        """Does what was posted. Raises ApiError 400 for an order that cannot be read."""
         try:
             order = msgspec.json.decode(body, type=Order)
         except msgspec.DecodeError as error:
@@ -122,14 +116,14 @@ class Misbehaviour:
 
     def fault(self, verb: str, call: Call) -> Fault | None:
         """What the first rule that matches does to this request."""
-        for index, rule in enumerate(self._rules):
-            if self._done[index] == rule.times or not _matches(rule, verb, call):
+        for entry in self._entries:
+            rule = entry.rule
+            if entry.done == rule.times or not _matches(rule, verb, call):
                 continue
-            self._met[index] += 1
-            if self._met[index] % rule.every:
-                continue
-            self._done[index] += 1
-            return Fault(rule.latency_ms, rule.after, _error(rule, call) if rule.status else None)
+            entry.met += 1
+            if entry.met % rule.every == 0:
+                entry.done += 1
+                return Fault(rule.latency_ms, rule.after, _error(rule, call))
         return None
 
 
@@ -144,12 +138,9 @@ def _matches(rule: Rule, verb: str, call: Call) -> bool:
     )
 
 
-def _error(rule: Rule, call: Call) -> ApiError:
-    details = details_of(call.resource, call.name)
-    return ApiError(
-        rule.status,
-        _REASONS[rule.status],
-        rule.message,
-        details=details,
-        retry_after_s=rule.retry_after_s,
-    )
+def _error(rule: Rule, call: Call) -> ApiError | None:
+    if not rule.status:
+        return None
+    details, reason = details_of(call.resource, call.name), _REASONS[rule.status]
+    retry = rule.retry_after_s
+    return ApiError(rule.status, reason, rule.message, details=details, retry_after_s=retry)

@@ -3,17 +3,19 @@
 An object that is in the store is never changed: whoever wants another one takes `clone`.
 """
 
-import datetime
+import datetime as dt
 from typing import Any
 
 import msgspec
 
-# Any JSON value, and a JSON object. What the API server stores has no schema that Python could check.
+# Any JSON value, and a JSON object. What is stored has no schema that Python could check.
 Value = Any
 Obj = dict[str, Any]
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode
+
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def clone(value: Obj) -> Obj:
@@ -32,19 +34,20 @@ def dig(obj: object, path: str) -> Value:
 
 
 def without(obj: Obj, *keys: str) -> Obj:
-    """A shallow copy without some top-level keys."""
     return {key: value for key, value in obj.items() if key not in keys}
 
 
+def only(obj: Obj, *keys: str) -> Obj:
+    return {key: obj[key] for key in keys if key in obj}
+
+
 def now_text(after_s: float = 0) -> str:
-    """The present instant (or one some seconds later) as Kubernetes writes it: UTC, whole seconds."""
-    instant = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=after_s)
-    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
+    """The present instant (or one some seconds later) as Kubernetes writes it."""
+    return (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=after_s)).strftime(TIME_FORMAT)
 
 
-def instant_of(text: str) -> datetime.datetime:
-    """An instant that Kubernetes wrote (whole seconds or fractions)."""
-    return datetime.datetime.fromisoformat(text)
+def instant_of(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text)
 
 
 def controller_of(obj: Obj) -> Obj | None:
@@ -54,13 +57,13 @@ def controller_of(obj: Obj) -> Obj | None:
 
 
 def set_condition(status: Obj, kind: str, value: str, **fields: str) -> None:
-    """Sets one condition by type; its transition time moves only when its status does."""
+    """Sets one condition by type, in place; its transition time moves only when its status does."""
     conditions: list[Obj] = status.setdefault("conditions", [])
-    old = next((item for item in conditions if item.get("type") == kind), None)
-    moved = old is None or old.get("status") != value
-    since = now_text() if moved or old is None else old.get("lastTransitionTime", now_text())
-    new = {"type": kind, "status": value, "lastTransitionTime": since, **fields}
-    if old is None:
+    place = next((i for i, item in enumerate(conditions) if item.get("type") == kind), None)
+    old = {} if place is None else conditions[place]
+    since = old.get("lastTransitionTime") if old.get("status") == value else None
+    new = {"type": kind, "status": value, "lastTransitionTime": since or now_text(), **fields}
+    if place is None:
         conditions.append(new)
     else:
-        conditions[conditions.index(old)] = new
+        conditions[place] = new

@@ -1,10 +1,8 @@
 """The kinds that are served: the built-in table, and what custom resource definitions add.
 
-A kind is stored once whatever versions it is served in; `Resource.view` says what a version shows of it. Events are one
-kind under two groups with two spellings, as in Kubernetes.
+A kind is stored once whatever versions it is served in; `Resource.view` says what a version shows
+of it. Events are one kind under two groups with two spellings, as in Kubernetes.
 """
-
-from collections.abc import Iterator
 
 import msgspec
 
@@ -26,9 +24,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     categories: tuple[str, ...] = ()
     stored_group: str | None = None  # where it differs from `group`
     has_status: bool = False  # a status subresource
-    status_at_create: bool = (
-        False  # a status given at creation is kept although there is a subresource
-    )
+    keeps_status: bool = False  # a status given at creation stays although there is a subresource
     has_generation: bool = False
     needs_version: bool = False  # an update must name the resourceVersion it changes
     custom: bool = False
@@ -50,20 +46,15 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return f"{self.group}/{version}" if self.group else version
 
     def view(self, obj: Obj, version: str) -> Obj:
-        """A stored object as one version shows it; kind and apiVersion come first (see `store.Stored`)."""
+        """A stored object as a version shows it; kind and apiVersion come first (lists cut them)."""
         head: Obj = {"kind": self.kind, "apiVersion": self.api_version(version)}
-        return (
-            head
-            | (_event_renamed(obj, _NEW_NAMES) if self.stored_group is not None else obj)
-            | head
-        )
+        return head | (obj if self.stored_group is None else _renamed(obj, _NEW_NAMES)) | head
 
     def stored_form(self, obj: Obj) -> Obj:
         """The inverse of `view`: what is kept of an object that came in any version."""
-        head: Obj = {"kind": self.kind, "apiVersion": self.api_version(self.versions[0])}
         if self.stored_group is not None:
-            return _event_renamed(obj, _OLD_NAMES) | {"apiVersion": "v1"}
-        return head | obj | head
+            return _renamed(obj, _OLD_NAMES) | {"kind": self.kind, "apiVersion": "v1"}
+        return obj | {"kind": self.kind, "apiVersion": self.api_version(self.versions[0])}
 
 
 # events.k8s.io/v1 calls fields differently than v1 does.
@@ -79,49 +70,19 @@ _NEW_NAMES = {
 _OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
 
 
-def _event_renamed(event: Obj, names: dict[str, str]) -> Obj:
+def _renamed(event: Obj, names: dict[str, str]) -> Obj:
     return {names.get(key, key): value for key, value in event.items()}
 
 
-def _rows() -> Iterator[Resource]:
-    """The built-in kinds. Flags: s status subresource, c its status may be given at creation, g generation, v an update
-    needs a resourceVersion, - cluster-wide.
-    """
-    yield Resource(
-        group="events.k8s.io",
-        versions=("v1",),
-        kind="Event",
-        plural="events",
-        singular="event",
-        namespaced=True,
-        short_names=("ev",),
-        stored_group="",
-    )
-    for line in _TABLE.strip().splitlines():
-        group, version, kind, plural, flags, *names = line.split()
-        short = tuple(name for name in names if name != "all")
-        yield Resource(
-            group="" if group == "core" else group,
-            versions=(version,),
-            kind=kind,
-            plural=plural,
-            singular=kind.lower(),
-            namespaced="-" not in flags,
-            short_names=short,
-            categories=("all",) if "all" in names else (),
-            has_status="s" in flags,
-            status_at_create="c" in flags,
-            has_generation="g" in flags,
-            needs_version="v" in flags,
-        )
-
-
+# group version kind plural flags short names. Flags: - cluster-wide, s status subresource, c its
+# status may be given at creation, g generation, v an update needs a resourceVersion, a in `all`,
+# e another spelling of core events.
 _TABLE = """
 core v1 Namespace namespaces s- ns
 core v1 Node nodes sc- no
-core v1 Pod pods sg po all
+core v1 Pod pods sga po
 core v1 Event events . ev
-core v1 Service services s svc all
+core v1 Service services sa svc
 core v1 ConfigMap configmaps . cm
 core v1 Secret secrets .
 core v1 ServiceAccount serviceaccounts . sa
@@ -132,16 +93,37 @@ scheduling.k8s.io v1 PriorityClass priorityclasses g- pc
 policy v1 PodDisruptionBudget poddisruptionbudgets sgv pdb
 coordination.k8s.io v1 Lease leases v
 storage.k8s.io v1 StorageClass storageclasses - sc
-apps v1 Deployment deployments sg deploy all
-apps v1 ReplicaSet replicasets sg rs all
-apps v1 StatefulSet statefulsets sg sts all
-apps v1 DaemonSet daemonsets sg ds all
-batch v1 Job jobs sg all
+apps v1 Deployment deployments sga deploy
+apps v1 ReplicaSet replicasets sga rs
+apps v1 StatefulSet statefulsets sga sts
+apps v1 DaemonSet daemonsets sga ds
+batch v1 Job jobs sga
+events.k8s.io v1 Event events e ev
 apiextensions.k8s.io v1 CustomResourceDefinition customresourcedefinitions sgv- crd crds
 admissionregistration.k8s.io v1 MutatingWebhookConfiguration mutatingwebhookconfigurations gv-
 admissionregistration.k8s.io v1 ValidatingWebhookConfiguration validatingwebhookconfigurations gv-
 authorization.k8s.io v1 SelfSubjectAccessReview selfsubjectaccessreviews -
 """
+
+
+def _row(line: str) -> Resource:
+    group, version, kind, plural, flags, *names = line.split()
+    return Resource(
+        group="" if group == "core" else group,
+        versions=(version,),
+        kind=kind,
+        plural=plural,
+        singular=kind.lower(),
+        namespaced="-" not in flags,
+        short_names=tuple(names),
+        categories=("all",) if "a" in flags else (),
+        stored_group="" if "e" in flags else None,
+        has_status="s" in flags,
+        keeps_status="c" in flags,
+        has_generation="g" in flags,
+        needs_version="v" in flags,
+    )
+
 
 CRDS: Key = ("apiextensions.k8s.io", "customresourcedefinitions")
 NAMESPACES: Key = ("", "namespaces")
@@ -156,11 +138,12 @@ ACCESS_REVIEWS: Key = ("authorization.k8s.io", "selfsubjectaccessreviews")
 
 
 class Registry:
-    """What is served at this moment."""
+    """What is served at this moment, by (group, plural)."""
 
     def __init__(self) -> None:
-        self._by_name = {(row.group, row.plural): row for row in _rows()}
-        self._built_in = frozenset(self._by_name)
+        rows = [_row(line) for line in _TABLE.strip().splitlines()]
+        self._by_name = {(row.group, row.plural): row for row in rows}
+        self.built_in = frozenset(self._by_name)
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource behind an address, or None if this version of it is not served."""
@@ -168,20 +151,12 @@ class Registry:
         return resource if resource is not None and version in resource.versions else None
 
     def at(self, key: Key) -> Resource:
-        """The resource of a storage key.
-
-        Raises:
-            KeyError: It is not served (any more).
-        """
+        """The resource of a key. Raises KeyError when it is not served (any more)."""
         return self._by_name[key]
 
     def all(self) -> list[Resource]:
         """Every resource, ordered by group and plural."""
         return [self._by_name[name] for name in sorted(self._by_name)]
-
-    def is_built_in(self, key: Key) -> bool:
-        """Whether a definition would collide with the server's own."""
-        return key in self._built_in
 
     def add(self, resource: Resource) -> None:
         """Serves a custom resource, or its new definition."""

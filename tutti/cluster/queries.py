@@ -1,0 +1,185 @@
+"""What a request wants: its path, its query parameters, its DeleteOptions."""
+
+import random
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from tutti.cluster.admission import Call
+from tutti.cluster.errors import (
+    FieldError,
+    bad_request,
+    invalid,
+    no_such_path,
+    not_allowed,
+    not_permitted,
+    not_supported,
+    unsupported,
+)
+from tutti.cluster.objects import Obj, Value, decode
+from tutti.cluster.resources import NAMESPACES, PODS, Registry, Resource
+from tutti.cluster.selectors import Predicate, selector
+from tutti.cluster.watching import WATCH_S, Wish
+
+_TRUE = ("1", "true", "True")
+_JSON_TYPES = ("", "application/json", "application/octet-stream")
+_VALIDATIONS = ["Ignore", "Strict", "Warn"]
+_MATCH = "resourceVersionMatch"
+
+
+class _Address(NamedTuple):
+    group: str
+    version: str
+    namespace: str
+    plural: str
+    name: str = ""
+    subresource: str = ""
+
+
+def _address(path: str) -> _Address:
+    """An object's or a collection's address. Raises ApiError 404 where the path is neither."""
+    match [step for step in path.split("/") if step]:
+        case ["api", version, first, *more]:
+            group = ""
+        case ["apis", group, version, first, *more]:
+            pass
+        case _:
+            raise no_such_path()
+    if first == "namespaces" and len(more) >= 2 and more[1] not in ("status", "finalize"):
+        namespace, first, *more = more
+    else:
+        namespace = ""
+    if len(more) > 2:
+        raise no_such_path()
+    if (group, first, more) == ("", "bindings", []):
+        # The old way to bind: the pod's name is in the body.
+        return _Address(group, version, namespace, "pods", "", "binding")
+    return _Address(group, version, namespace, first, *more)
+
+
+def call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:
+    """The verb and what it is about.
+
+    Raises:
+        ApiError: 404 for an address without a kind, 405 for a method it does not have, 422 for
+            parameters.
+    """
+    group, version, namespace, plural, name, sub = _address(request.path)
+    resource = registry.find(group, version, plural)
+    if resource is None or (namespace and not resource.namespaced):
+        raise no_such_path()
+    verb = _verb(request, resource, name, sub)
+    if verb not in ("list", "watch") and resource.namespaced and not namespace:
+        raise not_allowed()
+    dry_run = request.query.getall("dryRun", [])
+    validation = request.query.get("fieldValidation") or "Warn"
+    errors: list[FieldError] = []
+    if dry_run not in ([], ["All"]):
+        errors.append(not_supported("dryRun", dry_run[0], ["All"]))
+    if validation not in _VALIDATIONS:
+        errors.append(not_supported("fieldValidation", validation, _VALIDATIONS))
+    if errors:
+        raise invalid(f"{verb.capitalize()}Options", "meta.k8s.io", "", errors)
+    return verb, Call(resource, version, namespace, name, sub, bool(dry_run), validation)
+
+
+def _verb(request: web.Request, resource: Resource, name: str, sub: str) -> str:
+    known = ["status"] if resource.has_status else []
+    known += ["binding", "eviction"] if resource.key == PODS else []
+    known += ["finalize"] if resource.key == NAMESPACES else []
+    if sub and sub not in known:
+        raise no_such_path()
+    if request.method == "GET":
+        return "get" if name else "watch" if request.query.get("watch") in _TRUE else "list"
+    if sub in ("binding", "eviction"):
+        verbs = {"POST": "create"}
+    elif sub:
+        verbs = {"PUT": "update", "PATCH": "patch"}
+    elif name:
+        verbs = {"PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    else:
+        verbs = {"POST": "create", "DELETE": "deletecollection"}
+    if request.method not in verbs:
+        raise not_allowed()
+    return verbs[request.method]
+
+
+def number(query: Mapping[str, str], name: str) -> int:
+    """A query parameter that is a whole number; 0 when it is absent. Raises ApiError 400."""
+    text = query.get(name) or "0"
+    if not text.isascii() or not text.isdigit():
+        raise bad_request(f'{name}: Invalid value: "{text}": must be a whole number, 0 or more')
+    return int(text)
+
+
+def selected(call: Call, query: Mapping[str, str]) -> Predicate | None:
+    """The objects that the call's selectors want; None: all."""
+    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    return selector(labels, fields, call.resource.plural, call.namespace)
+
+
+def check_list(query: Mapping[str, str]) -> None:
+    """Raises ApiError 422 for what only a watch may ask."""
+    if "sendInitialEvents" in query:
+        error = not_permitted("sendInitialEvents", "sendInitialEvents is forbidden for list")
+        raise invalid("ListOptions", "meta.k8s.io", "", [error])
+
+
+def wish_of(call: Call, query: Mapping[str, str]) -> Wish:
+    """What a watch asks for. Raises ApiError 400 or 422 for contradictions."""
+    initial, match_rule, why = query.get("sendInitialEvents"), query.get(_MATCH, ""), ""
+    if initial is not None and match_rule != "NotOlderThan":
+        why = f"sendInitialEvents requires setting {_MATCH} to NotOlderThan"
+    elif initial is None and match_rule:
+        why = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
+    if why:
+        raise invalid("ListOptions", "meta.k8s.io", "", [not_permitted(_MATCH, why)])
+    revision = number(query, "resourceVersion")
+    from_start = initial in _TRUE or (initial is None and not revision)
+    bookmarks = query.get("allowWatchBookmarks") in _TRUE
+    # Spread, so that many clients' watches do not end together.
+    spread_s = WATCH_S * (1 + random.random())  # noqa: S311 - no secret
+    return Wish(
+        revision=None if from_start else revision,
+        initial_bookmark=initial in _TRUE and bookmarks,
+        bookmarks=bookmarks,
+        timeout_s=number(query, "timeoutSeconds") or spread_s,
+        wanted=selected(call, query),
+    )
+
+
+async def body_of(request: web.Request) -> Value:
+    """The request's JSON. Raises ApiError 400 or 415."""
+    content_type = request.content_type if "Content-Type" in request.headers else ""
+    if content_type not in _JSON_TYPES:
+        raise unsupported(content_type, "application/json")
+    try:
+        return decode(await request.read())
+    except ValueError as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
+
+
+class _DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    preconditions: dict[str, str] | None = None
+    dry_run: list[str] | None = None
+
+
+async def delete_options_of(request: web.Request, call: Call) -> Obj:
+    """DeleteOptions from the body, or from the query where there is none; sets the call's dry run.
+
+    Raises:
+        ApiError: 400, 415.
+    """
+    sent = await body_of(request) if await request.read() else None
+    query = {key: value for key, value in request.query.items() if key != "dryRun"}
+    try:
+        options = msgspec.convert(query if sent is None else sent, _DeleteOptions, strict=False)
+    except msgspec.ValidationError as error:
+        raise bad_request(f"DeleteOptions: {error}") from error
+    call.dry_run = call.dry_run or options.dry_run == ["All"]
+    found: Obj = msgspec.to_builtins(options)
+    return found
