@@ -26,6 +26,8 @@ class ServiceStatus(
     http_port: int
     ready: bool
     not_ready: tuple[str, ...] = ()
+    #: What an operator should know of an instance that does its work, by topic.
+    notes: dict[str, str] = {}
     #: True for the one planner or watcher that writes; binders, webhooks and controllers are always
     #: active.
     active: bool = True

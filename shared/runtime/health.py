@@ -22,6 +22,7 @@ class Readiness:
     def __init__(self) -> None:
         #: Condition -> why it is not met; "" when it is.
         self._conditions: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
 
     def require(self, *names: str) -> None:
         """Add conditions, not met yet. Those known already stay as they are."""
@@ -45,6 +46,14 @@ class Readiness:
     def reasons(self) -> tuple[str, ...]:
         """`name: why` of all that are not met."""
         return tuple(f"{name}: {why}" for name, why in self._conditions.items() if why)
+
+    def note(self, topic: str, text: str) -> None:
+        """Tell operators something that does not make the process unready; "" takes it back."""
+        self._notes[topic] = text
+
+    def notes(self) -> dict[str, str]:
+        """What operators should know, by topic."""
+        return {topic: text for topic, text in self._notes.items() if text}
 
     def _change(self, name: str, why: str) -> None:
         before, was_ready = self._conditions.get(name), self.ready

@@ -249,6 +249,7 @@ class _Life(Generic[S]):
             http_port=self._health.port,
             ready=context.ready.ready,
             not_ready=context.ready.reasons(),
+            notes=context.ready.notes(),
             active=context.active,
             started_ms=self._started_ms,
             figures=context.metrics.figures(),

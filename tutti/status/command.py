@@ -139,6 +139,9 @@ def show(found: Report, console: Console, now: datetime) -> None:
     )
     if found.webhook_registered is not None:
         console.print(Text(f"webhook: {'' if found.webhook_registered else 'not '}registered"))
+    for service in found.services:
+        for topic, text in service.notes.items():
+            console.print(Text(f"{service.instance}: {topic}: {text}"))
     streams = Table(box=None, padding=(0, 2, 0, 0))
     streams.add_column("STREAM")
     streams.add_column("RECORDS", justify="right")

@@ -31,6 +31,7 @@ class ServiceLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     http_port: int
     started_ms: int
     not_ready: tuple[str, ...] = ()
+    notes: dict[str, str] = {}
 
 
 class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +131,7 @@ def _line(answer: ServiceStatus) -> ServiceLine:
         http_port=answer.http_port,
         started_ms=answer.started_ms,
         not_ready=answer.not_ready,
+        notes=answer.notes,
     )
 
 

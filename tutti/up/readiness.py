@@ -26,6 +26,8 @@ _PATIENCE_S: Final = 10.0
 STATE_FILE: Final = "up.json"
 #: Figure of the webhook: 1 while the API server sends it reviews.
 WEBHOOK_REGISTERED: Final = "webhook_registered"
+#: Its note about that: the URL by which the API server finds it, or why it does not.
+WEBHOOK_NOTE: Final = "registration"
 
 
 class RunningFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +130,8 @@ def webhook_row(answer: ServiceStatus | None, *, wanted: bool) -> WebhookRow:
     if not wanted:
         return WebhookRow(registered=False, reason="--no-webhook")
     if answer is None:
-        return WebhookRow(registered=False, reason="admission-webhook=0")
+        return WebhookRow(registered=False, reason="--replicas admission-webhook=0")
+    note = answer.notes.get(WEBHOOK_NOTE, "")
     if answer.figures.get(WEBHOOK_REGISTERED, 0.0) != 1.0:
-        return WebhookRow(registered=False, reason="the API server cannot reach it, see its log")
-    return WebhookRow(registered=True)
+        return WebhookRow(registered=False, reason=note or "it does not say why")
+    return WebhookRow(registered=True, url=note)

@@ -298,7 +298,9 @@ def ready_line(content: ReadyFile, scheduler_names: tuple[str, ...]) -> str:
     """The one line that tells that all is ready."""
     webhook = content.webhook
     processes = len(content.services) + (1 if content.nats_pid else 0)
-    admission = "webhook registered" if webhook.registered else f"no webhook: {webhook.reason}"
+    admission = (
+        f"webhook at {webhook.url}" if webhook.registered else f"no webhook: {webhook.reason}"
+    )
     return (
         f"ready in {content.ready_s:.1f} s: {processes} processes, NATS on {content.nats_url}, "
         f"scheduler names {', '.join(scheduler_names)}; {admission}"

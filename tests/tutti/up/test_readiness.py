@@ -61,18 +61,37 @@ def test_the_ready_file_appears_whole_and_only_under_its_own_name(tmp_path: Path
     assert stat.S_ISREG(path.stat().st_mode)
 
 
+URL = {"registration": "https://127.0.0.1:1"}
+WHY = {"registration": "the API server does not reach https://127.0.0.1:1"}
+
+
 @pytest.mark.parametrize(
-    ("given", "wanted", "registered"),
+    ("given", "wanted", "row"),
     [
-        pytest.param(answer(1, figures={"webhook_registered": 1.0}), True, True, id="registered"),
-        pytest.param(answer(1, figures={"webhook_registered": 0.0}), True, False, id="unreachable"),
-        pytest.param(None, True, False, id="no replicas"),
-        pytest.param(None, False, False, id="switched off"),
+        pytest.param(
+            answer(1, figures={"webhook_registered": 1.0}, notes=URL),
+            True,
+            WebhookRow(registered=True, url=URL["registration"]),
+            id="registered",
+        ),
+        pytest.param(
+            answer(1, figures={"webhook_registered": 0.0}, notes=WHY),
+            True,
+            WebhookRow(registered=False, reason=WHY["registration"]),
+            id="not reached",
+        ),
+        pytest.param(
+            None,
+            True,
+            WebhookRow(registered=False, reason="--replicas admission-webhook=0"),
+            id="no replicas",
+        ),
+        pytest.param(
+            None, False, WebhookRow(registered=False, reason="--no-webhook"), id="switched off"
+        ),
     ],
 )
-def test_a_webhook_that_is_not_registered_has_a_reason(
-    given: ServiceStatus | None, wanted: bool, registered: bool
+def test_the_webhook_tells_its_url_or_why_it_has_none(
+    given: ServiceStatus | None, wanted: bool, row: WebhookRow
 ) -> None:
-    row = webhook_row(given, wanted=wanted)
-    assert row.registered is registered
-    assert bool(row.reason) is not registered
+    assert webhook_row(given, wanted=wanted) == row

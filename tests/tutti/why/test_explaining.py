@@ -1,0 +1,282 @@
+"""The sentence and the state for every situation, as tables of facts."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.contracts.verdicts import GangPhase, ShapeReport, Verdict, Why
+from shared.model.objects import Owner, Pod, PodPhase
+from tutti.why.explaining import Answer, State, explain
+from tutti.why.facts import Facts, Group, MemberPod
+
+NAMES = ("tutti", "volcano")
+
+
+def member(
+    name: str,
+    *,
+    node: str = "",
+    phase: PodPhase = "Pending",
+    waiting: str = "",
+    reason: str = "",
+    group: str = "g",
+    scheduler: str = "volcano",
+    owner: str = "",
+    unscheduled: str = "",
+) -> MemberPod:
+    return MemberPod(
+        pod=Pod(
+            uid=f"uid-{name}",
+            namespace="ns",
+            name=name,
+            resource_version=1,
+            shape=b"",
+            ours=True,
+            scheduler_name=scheduler,
+            group_name=group,
+            owner=Owner(api_version="v1", kind="Owner", name=owner, uid=owner) if owner else None,
+            node=node,
+            phase=phase,
+            waiting=waiting,
+            reason=reason,
+        ),
+        unscheduled=unscheduled,
+    )
+
+
+def gang(phase: GangPhase | None, sentence: str = "", *, least: int = 2, name: str = "g") -> Group:
+    why = Why(reason="NotEnoughResources", sentence=sentence, since_ms=1_000) if sentence else None
+    verdict = None
+    if phase is not None:
+        verdict = Verdict(
+            gang_id="id",
+            epoch=0,
+            at_ms=0,
+            dialect="volcano",
+            namespace="ns",
+            name=name,
+            phase=phase,
+            min_member=least,
+            succeeded=2,
+            why=why,
+        )
+    return Group(
+        title="podgroups.scheduling.volcano.sh",
+        kind="PodGroup",
+        namespace="ns",
+        name=name,
+        uid=f"uid-{name}",
+        min_member=least,
+        verdict=verdict,
+    )
+
+
+def answer(*pods: MemberPod, groups: tuple[Group, ...] = (), **more: Any) -> Answer:
+    facts = Facts(kind="TFJob", namespace="ns", name="train", uid="u", pods=pods, groups=groups)
+    return explain(msgspec.structs.replace(facts, **more), NAMES)
+
+
+PENDING = (member("a"), member("b"))
+PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase="Running"))
+
+
+@pytest.mark.parametrize(
+    ("pods", "group", "state", "sentence"),
+    [
+        pytest.param(
+            PENDING,
+            gang("Inqueue", "1 of 2 members fit"),
+            "waiting",
+            "ns/g waits: 1 of 2 members fit",
+            id="the verdict says why",
+        ),
+        pytest.param(
+            (), gang("Pending", "no pods yet"), "waiting", "ns/g waits: no pods yet", id="no pods"
+        ),
+        pytest.param(
+            PENDING,
+            gang("Inqueue"),
+            "waiting",
+            "ns/g waits: Inqueue, no reason",
+            id="no reason yet",
+        ),
+        pytest.param(
+            PLACED,
+            gang("Inqueue", "an old reason"),
+            "running",
+            "ns/g runs on 2 nodes: 2 Running",
+            id="the pods are newer than the verdict",
+        ),
+        pytest.param(
+            (*PLACED, member("c")),
+            gang("Running"),
+            "running",
+            "ns/g runs on 2 nodes: 1 Pending, 2 Running; 1 beyond its quorum of 2 wait",
+            id="an elastic extra waits",
+        ),
+        pytest.param(
+            (PLACED[0], member("b", node="n2", waiting="ImagePullBackOff: no such image")),
+            gang("Running"),
+            "stuck",
+            "ns/g is placed, but b does not run on n2: ImagePullBackOff: no such image",
+            id="a placed member cannot start",
+        ),
+        pytest.param(
+            (PLACED[0], member("b", node="n2", phase="Failed", reason="OutOfcpu")),
+            gang("Running"),
+            "stuck",
+            "ns/g is placed, but b does not run on n2: OutOfcpu",
+            id="the kubelet refused a member",
+        ),
+        pytest.param(
+            (PLACED[0], member("b", node="n2")),
+            gang("Running"),
+            "starting",
+            "ns/g is placed on 2 nodes: 1 of 2 members run, the others start",
+            id="containers are being made",
+        ),
+        pytest.param(
+            (PLACED[0], member("b")),
+            gang("Starting"),
+            "starting",
+            "ns/g is being placed: 1 of 2 members have a node",
+            id="bindings are under way",
+        ),
+        pytest.param(
+            (PLACED[0], member("b")),
+            gang("Unknown"),
+            "degraded",
+            "ns/g had started and is below its quorum: 1 of 2 members are placed",
+            id="a started gang lost a member",
+        ),
+        pytest.param(
+            (
+                member("a", node="n1", phase="Succeeded"),
+                member("b", node="n2", phase="Succeeded"),
+            ),
+            gang("Running"),
+            "completed",
+            "ns/g has ended: 2 Succeeded",
+            id="all have ended",
+        ),
+        pytest.param(
+            (),
+            gang("Completed"),
+            "completed",
+            "ns/g has ended: 2 Succeeded, 0 Failed",
+            id="all have ended and are gone",
+        ),
+        pytest.param(
+            PENDING,
+            gang(None),
+            "unknown",
+            "ns/g has no verdict yet: does Tutti run?",
+            id="nobody has judged it",
+        ),
+        pytest.param(
+            (), gang(None), "waiting", "ns/g has no pods yet, and no verdict", id="an empty group"
+        ),
+        pytest.param(
+            (member("a", scheduler="other", unscheduled="0/4 nodes are available"),),
+            gang(None),
+            "not-ours",
+            "ns/g is scheduled by other, not by Tutti: 0/4 nodes are available",
+            id="a gang of another scheduler",
+        ),
+    ],
+)
+def test_a_gang_is_explained(
+    pods: tuple[MemberPod, ...], group: Group, state: State, sentence: str
+) -> None:
+    found = answer(*pods, groups=(group,))
+    assert found.sentence.startswith(sentence)
+    assert found.state == state
+    assert found.gangs[0].members == len(pods)
+
+
+@pytest.mark.parametrize(
+    ("pod", "more", "state", "sentence"),
+    [
+        pytest.param(
+            member("p", group="", unscheduled="2 of 4 fit"),
+            {},
+            "waiting",
+            "ns/p waits: 2 of 4 fit",
+            id="its own condition speaks",
+        ),
+        pytest.param(
+            member("p", group="", owner="job"),
+            {"events": {"p": "FailedScheduling: no room"}},
+            "waiting",
+            "ns/job waits: FailedScheduling: no room",
+            id="an event speaks",
+        ),
+        pytest.param(
+            member("p", group=""), {}, "unknown", "ns/p waits, nobody has said why", id="silence"
+        ),
+        pytest.param(
+            member("p", group="", scheduler="default-scheduler"),
+            {},
+            "not-ours",
+            "ns/p is scheduled by default-scheduler, not by Tutti",
+            id="another scheduler's",
+        ),
+        pytest.param(
+            member("p", group="", node="n1", phase="Running"),
+            {},
+            "running",
+            "ns/p runs on 1 node: 1 Running",
+            id="it runs",
+        ),
+    ],
+)
+def test_a_pod_without_a_group_is_explained_by_what_was_said_of_it(
+    pod: MemberPod, more: dict[str, Any], state: State, sentence: str
+) -> None:
+    found = answer(pod, **more)
+    assert found.sentence.startswith(sentence)
+    assert found.state == state
+
+
+def test_what_has_neither_pods_nor_a_group_waits_for_whoever_makes_them() -> None:
+    assert answer().sentence.startswith("TFJob train has no pods and no PodGroup yet")
+
+
+def test_a_missing_right_is_said_instead_of_there_is_nothing() -> None:
+    found = answer(forbidden=("pods",))
+    assert "not allowed to list pods in namespace ns" in found.sentence
+    assert found.forbidden == ("pods",)
+
+
+def test_of_several_gangs_the_troubled_one_comes_first_and_all_are_counted() -> None:
+    stuck = member("s", node="n", waiting="CrashLoopBackOff", group="h")
+    found = answer(*PLACED, stuck, groups=(gang("Running"), gang("Running", least=1, name="h")))
+    assert found.state == "stuck"
+    assert found.sentence.startswith(
+        "TFJob train has 2 gangs (1 stuck, 1 running); the first: ns/h"
+    )
+    assert [each.gang for each in found.gangs] == ["ns/h", "ns/g"]
+
+
+def test_the_reasons_and_places_are_told_in_full() -> None:
+    group = gang("Inqueue", "no")
+    assert group.verdict is not None
+    assert group.verdict.why is not None
+    why = msgspec.structs.replace(
+        group.verdict.why, shapes=(ShapeReport(role="worker", wanted=2, fit=1),), ahead_count=3
+    )
+    group = msgspec.structs.replace(
+        group, verdict=msgspec.structs.replace(group.verdict, why=why, min_member=3)
+    )
+    told = answer(*PLACED, member("c"), groups=(group,)).gangs[0]
+    assert told.state == "waiting"
+    assert (told.reason, told.since, told.ahead_count) == (
+        "NotEnoughResources",
+        "1970-01-01T00:00:01Z",
+        3,
+    )
+    assert told.shapes[0].role == "worker"
+    assert told.nodes == {"n1": ["a"], "n2": ["b"]}
+    assert told.phases == {"Pending": 1, "Running": 2}
+    assert told.min_member == 3
