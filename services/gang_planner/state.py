@@ -4,17 +4,21 @@ Owned by `core.planner.Planner`; the modules of `core` take it as their first ar
 leaves the planner: what goes out are frozen messages.
 """
 
+from typing import TYPE_CHECKING
+
 from services.gang_planner.core.backlog import Backlog
 from services.gang_planner.core.columns import ResourceIndex
 from services.gang_planner.core.gang_table import GangTable
 from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.members import Member
 from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.open_acts import OpenAct, Unresolved
 from services.gang_planner.core.queues import QueueTable
 from services.gang_planner.core.room import RoomTable
 from services.gang_planner.core.shapes import ShapeTable
-from shared.contracts.cluster import Synced
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.open_acts import OpenAct, Unresolved
+    from shared.contracts.cluster import Synced
 
 
 class View:

@@ -17,7 +17,7 @@ class ConfigurationError(ValueError):
 
 
 class Arguments:
-    """The arguments of one plugin. A value of the wrong type raises `ConfigurationError` naming it."""
+    """The arguments of one plugin; a value of the wrong type raises `ConfigurationError`."""
 
     def __init__(self, where: str, values: Mapping[str, object]) -> None:
         self._where = where

@@ -8,7 +8,7 @@ knows are errors. An empty text is Volcano's built-in default.
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 import yaml
@@ -38,16 +38,56 @@ tiers:
 ACTIONS: Final = frozenset({"enqueue", "allocate", "backfill"})
 _ACTIONS_NOT_YET: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"})
 _PLUGINS_NOT_YET: Final = frozenset(
-    "capacity cdp conformance deviceshare drf extender network-topology-aware nodegroup numa-aware overcommit pdb "
-    "rescheduling resource-strategy-fit resourcequota sla task-topology tdm usage".split()
+    {
+        "capacity",
+        "cdp",
+        "conformance",
+        "deviceshare",
+        "drf",
+        "extender",
+        "network-topology-aware",
+        "nodegroup",
+        "numa-aware",
+        "overcommit",
+        "pdb",
+        "rescheduling",
+        "resource-strategy-fit",
+        "resourcequota",
+        "sla",
+        "task-topology",
+        "tdm",
+        "usage",
+    }
 )
 #: The exact spelling is theirs, the mix of enable and enabled included.
 _FLAGS: Final = frozenset(
-    "enableJobOrder enableHierarchy enableJobReady enableJobPipelined enableTaskOrder enablePreemptable "
-    "enableReclaimable enablePreemptive enableQueueOrder enabledClusterOrder enablePredicate enableBestNode "
-    "enableNodeOrder enableTargetJob enableReservedNodes enableJobEnqueued enabledVictim enableJobStarving "
-    "enabledOverused enabledAllocatable enabledHyperNodeOrder enabledSubJobReady enabledSubJobPipelined "
-    "enabledSubJobOrder enabledHyperNodeGradient".split()
+    {
+        "enableJobOrder",
+        "enableHierarchy",
+        "enableJobReady",
+        "enableJobPipelined",
+        "enableTaskOrder",
+        "enablePreemptable",
+        "enableReclaimable",
+        "enablePreemptive",
+        "enableQueueOrder",
+        "enabledClusterOrder",
+        "enablePredicate",
+        "enableBestNode",
+        "enableNodeOrder",
+        "enableTargetJob",
+        "enableReservedNodes",
+        "enableJobEnqueued",
+        "enabledVictim",
+        "enableJobStarving",
+        "enabledOverused",
+        "enabledAllocatable",
+        "enabledHyperNodeOrder",
+        "enabledSubJobReady",
+        "enabledSubJobPipelined",
+        "enabledSubJobOrder",
+        "enabledHyperNodeGradient",
+    }
 )
 _EXCLUSIVE: Final = ("proportion", "capacity")
 _TOP: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
@@ -169,7 +209,7 @@ def _plugin(where: str, tier: int, value: object) -> PluginOption:
         if not flag:
             disabled.append(key)
     arguments = fields.get("arguments")
-    pairs = _mapping(f"{where}.arguments", arguments) if arguments is not None else {}
+    pairs = _mapping(f"{where}.arguments", {} if arguments is None else arguments)
     return PluginOption(
         name=name,
         tier=tier,
@@ -194,13 +234,11 @@ def _build(option: PluginOption) -> Policy:
 def _mapping(where: str, value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise ConfigurationError(where, f"must be a mapping, not {type(value).__name__}")
-    found: dict[str, object] = {}
-    for key, item in value.items():
-        found[str(key)] = item
-    return found
+    items = cast("dict[object, object]", value)
+    return {str(key): item for key, item in items.items()}
 
 
 def _sequence(where: str, value: object) -> list[object]:
     if not isinstance(value, list):
         raise ConfigurationError(where, f"must be a list, not {type(value).__name__}")
-    return list(value)
+    return cast("list[object]", value)

@@ -18,7 +18,6 @@ from services.gang_planner.state import State
 from shared.contracts.decisions import Binding, Cycle, GangDecision
 from shared.contracts.identity import gang_trace_id
 
-
 #: Gangs up to this size need no look at their names: they fit into a message with the longest ones
 #: there can be.
 _ALWAYS_FIT: Final = 1_000

@@ -25,6 +25,14 @@ _AHEAD_MAX: Final = 5
 #: Distinct reasons per shape: node-specific taints could make thousands.
 _REASONS_MAX: Final = 20
 
+_FIXED_SENTENCES: Final = {
+    "GroupMissing": "PodGroup {gang} does not exist",
+    "GroupDeleting": "PodGroup {gang} is being deleted",
+    "QueueMissing": "queue {queue} does not exist",
+    "Backoff": "its last decision could not be carried out; it is tried again shortly",
+    "ClusterViewStale": "the picture of the cluster is stale: no watcher has renewed it",
+}
+
 
 class Explanation(NamedTuple):
     """What holds for every gang of a bucket."""
@@ -132,7 +140,8 @@ class Explainer:
         short = [in_words(name, by) for name, by in sorted(over.items())]
         holders = self._holding(entry.name, over)
         return Explanation(
-            sentence=f"queue {entry.name} is at its capability: job needs {listed(short)} more than it leaves",
+            sentence=f"queue {entry.name} is at its capability: "
+            f"job needs {listed(short)} more than it leaves",
             quota=tuple(
                 Reason(reason="CapabilityExceeded", resource=name, short=by)
                 for name, by in sorted(over.items())
@@ -210,15 +219,11 @@ def _sentence(
 
 def _plain_sentence(gang: Gang, reason: str) -> str:
     """Sentences for what needs no look at the nodes."""
+    if reason in _FIXED_SENTENCES:
+        return _FIXED_SENTENCES[reason].format(gang=gang.full_name, queue=gang.queue.name)
     match reason:
-        case "GroupMissing":
-            return f"PodGroup {gang.full_name} does not exist"
-        case "GroupDeleting":
-            return f"PodGroup {gang.full_name} is being deleted"
         case "InvalidGroup":
             return "; ".join(gang.group.errors if gang.group is not None else ())
-        case "QueueMissing":
-            return f"queue {gang.queue.name} does not exist"
         case "QueueNotOpen":
             queue = gang.queue.queue
             return f"queue {gang.queue.name} is {queue.state if queue is not None else 'missing'}"
@@ -234,12 +239,8 @@ def _plain_sentence(gang: Gang, reason: str) -> str:
             return f"{gang.counts[GATED]} members have scheduling gates"
         case "Unsupported":
             return _unsupported(gang)
-        case "Backoff":
-            return "its last decision could not be carried out; it is tried again shortly"
         case "GangTooLarge":
             return f"a quorum of {gang.min_member} members does not fit into one decision"
-        case "ClusterViewStale":
-            return "the picture of the cluster is stale: no watcher has renewed it"
         case _:
             return reason
 
@@ -251,4 +252,5 @@ def _unsupported(gang: Gang) -> str:
         if member.state == UNSUPPORTED
         for field in member.shape.shape.unsupported
     }
-    return f"members have constraints that are not supported: {', '.join(sorted(fields)[:_REASONS_MAX])}"
+    named = ", ".join(sorted(fields)[:_REASONS_MAX])
+    return f"members have constraints that are not supported: {named}"

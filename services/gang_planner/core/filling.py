@@ -57,7 +57,7 @@ def _fill(wanted: int, capacity: Ints, first: Ints) -> Ints:
 
 
 def _level(wanted: int, capacity: Ints, first: Ints, step: Ints) -> Ints:
-    """Give pods to the highest keys; only the `wanted` nodes with the best first keys can win any."""
+    """Give pods to the highest keys; only the `wanted` best nodes can win any."""
     counts = np.zeros(len(capacity), dtype=np.int64)
     open_slots = np.flatnonzero(capacity)
     if len(open_slots) > wanted:
@@ -100,4 +100,5 @@ def _level_by_bisection(wanted: int, most: Ints, first: Ints, step: Ints) -> Int
 
 
 def _above(level: int, most: Ints, first: Ints, step: Ints) -> Ints:
-    return np.clip((first - level) // step + 1, 0, most)
+    taken: Ints = np.clip((first - level) // step + 1, 0, most)
+    return taken

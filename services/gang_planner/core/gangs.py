@@ -20,13 +20,13 @@ from services.gang_planner.core.members import (
 )
 from services.gang_planner.core.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.shapes import ShapeEntry
-from shared.contracts.decisions import NoteOpened
 from shared.contracts.identity import nameless_gang_id
-from shared.contracts.verdicts import GangPhase
 from shared.model.objects import Owner, Pod, PodGroup
 
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
+    from shared.contracts.decisions import NoteOpened
+    from shared.contracts.verdicts import GangPhase
 
 GangKey: TypeAlias = tuple[str, str, str]
 """("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
@@ -237,7 +237,7 @@ class Gang:
         self._count(member, state, 1)
 
     def hold(self, shape: ShapeEntry, count: int) -> None:
-        """`count` more (or, negative, fewer) members of this shape hold room; the queue is charged."""
+        """`count` more (negative: fewer) members of this shape hold room; charge the queue."""
         held = self.held.get(shape.id, 0) + count
         if held:
             self.held[shape.id] = held

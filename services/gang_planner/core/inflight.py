@@ -14,6 +14,7 @@ from services.gang_planner.core.open_acts import OpenAct, Unresolved
 from services.gang_planner.core.room import UNDATED, Room
 from services.gang_planner.state import State
 from shared.contracts.decisions import GangDecision
+from shared.contracts.outcomes import Member as Found
 from shared.contracts.outcomes import MemberResult, Outcome
 
 #: Room of a member whose POST may still be under way: longer than any request timeout of a binder
@@ -71,31 +72,31 @@ def apply_outcome(state: State, outcome: Outcome) -> None:
     """Take in what a binder found. Members that it does not list are bound, which CLUSTER will
     show.
     """
-    touched: dict[str, Gang] = {}
     for found in outcome.members:
         if found.result == "bound":
             continue
-        state.unresolved.pop(found.uid, None)
-        member = state.members.get(found.uid)
         for room in state.rooms.rows(found.uid):
-            if room.seq != outcome.decision_seq:
-                continue
-            if found.result in _DEFINITE and outcome.delivered == 1:
-                end_room(state, room)
-            elif room.reason == "assumed":
-                state.rooms.becomes_late(room)
-            if member is None:
-                continue
-            if member.room is room:
-                member.room = None
-                settle(state, member)
-            if member.gang is not None:
-                touched[member.gang.gang_id] = member.gang
-                if found.result in _AGAINST_NODE:
-                    member.gang.history.bad[found.uid, found.node] = UNDATED
-    for gang in touched.values():
-        gang.undated_failure = True
-        state.gangs.touch(gang)
+            if room.seq == outcome.decision_seq:
+                _take_in(state, room, found, delivered=outcome.delivered)
+
+
+def _take_in(state: State, room: Room, found: Found, *, delivered: int) -> None:
+    """One member was not bound: its room ends or becomes late, it may be planned again."""
+    if found.result in _DEFINITE and delivered == 1:
+        end_room(state, room)
+    elif room.reason == "assumed":
+        state.rooms.becomes_late(room)
+    member = state.members[found.uid]
+    if member.room is room:
+        member.room = None
+        settle(state, member)
+    gang = member.gang
+    if gang is None:
+        return
+    if found.result in _AGAINST_NODE:
+        gang.history.bad[found.uid, found.node] = UNDATED
+    gang.undated_failure = True
+    state.gangs.touch(gang)
 
 
 def date_late_rooms(state: State, now_ms: int) -> int | None:

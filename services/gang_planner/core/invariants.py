@@ -11,7 +11,7 @@ import numpy as np
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import STATE_NAMES, STATES, WAITING, state_of
 from services.gang_planner.core.ports import PortTable
-from services.gang_planner.core.room import BY_EVENT
+from services.gang_planner.core.room import BY_EVENT, Room
 from services.gang_planner.state import State
 
 
@@ -59,7 +59,8 @@ def _check_ground(state: State) -> None:
         on_it = sorted(uid for at, _, uid in loads if at == slot)
         raise InvariantViolation(
             f"node {nodes.names[slot]}",
-            f"{found[row, slot]} {state.resources.names[row]} free, {expected[row, slot]} by its pods and room {on_it}",
+            f"{found[row, slot]} {state.resources.names[row]} free, "
+            f"{expected[row, slot]} by its pods and room {on_it}",
         )
     if ports.content() != ground.ports.content():
         raise InvariantViolation("host ports", f"{ground.ports.content()} != {ports.content()}")
@@ -104,22 +105,10 @@ def _check_members(state: State) -> None:
 def _check_rooms(state: State) -> None:
     assumed: Counter[str] = Counter()
     for room in state.rooms.every():
-        member = state.members.get(room.uid)
-        story = f"{room.reason} for {room.uid} by decision {room.seq}"
-        if not room.owner:
-            raise InvariantViolation(story, "has no owner")
-        if member is None:
-            raise InvariantViolation(story, "its pod is gone")
-        if member.slot >= 0:
-            raise InvariantViolation(story, "its pod is on a node already")
-        if room.reason == "assumed":
-            assumed[room.uid] += 1
-            if room.until_ms != BY_EVENT or member.room is not room:
-                raise InvariantViolation(story, "does not end by its pod's event")
-        elif room.until_ms == BY_EVENT:
-            raise InvariantViolation(story, "has no deadline")
-        if room.seq and room.seq not in state.open:
-            raise InvariantViolation(story, "belongs to a decision that is not open")
+        wrong = _room_error(state, room)
+        if wrong:
+            raise InvariantViolation(f"{room.reason} for {room.uid} by decision {room.seq}", wrong)
+        assumed[room.uid] += room.reason == "assumed"
     for uid, count in assumed.items():
         if count > 1:
             raise InvariantViolation(f"pod {uid}", f"has {count} open decisions")
@@ -127,6 +116,24 @@ def _check_rooms(state: State) -> None:
         waits = any(pending.seq == seq for pending in state.unresolved.values())
         if seq not in state.rooms.per_decision and not waits:
             raise InvariantViolation(f"decision {seq}", "is open and keeps no room")
+
+
+def _room_error(state: State, room: Room) -> str:
+    member = state.members.get(room.uid)
+    if not room.owner:
+        return "has no owner"
+    if member is None:
+        return "its pod is gone"
+    if member.slot >= 0:
+        return "its pod is on a node already"
+    if room.reason == "assumed":
+        if room.until_ms != BY_EVENT or member.room is not room:
+            return "does not end by its pod's event"
+    elif room.until_ms == BY_EVENT:
+        return "has no deadline"
+    if room.seq and room.seq not in state.open:
+        return "belongs to a decision that is not open"
+    return ""
 
 
 def _check_queues(state: State) -> None:

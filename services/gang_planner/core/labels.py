@@ -56,17 +56,26 @@ class LabelColumns:
         values = self.column(key, nodes)[slots]
         match requirement.operator:
             case "In":
-                return np.isin(values, self._ids(requirement.values))
+                return self._among(requirement, values)
             case "NotIn":
-                return ~np.isin(values, self._ids(requirement.values))
+                return ~self._among(requirement, values)
             case "Exists":
-                return values != _ABSENT
+                return ~self._absent(values)
             case "DoesNotExist":
-                return values == _ABSENT
+                return self._absent(values)
             case "Gt" | "Lt":
                 return self._compares(requirement, values)
             case _:
                 return np.zeros(len(values), dtype=np.bool_)
+
+    def _among(self, requirement: Requirement, values: Ints) -> Bools:
+        among: Bools = np.isin(values, self._ids(requirement.values))
+        return among
+
+    @staticmethod
+    def _absent(values: Ints) -> Bools:
+        absent: Bools = values == _ABSENT
+        return absent
 
     def _compares(self, requirement: Requirement, values: Ints) -> Bools:
         bound = as_number(requirement.values[0]) if len(requirement.values) == 1 else None

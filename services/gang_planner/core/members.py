@@ -9,12 +9,12 @@ UNSUPPORTED: has constraints nobody here can judge. FOREIGN: another scheduler's
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.room import Room
 from services.gang_planner.core.shapes import ShapeEntry
 from shared.model.objects import Pod
 
 if TYPE_CHECKING:
     from services.gang_planner.core.gangs import Gang
+    from services.gang_planner.core.room import Room
 
 WAITING: Final = 0
 ASSUMED: Final = 1

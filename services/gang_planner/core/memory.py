@@ -29,7 +29,7 @@ _PAGE_OVERHEAD_BYTES: Final = 512
 
 
 def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
-    """Take one record of the log into account; records at or behind what was applied are ignored."""
+    """Take one record of the log into account; what was applied already is ignored."""
     if seq <= state.view.decisions_seq:
         return
     state.view.decisions_seq = seq
@@ -43,14 +43,8 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             history = state.gangs.history(record.gang_id)
             history.started = True
             history.attempt = max(history.attempt, record.attempt)
-        case NoteOpened():
-            if record.kind == "backoff":
-                history = state.gangs.history(record.gang_id)
-                history.backoff = record
-                history.failures += 1
-        case NoteClosed():
-            if record.kind == "backoff":
-                state.gangs.history(record.gang_id).backoff = None
+        case NoteOpened() | NoteClosed():
+            _take_note(state, record)
         case EpochOpened():
             state.epoch = record.epoch
         case Checkpoint() | StreamOpened():
@@ -109,6 +103,17 @@ def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
         )
         for number, (decisions, gangs) in enumerate(pages)
     ]
+
+
+def _take_note(state: State, record: NoteOpened | NoteClosed) -> None:
+    if record.kind != "backoff":
+        return
+    history = state.gangs.history(record.gang_id)
+    if isinstance(record, NoteClosed):
+        history.backoff = None
+        return
+    history.backoff = record
+    history.failures += 1
 
 
 def _open_items(state: State) -> list[OpenDecision | OpenGang]:

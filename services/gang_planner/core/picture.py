@@ -23,7 +23,7 @@ from shared.contracts.cluster import (
     StreamOpened,
     Synced,
 )
-from shared.model.objects import Node, PodGroup, PriorityClass, Queue
+from shared.model.objects import Node, PriorityClass, Queue
 
 Changes: TypeAlias = (
     NodeChanges | PodChanges | PodGroupChanges | QueueChanges | PriorityClassChanges
@@ -100,27 +100,38 @@ def _remove_missing(state: State, named: set[str]) -> None:
 
 
 def _apply_changes(state: State, record: Changes, *, anew: bool) -> None:
-    at_ms = record.at_ms
     match record:
         case PodChanges():
             for pod in record.changed:
-                accounting.put_pod(state, pod, at_ms, anew=anew)
+                accounting.put_pod(state, pod, record.at_ms, anew=anew)
             for gone in record.removed:
                 accounting.remove_pod(state, gone.uid)
         case NodeChanges():
-            for node in record.changed:
-                _put_node(state, node, anew=anew)
-            for gone in record.removed:
-                _remove_node(state, gone.uid)
+            _apply_nodes(state, record.changed, record.removed, anew=anew)
         case PodGroupChanges():
-            for group in record.changed:
-                _put_group(state, group, at_ms, anew=anew)
-            for gone in record.removed:
-                state.gangs.remove_group(gone.uid)
+            _apply_groups(state, record, anew=anew)
         case QueueChanges():
             _apply_queues(state, record.changed, record.removed, anew=anew)
         case PriorityClassChanges():
             _apply_priority_classes(state, record.changed, record.removed)
+
+
+def _apply_nodes(
+    state: State, changed: Iterable[Node], removed: Iterable[Gone], *, anew: bool
+) -> None:
+    for node in changed:
+        _put_node(state, node, anew=anew)
+    for gone in removed:
+        _remove_node(state, gone.uid)
+
+
+def _apply_groups(state: State, record: PodGroupChanges, *, anew: bool) -> None:
+    for group in record.changed:
+        before = state.gangs.groups.get(group.uid)
+        if before is None or anew or group.resource_version >= before.resource_version:
+            state.gangs.put_group(group, record.at_ms)
+    for gone in record.removed:
+        state.gangs.remove_group(gone.uid)
 
 
 def _put_node(state: State, node: Node, *, anew: bool) -> None:
@@ -158,13 +169,6 @@ def _change_capacity(state: State, slot: int, had: Ints) -> None:
     has = state.nodes.allocatable.cells[:, slot].copy()
     has[: len(had)] -= had
     state.ground.add_capacity(slot, has)
-
-
-def _put_group(state: State, group: PodGroup, at_ms: int, *, anew: bool) -> None:
-    before = state.gangs.groups.get(group.uid)
-    if before is not None and group.resource_version < before.resource_version and not anew:
-        return
-    state.gangs.put_group(group, at_ms)
 
 
 def _apply_queues(

@@ -294,6 +294,6 @@ class Planner:
         return True
 
     def _forget_if_standby(self) -> None:
-        """Whoever does not write verdicts has none to take back; the list must not grow meanwhile."""
+        """Who writes no verdicts has none to take back; the list must not grow meanwhile."""
         if not self._leading:
             self._state.gangs.retired.clear()

@@ -79,7 +79,8 @@ class _Trial:
         if self._over:
             names = self._state.resources.names
             short = [in_words(names[row], by) for row, by in sorted(self._over.items())]
-            return f"queue {queue.name} is at its capability: needs {listed(short)} more than it leaves"
+            more = f"needs {listed(short)} more than it leaves"
+            return f"queue {queue.name} is at its capability: {more}"
         explainer = Explainer(self._state, self._session)
         return explainer.resources(self._need, queue).sentence
 
@@ -104,7 +105,7 @@ def _scratch_queue(state: State, queue: QueueEntry, *, keep_used: bool) -> Queue
 
 
 def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
-    """Without pods only the sum of the declared minimum can be compared with the sum of all nodes."""
+    """Without pods only the declared minimum can be compared, with the sum of all nodes."""
     nodes, ground = state.nodes, state.ground
     ground.fit_cells()
     nodes.allocatable.ensure(*ground.free.cells.shape)

@@ -71,7 +71,7 @@ class QueueEntry:
         return max(most, 0)
 
     def promise(self, gang_id: str, amounts: dict[int, int]) -> None:
-        """Count a gang's minimum as used for admission, in place of what was promised to it before."""
+        """Count a gang's minimum as used for admission, instead of its promise before."""
         for row, amount in self._promises.pop(gang_id, {}).items():
             self._promised[row] -= amount
         if amounts:

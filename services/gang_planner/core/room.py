@@ -1,10 +1,12 @@
 """Kept room: one table of everything that takes room on a node without a pod being there.
 
-| reason | owner | ends by | outranked by |
-| --- | --- | --- | --- |
-| assumed | the gang decided | CLUSTER shows the UID bound or gone; the API server's definite refusal of a message delivered once | nothing |
-| late | the gang decided | the same events, or two minutes after the outcome | nothing |
-| repair, debt, preemptor, reservation | their gang | their deadline, or what they wait for | the planner's own ordering |
+| reason | ends by | outranked by |
+| --- | --- | --- |
+| assumed | its event: the UID is bound or gone, or definitely refused at first delivery | nothing |
+| late | the same events, or two minutes after the outcome | nothing |
+| repair, debt, preemptor, reservation | its deadline, or what it waits for | the order of gangs |
+
+Every row has an owner, the gang it was decided for.
 
 An *assumed* row belongs to the newest decision on its pod; there is at most one per pod. When its
 outcome leaves open whether a POST is still under way, the row becomes *late*: its member may be

@@ -55,7 +55,7 @@ class Session:
 
     @property
     def totals(self) -> Sequence[int]:
-        """Allocatable amounts of the whole cluster at the beginning of the cycle, by resource row."""
+        """What the whole cluster has, by resource row, as of the beginning of the cycle."""
         return self._totals
 
     def total(self, shape: ShapeEntry) -> int:
@@ -74,7 +74,7 @@ class Session:
         *,
         packed: bool = False,
     ) -> int:
-        """Allocate up to `wanted` members of one shape where the scores say; returns how many were."""
+        """Allocate up to `wanted` members where the scores say; returns how many were."""
         wanted = queue.headroom(shape, wanted)
         if wanted <= 0:
             return 0

@@ -41,7 +41,7 @@ class ShapeEntry:
 
 
 class ShapeTable:
-    """All shapes seen. Ids are never reused; entries number as many as there are distinct shapes."""
+    """All shapes seen; ids are never reused."""
 
     def __init__(self, resources: ResourceIndex) -> None:
         self.resources = resources

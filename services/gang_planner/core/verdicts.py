@@ -54,7 +54,7 @@ class Book:
         self._ringed_at = -1
 
     def recall(self, verdict: Verdict) -> None:
-        """A verdict that an earlier planner published is the last word until its meaning changes."""
+        """What an earlier planner published is the last word until its meaning changes."""
         if verdict.phase == "Gone":
             self.published.pop(verdict.gang_id, None)
         else:

@@ -22,7 +22,8 @@ class TaintToleration:
         tolerations = shape.shape.tolerations
         sets = nodes.taint_set[slots]
         # Repairing a few nodes must not judge the sets of all the others.
-        judged = range(len(nodes.taints.sets)) if len(sets) > 8 else sorted(set(sets.tolist()))
+        listed: list[int] = sets.tolist() if len(sets) <= 8 else []
+        judged = sorted(set(listed)) or range(len(nodes.taints.sets))
         tolerated = np.zeros(len(nodes.taints.sets), dtype=np.bool_)
         for taint_set in judged:
             tolerated[taint_set] = (

@@ -19,7 +19,8 @@ class BalancedAllocation:
         """See `NodeScore`."""
         cpu, _ = nodes.shares("cpu")
         memory, _ = nodes.shares("memory")
-        return FULL - np.abs(cpu - memory) // 2
+        distance: Ints = np.abs(cpu - memory)
+        return FULL - distance // 2
 
     def slope(self, nodes: Candidates) -> Ints | None:
         """None: balance after the first pod stands for all. It bends, and must not hide the
