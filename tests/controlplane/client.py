@@ -41,6 +41,11 @@ class RawClient:
         self.server, self._ssl, self._headers = _read_kubeconfig(kubeconfig)
         self._session: aiohttp.ClientSession | None = None
 
+    @property
+    def tls(self) -> ssl.SSLContext:
+        """The context of its connections, for clients that must cost less than this one."""
+        return self._ssl
+
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             self.server,

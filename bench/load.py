@@ -1,0 +1,124 @@
+"""The loads: gangs of training workers as an operator of Volcano's dialect leaves them.
+
+A gang is a PodGroup (as created: no status, nobody has scheduled it yet) and its pods, which name
+it by annotation. Owned pods have a TFJob as controller, which costs nothing to release; bare pods
+have no owner, so a scheduler that promises atomic gangs has to prove them first.
+"""
+
+import msgspec
+
+NAMESPACE = "bench"
+PODGROUPS_PATH = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
+PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
+CPU_PER_POD = 1
+MEMORY_GIB_PER_POD = 2
+
+Object = dict[str, object]
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """So many gangs of so many pods."""
+
+    gangs: int
+    size: int
+    owned: bool = True
+
+    @property
+    def pods(self) -> int:
+        """All pods."""
+        return self.gangs * self.size
+
+    @property
+    def title(self) -> str:
+        """How tables name it."""
+        return f"{self.gangs} x {self.size}{'' if self.owned else ' bare'}"
+
+
+def gang_name(prefix: str, gang: int) -> str:
+    """The name of a gang's PodGroup and TFJob."""
+    return f"{prefix}-{gang}"
+
+
+def pod_name(prefix: str, gang: int, member: int) -> str:
+    """The name of a member."""
+    return f"{prefix}-{gang}-worker-{member}"
+
+
+def pod_names(load: Load, prefix: str) -> list[str]:
+    """All pods' names, gang by gang."""
+    return [
+        pod_name(prefix, gang, member) for gang in range(load.gangs) for member in range(load.size)
+    ]
+
+
+def pod_group(load: Load, prefix: str, gang: int) -> Object:
+    """The PodGroup of one gang."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": gang_name(prefix, gang), "namespace": NAMESPACE},
+        "spec": {
+            "minMember": load.size,
+            "queue": "default",
+            "minResources": {
+                "cpu": str(CPU_PER_POD * load.size),
+                "memory": f"{MEMORY_GIB_PER_POD * load.size}Gi",
+            },
+        },
+    }
+
+
+def pod(load: Load, prefix: str, gang: int, member: int, scheduler_name: str) -> Object:
+    """One member, of the size of a real worker's pod."""
+    job = gang_name(prefix, gang)
+    metadata: Object = {
+        "name": pod_name(prefix, gang, member),
+        "namespace": NAMESPACE,
+        "labels": {
+            "training.kubeflow.org/job-name": job,
+            "training.kubeflow.org/operator-name": "tfjob-controller",
+            "training.kubeflow.org/replica-index": str(member),
+            "training.kubeflow.org/replica-type": "worker",
+        },
+        "annotations": {"scheduling.k8s.io/group-name": job, "volcano.sh/task-spec": "worker"},
+    }
+    if load.owned:
+        owner = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "TFJob",
+            "name": job,
+            "uid": f"00000000-0000-4000-8000-{gang:012d}",
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        metadata["ownerReferences"] = [owner]
+    container = {
+        "name": "tensorflow",
+        "image": "registry.example/train:1",
+        "command": ["python", "/opt/train.py", "--epochs=90"],
+        "env": [
+            {"name": "TF_CONFIG", "value": f'{{"task":{{"type":"worker","index":{member}}}}}'},
+            {"name": "NCCL_DEBUG", "value": "WARN"},
+        ],
+        "resources": {"requests": {"cpu": str(CPU_PER_POD), "memory": f"{MEMORY_GIB_PER_POD}Gi"}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "schedulerName": scheduler_name,
+            "restartPolicy": "Never",
+            "containers": [container],
+        },
+    }
+
+
+def binding(name: str, uid: str, node: str) -> Object:
+    """What binds a pod, of this UID and no other, to a node."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
