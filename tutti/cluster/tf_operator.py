@@ -33,10 +33,13 @@ Pods = dict[str, Obj]  # by name
 
 
 class TfOperator:
-    """The stand-in. Make it before the first TFJob, then `run` it in a task."""
+    """The stand-in. Make it before the first TFJob, then `run` it in a task.
+
+    `gang` may be set while it runs: jobs that it looks at from then on are treated in that way.
+    """
 
     def __init__(self, api: Api, gang: Gang = "podgroup") -> None:
-        self._api, self._gang = api, gang
+        self._api, self.gang = api, gang
         self._due: dict[tuple[str, str], None] = {}  # (namespace, name) of jobs to look at
         self._wake = asyncio.Event()
         api.store.listeners.append(self._heard)
@@ -80,7 +83,7 @@ class TfOperator:
             await self._declare_gang(job)
             for kind, index, pod_name in _members(job):
                 if pod_name not in pods:
-                    await self._create(PODS, _pod(job, kind, index, pod_name, self._gang))
+                    await self._create(PODS, _pod(job, kind, index, pod_name, self.gang))
         if not ended:
             await self._report(job, pods, outcome)
         if outcome is not None:
@@ -88,10 +91,10 @@ class TfOperator:
 
     async def _declare_gang(self, job: Obj) -> None:
         total = len(_members(job))
-        if self._gang == "podgroup":
+        if self.gang == "podgroup":
             kind = {"apiVersion": f"{GROUPS[0]}/v1alpha1", "kind": "PodGroup"}
             await self._create(GROUPS, {**kind, **_owned(job), "spec": {"minMember": total}})
-        elif self._gang == "pdb" and total > 1:  # it made none for a single replica
+        elif self.gang == "pdb" and total > 1:  # it made none for a single replica
             spec = {"minAvailable": total, "selector": {"matchLabels": _labels(job)}}
             kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
             await self._create(BUDGETS, {**kind, **_owned(job), "spec": spec})
@@ -134,8 +137,8 @@ class TfOperator:
             for each, pod in pods.items()
             if dig(pod, "status.phase") in phases.get(policy, ())
         ]
-        if self._gang != "off":
-            gone.append((GROUPS if self._gang == "podgroup" else BUDGETS, name))
+        if self.gang != "off":
+            gone.append((GROUPS if self.gang == "podgroup" else BUDGETS, name))
         for key, each in gone:
             try:
                 await self._api.delete(self._call(key, job, each), {})
