@@ -51,7 +51,8 @@ def question(asked: Subject, uid: str) -> FitRequest | None:
 def advice(answer: FitAnswer, *, dry_run: bool) -> tuple[str, ...]:
     """What the user is told. Whoever only tries gets to know more: would it run now?"""
     if not answer.ever:
-        return (_warning(answer.sentence or "no set of nodes of this cluster could ever hold it"),)
+        why = answer.sentence or "no set of nodes of this cluster could hold it"
+        return (_warning(f"this gang can never run here: {why}"),)
     if not dry_run:
         return ()
     if answer.fits:

@@ -57,7 +57,7 @@ def _tasks(findings: Findings, spec: JsonObject) -> list[_Task]:
             )
         findings.integer(task, f"{path}.replicas", minimum=0)
         findings.integer(task, f"{path}.minAvailable", minimum=0)
-        replicas = as_int(task.get("replicas")) or 0
+        replicas = max(0, as_int(task.get("replicas")) or 0)
         tasks.append(_Task(path, name, replicas, as_int(task.get("minAvailable"))))
     return tasks
 

@@ -1,0 +1,69 @@
+"""Pods: ours by their scheduler's name, and only their annotations."""
+
+from typing import Any
+
+import pytest
+
+from services.admission_webhook.core.judge import defaults
+from shared.kube.resources import PODS
+from tests.services.admission_webhook.reviews import Object, a_pod, asked, judged, review, texts
+
+GROUP = "scheduling.k8s.io/group-name"
+SIZE = "scheduling.k8s.io/group-min-member"
+MIN_AVAILABLE = "volcano.sh/jdb-min-available"
+MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "", "tutti2"])
+def test_a_pod_of_another_scheduler_is_not_ours_whatever_it_says(scheduler: str) -> None:
+    assert asked(review(a_pod(scheduler, {GROUP: "Not Valid"}))) is None
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [{}, {GROUP: "a.b-c"}, {SIZE: "8"}, {MIN_AVAILABLE: "25%"}, {"other": "Not Valid"}],
+    ids=str,
+)
+def test_a_pod_of_ours_is_admitted_with(notes: dict[str, str]) -> None:
+    assert texts(a_pod("kube-batch", notes)) == []
+
+
+@pytest.mark.parametrize(
+    ("notes", "fragments"),
+    [
+        ({GROUP: "Not_Valid"}, ["must be the name of a PodGroup"]),
+        ({SIZE: "-1"}, ["must be a number of pods"]),
+        ({MIN_AVAILABLE: "0"}, ["must be a positive integer"]),
+        ({MIN_AVAILABLE: "1", MAX_UNAVAILABLE: "1"}, ["not allow configure multiple annotations"]),
+        ({GROUP: "-", SIZE: "x"}, ["the name of a PodGroup", "a number of pods"]),
+    ],
+    ids=str,
+)
+def test_a_pod_of_ours_is_refused_for(notes: dict[str, str], fragments: list[str]) -> None:
+    errors = texts(a_pod("volcano", notes))
+    assert len(errors) == len(fragments)
+    for error, fragment in zip(errors, fragments, strict=True):
+        assert error.startswith("metadata.annotations")
+        assert fragment in error
+
+
+@pytest.mark.parametrize(
+    ("part", "paths"),
+    [
+        ({"annotations": {GROUP: 5}}, []),
+        ({"annotations": ["a"]}, ["metadata.annotations"]),
+        ({"annotations": None}, []),
+    ],
+    ids=str,
+)
+def test_annotations_of_the_wrong_type_are_no_crash(part: Object, paths: list[str]) -> None:
+    pod: dict[str, Any] = a_pod()
+    pod["metadata"] |= part
+    assert [error.path for error in judged(review(pod)).errors] == paths
+
+
+def test_a_pod_gets_no_defaults_and_a_binding_is_none_of_our_business() -> None:
+    found = asked(review(a_pod()))
+    assert found is not None
+    assert defaults(found).patch == ()
+    assert asked(review(a_pod(), resource=PODS, subResource="binding")) is None
