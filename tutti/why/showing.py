@@ -1,11 +1,9 @@
-"""Prints an answer for people: the sentence, then a table of whatever there is."""
+"""Prints an answer for people: the sentence, then a line for whatever else there is."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.verdicts import Reason
@@ -26,21 +24,22 @@ _NODES_MAX = 20
 
 def show(answer: Answer, console: Console, now: datetime) -> None:
     """Print it; colours only where the console has them."""
-    console.print(Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
+    _line(console, Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
     for gang in answer.gangs:
         if len(answer.gangs) > 1:
-            console.print()
-            console.print(Text(gang.sentence, style=_COLOURS[gang.state]))
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        table.add_column(style="dim", no_wrap=True)
-        table.add_column()
-        for label, value in _rows(gang, now):
-            table.add_row(label, Text(value))
-        console.print(Padding(table, (0, 0, 0, 2)))
+            _line(console, Text(f"\n{gang.sentence}", style=_COLOURS[gang.state]))
+        rows = list(_rows(gang, now))
+        width = max(len(label) for label, _ in rows)
+        for label, value in rows:
+            _line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", value))
     for resource in answer.forbidden:
-        console.print(
-            Text(f"  not seen: {resource} (no right to list them in {answer.namespace})", "dim")
-        )
+        words = f"  not seen: {resource} (no right to list them in {answer.namespace})"
+        _line(console, Text(words, "dim"))
+
+
+def _line(console: Console, text: Text) -> None:
+    """Print without breaking lines: who pipes them into grep wants them whole."""
+    console.print(text, soft_wrap=True)
 
 
 def _rows(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
