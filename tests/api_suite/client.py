@@ -121,7 +121,7 @@ class Client:
 @asynccontextmanager
 async def connected(kubeconfig: Path) -> AsyncIterator[Client]:
     """A client by a kubeconfig: an address, and perhaps a client certificate."""
-    config = yaml.safe_load(kubeconfig.read_text())
+    config = yaml.safe_load(kubeconfig.read_text())  # noqa: ASYNC240 - a local file, once
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     trust: ssl.SSLContext | bool = True
     if "certificate-authority-data" in cluster:

@@ -43,9 +43,11 @@ async def api(server: str, request: pytest.FixtureRequest, tmp_path: Path) -> As
         async with connected(kubeconfig) as client:
             yield client
         return
-    async with EmbeddedCluster(Settings(nodes=0)) as cluster:
-        async with connected(cluster.kubeconfig(tmp_path / "kubeconfig")) as client:
-            yield client
+    async with (
+        EmbeddedCluster(Settings(nodes=0)) as cluster,
+        connected(cluster.kubeconfig(tmp_path / "kubeconfig")) as client,
+    ):
+        yield client
 
 
 @pytest.fixture

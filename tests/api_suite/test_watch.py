@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api_suite.client import Client
+from tests.api_suite.client import Client, Events
 from tests.api_suite.objects import binding, config_map, crd, define, pod, undefine
 
 STREAM = {
@@ -69,8 +69,12 @@ async def test_a_watch_ends_in_time_after_a_last_bookmark(api: Client, maps: str
         assert int(mark["metadata"]["resourceVersion"]) >= int(version)
         assert "annotations" not in mark["metadata"]
         with pytest.raises(EOFError):
-            while True:
-                assert (await events.next())[0] == "BOOKMARK"
+            await _only_bookmarks(events)
+
+
+async def _only_bookmarks(events: Events) -> None:
+    while True:
+        assert (await events.next())[0] == "BOOKMARK"
 
 
 async def test_a_version_before_history_is_gone(api: Client, ns: str) -> None:

@@ -47,7 +47,7 @@ class Review(NamedTuple):
     operation: str
     obj: Obj | None
     old: Obj | None = None
-    options: Obj = {}
+    options: Obj | None = None
 
 
 class _CallFailedError(Exception):
@@ -237,7 +237,7 @@ def _request(version: str, review: Review) -> Obj:
         "dryRun": call.dry_run,
         "options": {"kind": f"{action}Options", "apiVersion": "meta.k8s.io/v1"}
         | dry_run
-        | review.options,
+        | (review.options or {}),
     }
     if call.namespace:
         request["namespace"] = call.namespace

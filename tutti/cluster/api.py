@@ -264,7 +264,7 @@ class Api:
 
     def _removed(self, call: Call, obj: Obj) -> Obj:
         if call.resource.key == CRDS:
-            self.registry.remove((obj["spec"]["group"], obj["spec"]["names"]["plural"]))
+            self.registry.remove(crds.defined_by(obj))
         return self.store.remove(call.resource.key, obj).obj
 
 
@@ -274,7 +274,7 @@ def _check_identity(call: Call, body: Obj) -> None:
         raise bad_request("the body of the request is not an object")
     resource = call.resource
     own = {"kind": resource.kind, "apiVersion": resource.api_version(call.version)}
-    for key, wanted in own.items():
+    for key in own:
         if not body.get(key) and resource.custom:
             raise bad_request(f"Object '{key[0].upper()}{key[1:]}' is missing in the body")
     if body.get("kind", own["kind"]) != own["kind"] or (

@@ -2,9 +2,13 @@
 
 from tutti.cluster.errors import FieldError, not_supported, required, wrong
 from tutti.cluster.objects import Obj, dig, set_condition
-from tutti.cluster.resources import Registry, Resource
+from tutti.cluster.resources import Key, Registry, Resource
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def defined_by(crd: Obj) -> Key:
+    return crd["spec"]["group"], crd["spec"]["names"]["plural"]
 
 
 def prepare(crd: Obj) -> None:
@@ -30,7 +34,7 @@ def prepare(crd: Obj) -> None:
 def check(crd: Obj, registry: Registry) -> list[FieldError]:
     """The rules of a definition that this server depends on."""
     spec, own_name = crd["spec"], crd["metadata"].get("name", "")
-    group, plural = spec["group"], spec["names"]["plural"]
+    group, plural = defined_by(crd)
     errors: list[FieldError] = []
     if own_name != f"{plural}.{group}":
         text = f'must be spec.names.plural+"."+spec.group, {plural}.{group}'

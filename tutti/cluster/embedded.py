@@ -53,10 +53,14 @@ class EmbeddedCluster:
         self.settings = given = settings or Settings()
         self.store = Store(given.history_max)
         self.api = Api(self.store, Registry())
-        collector, operator = Collector(self.api), TfOperator(self.api, given.gang)
+        collector, self.tf_operator = Collector(self.api), TfOperator(self.api, given.gang)
         self.kubelets = Kubelets(self.api, start_s=given.pod_start_s, stop_s=given.pod_stop_s)
         self.add_node, self.finish = self.kubelets.add_node, self.kubelets.finish
-        self._runs = {"garbage": collector.run, "kubelets": self.kubelets.run, "tf": operator.run}
+        self._runs = {
+            "garbage": collector.run,
+            "kubelets": self.kubelets.run,
+            "tf": self.tf_operator.run,
+        }
         server = Server(self.api)
         self.misbehave = server.misbehave
         self._runner = web.AppRunner(
@@ -107,8 +111,10 @@ class EmbeddedCluster:
                     if manifest and manifest.get("kind") == "CustomResourceDefinition":
                         await self._create(CRDS, manifest)
         for index in range(self.settings.nodes):
-            gpu, labels = {"nvidia.com/gpu": "1"}, self.settings.node_labels
-            await self.add_node(f"node-{index + 1}", resources=gpu, labels=labels)
+            labels = self.settings.node_labels
+            await self.add_node(
+                f"node-{index + 1}", resources={"nvidia.com/gpu": "1"}, labels=labels
+            )
         self.store.expire_all()  # nobody can resume from before the start
 
     async def _create(self, key: Key, obj: Obj) -> None:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from tutti.cluster.api import Api
-from tutti.cluster.crds import CLEANUP
+from tutti.cluster.crds import CLEANUP, defined_by
 from tutti.cluster.deletion import FOREGROUND, ORPHAN
 from tutti.cluster.errors import ApiError
 from tutti.cluster.objects import Obj
@@ -26,6 +26,10 @@ def _owners(obj: Obj) -> list[Obj]:
 
 def _is_going(obj: Obj) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def _without_finalizers(namespace: Obj) -> None:
+    namespace["spec"]["finalizers"] = []
 
 
 class Collector:
@@ -98,14 +102,11 @@ class Collector:
             if not any([await self._blocks(dependent, uid) for dependent in dependents]):
                 await self._finalize(key, obj, FOREGROUND)
         elif key == NAMESPACES:
-            name = obj["metadata"]["name"]
-            if not [each for each in self._store.keys() if await self._left(each, name)]:
-                await self._modify(
-                    key, obj, lambda new: new["spec"].update(finalizers=[]), "finalize"
-                )
-        elif key == CRDS and CLEANUP in finalizers:
-            if not await self._left((obj["spec"]["group"], obj["spec"]["names"]["plural"])):
-                await self._finalize(CRDS, obj, CLEANUP)
+            left = [await self._left(each, obj["metadata"]["name"]) for each in self._store.kinds()]
+            if not any(left):
+                await self._modify(key, obj, _without_finalizers, "finalize")
+        elif key == CRDS and not await self._left(defined_by(obj)):
+            await self._finalize(CRDS, obj, CLEANUP)
 
     async def _check_owners(self, key: Key, obj: Obj) -> None:
         """Deletes an object whose owners are all gone; forgets those of several that are."""
@@ -152,7 +153,11 @@ class Collector:
             await self._modify(*found, change)
 
     async def _finalize(self, key: Key, obj: Obj, finalizer: str) -> None:
-        await self._modify(key, obj, lambda new: new["metadata"]["finalizers"].remove(finalizer))
+        def change(new: Obj) -> None:
+            left = [each for each in new["metadata"].get("finalizers") or () if each != finalizer]
+            new["metadata"]["finalizers"] = left
+
+        await self._modify(key, obj, change)
 
     async def _modify(
         self, key: Key, obj: Obj, change: Callable[[Obj], None], sub: str = ""

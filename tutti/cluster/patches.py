@@ -1,8 +1,8 @@
-"""The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902) and the simple part of strategic merge.
+"""The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902), simple strategic merge.
 
-Strategic merge here: maps merge, lists of maps merge by the well-known key of their field, `$patch: delete|replace` is
-understood; the ordering directives are dropped and `$deleteFromPrimitiveList` is applied. Kubernetes reads keys per type,
-we read them per field name, which agrees on the kinds that are served here.
+Strategic merge here: maps merge, lists of maps merge by the well-known key of their field,
+`$patch: delete|replace` and `$deleteFromPrimitiveList` are applied, ordering directives dropped.
+Kubernetes finds merge keys by type, we by field name, which agrees on the kinds served here.
 """
 
 import jsonpatch
@@ -13,92 +13,64 @@ from tutti.cluster.objects import Obj, Value, clone, decode
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 
-# Field name -> the key its items are merged by. `tolerations` and `args` are absent: atomic lists.
+# Field -> the key its items are merged by. `tolerations` and `args` are absent: atomic lists.
 MERGE_KEYS = {
-    "conditions": "type",
-    "containers": "name",
-    "initContainers": "name",
-    "ephemeralContainers": "name",
-    "env": "name",
-    "volumes": "name",
-    "volumeMounts": "mountPath",
-    "ports": "containerPort",
-    "addresses": "type",
+    **dict.fromkeys(("containers", "initContainers", "env", "volumes", "webhooks"), "name"),
+    **dict.fromkeys(("imagePullSecrets", "schedulingGates", "secrets"), "name"),
+    **dict.fromkeys(("conditions", "addresses"), "type"),
     "taints": "key",
     "ownerReferences": "uid",
-    "imagePullSecrets": "name",
-    "schedulingGates": "name",
-    "secrets": "name",
-    "webhooks": "name",
+    "volumeMounts": "mountPath",
+    "ports": "containerPort",
 }
-MERGED_PRIMITIVES = frozenset({"finalizers", "podCIDRs"})
+MERGED_PRIMITIVES = ("finalizers", "podCIDRs")
 
 
-def merge(target: Value, patch: Value) -> Value:
-    """RFC 7396: null removes, maps merge, everything else replaces."""
+def merge(target: Value, patch: Value, *, strategic: bool = False) -> Value:
+    """Null removes, maps merge, everything else replaces; or as the module says of strategic."""
     if not isinstance(patch, dict):
         return patch
+    if strategic and patch.get("$patch") == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
-        else:
-            result[key] = merge(result.get(key), value)
-    return result
-
-
-def strategic(target: Value, patch: Value) -> Value:
-    """Strategic merge as far as this module goes (see its docstring)."""
-    if not isinstance(patch, dict):
-        return patch
-    if patch.get("$patch") == "replace":
-        return {key: value for key, value in patch.items() if key != "$patch"}
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if key.startswith("$deleteFromPrimitiveList/"):
+        elif strategic and key.startswith("$deleteFromPrimitiveList/"):
             name = key.partition("/")[2]
             result[name] = [item for item in result.get(name) or [] if item not in value]
-        elif key.startswith("$"):
+        elif strategic and key.startswith("$"):
             continue
-        elif value is None:
-            result.pop(key, None)
-        elif isinstance(value, list):
-            result[key] = _strategic_list(key, result.get(key) or [], value)
+        elif strategic and isinstance(value, list):
+            result[key] = _merged_list(key, result.get(key) or [], value)
         else:
-            result[key] = strategic(result.get(key), value)
+            result[key] = merge(result.get(key), value, strategic=strategic)
     return result
 
 
-def _strategic_list(field: str, target: list[Value], patch: list[Value]) -> list[Value]:
+def _merged_list(field: str, target: list[Value], patch: list[Value]) -> list[Value]:
     if field in MERGED_PRIMITIVES:
         return target + [item for item in patch if item not in target]
-    merge_key = MERGE_KEYS.get(field)
-    if merge_key is None:
+    key = MERGE_KEYS.get(field)
+    if key is None:
         return patch
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
-    result = list(target)
+    result = {item.get(key): item for item in target}
     for item in patch:
-        place = next(
-            (i for i, old in enumerate(result) if old.get(merge_key) == item.get(merge_key)), None
-        )
         if item.get("$patch") == "delete":
-            if place is not None:
-                del result[place]
-        elif place is None:
-            result.append(item)
+            result.pop(item.get(key), None)
         else:
-            result[place] = strategic(result[place], item)
-    return result
+            result[item.get(key)] = merge(result.get(item.get(key)), item, strategic=True)
+    return list(result.values())
 
 
 def apply_json_patch(obj: Obj, operations: Value) -> Obj:
     """RFC 6902 on a copy.
 
     Raises:
-        ApiError: 422 when an operation does not apply (a failed test, a path that is not there), 400 for no patch at all.
+        ApiError: 422 when an operation does not apply, 400 for what is no patch at all.
     """
     try:
         patched: Obj = jsonpatch.apply_patch(clone(obj), operations)
@@ -114,11 +86,12 @@ def apply(content_type: str, obj: Obj, body: bytes, *, custom: bool) -> Obj:
     """The object that a PATCH request asks for; `obj` is left as it was.
 
     Raises:
-        ApiError: 415 for other patch types (strategic merge on custom resources among them), 400 for a broken body.
+        ApiError: 415 for other patch types (strategic merge on custom resources among them), 400
+            for a broken body.
     """
     kind = content_type.partition(";")[0].strip()
-    if kind not in PATCH_TYPES or (custom and kind == STRATEGIC_PATCH):
-        allowed = PATCH_TYPES[:2] if custom else PATCH_TYPES
+    allowed = (JSON_PATCH, MERGE_PATCH, *(() if custom else (STRATEGIC_PATCH,)))
+    if kind not in allowed:
         raise unsupported(kind, ", ".join(allowed))
     try:
         patch = decode(body)
@@ -128,5 +101,8 @@ def apply(content_type: str, obj: Obj, body: bytes, *, custom: bool) -> Obj:
         return apply_json_patch(obj, patch)
     if not isinstance(patch, dict):
         raise bad_request("error decoding patch: a merge patch is a JSON object")
-    patched: Obj = (merge if kind == MERGE_PATCH else strategic)(obj, patch)
+    try:
+        patched: Obj = merge(obj, patch, strategic=kind == STRATEGIC_PATCH)
+    except (AttributeError, TypeError) as error:  # its lists are not what their fields hold
+        raise bad_request(f"error decoding patch: {error}") from error
     return patched

@@ -46,7 +46,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return f"{self.group}/{version}" if self.group else version
 
     def view(self, obj: Obj, version: str) -> Obj:
-        """A stored object as a version shows it; kind and apiVersion come first (lists cut them)."""
+        """A stored object as a version shows it; kind and apiVersion first (lists cut them)."""
         head: Obj = {"kind": self.kind, "apiVersion": self.api_version(version)}
         return head | (obj if self.stored_group is None else _renamed(obj, _NEW_NAMES)) | head
 

@@ -1,17 +1,20 @@
-"""Every object, one counter of revisions, and per kind a bounded history that watches are read from.
+"""Every object, one counter of revisions, and per kind a bounded history that watches read.
 
-Invariants: a stored object is never changed, only replaced; each change takes the next revision and is its object's
-`resourceVersion`; what a reader missed because it was too slow or away too long is an `expired` error, never a gap.
+Invariants: a stored object is never changed, only replaced; each change takes the next revision,
+which is its object's `resourceVersion`; what a reader missed because it was too slow or away too
+long is an `expired` error, never a gap.
 """
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tutti.cluster.errors import expired
 from tutti.cluster.objects import Obj, encode
 from tutti.cluster.resources import Key, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Place = tuple[str, str]  # (namespace or "", name)
 
@@ -19,8 +22,12 @@ Place = tuple[str, str]  # (namespace or "", name)
 HISTORY_MAX = 10_000
 
 
+def place_of(obj: Obj) -> Place:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
 class Stored:
-    """One state of one object, with its encodings: each is made once, for all watchers and lists."""
+    """One state of one object; each of its encodings is made once, for all watchers and lists."""
 
     __slots__ = ("_encoded", "obj", "revision")
 
@@ -31,12 +38,10 @@ class Stored:
 
     def encoded(self, resource: Resource, version: str) -> bytes:
         """The object's JSON in one served version."""
-        known = self._encoded.get((resource.group, version))
-        if known is None:
-            known = self._encoded[(resource.group, version)] = encode(
-                resource.view(self.obj, version)
-            )
-        return known
+        key = (resource.group, version)
+        if key not in self._encoded:
+            self._encoded[key] = encode(resource.view(self.obj, version))
+        return self._encoded[key]
 
 
 class Change(NamedTuple):
@@ -58,40 +63,34 @@ class Log:
         self.wakers: set[asyncio.Event] = set()
 
     def append(self, change: Change) -> None:
-        """Adds a change and wakes the readers. Trims in halves, so that a change costs no copy of the history."""
+        """Adds a change. Trims by halves, so that most changes cost no copy of the history."""
         self._changes.append(change)
-        if len(self._changes) > 2 * self._history_max:
-            dropped = len(self._changes) - self._history_max
+        dropped = len(self._changes) - self._history_max
+        if dropped > self._history_max:
             self._floor = self._changes[dropped - 1].revision
             del self._changes[:dropped]
-        self.wake()
-
-    def wake(self) -> None:
-        """Lets every reader look again."""
-        for waker in self.wakers:
-            waker.set()
+        self._wake()
 
     def expire(self, floor: int) -> None:
         """Forgets everything before a revision."""
         self._changes.clear()
         self._floor = floor
-        self.wake()
+        self._wake()
+
+    def _wake(self) -> None:
+        for waker in self.wakers:
+            waker.set()
 
     def after(self, revision: int) -> list[Change]:
-        """What happened since a revision.
-
-        Raises:
-            ApiError: 410 when the history does not reach back so far.
-        """
+        """What happened since a revision; ApiError 410 when the history does not reach it."""
         if revision < self._floor:
             raise expired(f"too old resource version: {revision} ({self._floor})")
-        return self._changes[
-            bisect_right(self._changes, revision, key=lambda change: change.revision) :
-        ]
+        first = bisect_right(self._changes, revision, key=lambda change: change.revision)
+        return self._changes[first:]
 
 
 class Store:
-    """The objects. Everything here is synchronous: between two awaits of its callers nothing else happens."""
+    """The objects. All of this is synchronous: between its callers' awaits nothing else happens."""
 
     def __init__(self, history_max: int = HISTORY_MAX) -> None:
         self.revision = 1
@@ -115,54 +114,42 @@ class Store:
     def rows(self, key: Key, namespace: str = "") -> list[Stored]:
         """All objects of a kind (in one namespace), ordered by namespace and name as etcd would."""
         table = self._tables.get(key, {})
-        return [table[place] for place in sorted(table) if not namespace or place[0] == namespace]
+        return [table[place] for place in sorted(table) if namespace in ("", place[0])]
 
     def oldest(self, key: Key, kept_max: int) -> Stored | None:
         """The object of a kind that was created first, once there are more than so many."""
         table = self._tables.get(key, {})
         return next(iter(table.values())) if len(table) > kept_max else None
 
-    def keys(self) -> list[Key]:
+    def kinds(self) -> list[Key]:
         """The kinds that have objects."""
         return [key for key, table in self._tables.items() if table]
 
     def put(self, key: Key, obj: Obj) -> Stored:
         """Writes an object under the next revision."""
-        metadata = obj["metadata"]
-        place = (metadata.get("namespace", ""), metadata["name"])
-        log = self.log(key)
         self.revision += 1
-        table = self._tables.setdefault(key, {})
-        previous = table.get(place)
-        stored = table[place] = Stored(obj, self.revision)
-        self.uids[metadata["uid"]] = (key, place)
-        self._tell(
-            key, log, Change(self.revision, "MODIFIED" if previous else "ADDED", stored, previous)
-        )
-        return stored
+        table, place = self._tables.setdefault(key, {}), place_of(obj)
+        previous, stored = table.get(place), Stored(obj, self.revision)
+        table[place] = stored
+        self.uids[obj["metadata"]["uid"]] = (key, place)
+        kind = "MODIFIED" if previous else "ADDED"
+        return self._told(key, Change(self.revision, kind, stored, previous))
 
     def remove(self, key: Key, obj: Obj) -> Stored:
-        """Takes an object out; `obj` is the last state that its watchers see.
-
-        Raises:
-            KeyError: There is no such object.
-        """
-        metadata = obj["metadata"]
-        log = self.log(key)
-        previous = self._tables[key].pop((metadata.get("namespace", ""), metadata["name"]))
+        """Takes an object out, which must be there; `obj` is the last state its watchers see."""
         self.revision += 1
-        self.uids.pop(metadata["uid"], None)
-        stored = Stored(obj, self.revision)
-        self._tell(key, log, Change(self.revision, "DELETED", stored, previous))
-        return stored
+        previous, stored = self._tables[key].pop(place_of(obj)), Stored(obj, self.revision)
+        del self.uids[obj["metadata"]["uid"]]
+        return self._told(key, Change(self.revision, "DELETED", stored, previous))
 
-    def _tell(self, key: Key, log: Log, change: Change) -> None:
-        log.append(change)
+    def _told(self, key: Key, change: Change) -> Stored:
+        self.log(key).append(change)
         for listener in self.listeners:
             listener(key, change)
+        return change.stored
 
     def expire_all(self) -> None:
-        """Forgets every history: each watch, open or resumed, meets 410 (what etcd's compaction does to the slow)."""
+        """Forgets every history: each watch, open or resumed, meets 410, as after compaction."""
         self.revision += 1
         self._floor = self.revision
         for log in self._logs.values():
@@ -170,19 +157,15 @@ class Store:
 
 
 class Follower:
-    """One reader of one kind's history; a position in it, so a slow reader costs no memory of its own."""
+    """A reader of one kind's history. It is only a position, so a slow one costs no memory."""
 
     def __init__(self, store: Store, key: Key, revision: int | None = None) -> None:
-        self._store = store
-        self._log = store.log(key)
+        self._store, self._log = store, store.log(key)
         self.revision = store.revision if revision is None else revision
         self._waker = asyncio.Event()
 
     async def read(self) -> list[Change]:
-        """Waits until there is something and returns all of it.
-
-        Cancellation loses nothing: the position moves when changes are returned. A Follower that is no longer read must be
-        closed by leaving `with`.
+        """Waits until there is something and returns all of it. Cancellation loses nothing.
 
         Raises:
             ApiError: 410 when changes were lost.
@@ -190,13 +173,13 @@ class Follower:
         while True:
             self._waker.clear()
             changes = self._log.after(self.revision)
-            # Nothing more up to here: the position may follow the store's, so that an idle reader does not expire.
+            # There is no more up to here, so the position moves on: an idle reader never expires.
             self.revision = max(self.revision, self._store.revision)
             if changes:
                 return changes
             await self._waker.wait()
 
-    def __enter__(self) -> "Follower":
+    def __enter__(self) -> Self:
         self._log.wakers.add(self._waker)
         return self
 

@@ -40,7 +40,7 @@ def check_shape(resource: Resource, obj: Obj) -> None:
 
 
 def check_metadata(metadata: Obj, before: Obj) -> list[FieldError]:
-    """Every broken rule; `before` is the metadata of the stored object, or the same if it is new."""
+    """Every broken rule; `before` is the stored object's metadata, or the same if it is new."""
     errors: list[FieldError] = []
     name = metadata.get("name", "")
     if not name:

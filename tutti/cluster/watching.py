@@ -11,9 +11,9 @@ from tutti.cluster.objects import Obj, encode
 from tutti.cluster.selectors import Predicate
 from tutti.cluster.store import Change, Follower, Store, Stored
 
-# Without a deadline of the client's a watch ends after this long (the real server: 30 to 60 minutes).
+# Without a deadline of the client's a watch ends after this long (the real server: 30 to 60 min).
 WATCH_S = 1800
-# How often a quiet watch is told where it stands, and how long before its end it is told once more (as the real one does).
+# How often a quiet watch is told where it stands, and how long before its end once more.
 BOOKMARK_S = 60
 LAST_BOOKMARK_BEFORE_END_S = 2
 
@@ -34,17 +34,10 @@ def _line(kind: str, obj: bytes) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
 
 
-def _bookmark(call: Call, revision: int, *, initial_end: bool = False) -> bytes:
-    metadata: Obj = {"resourceVersion": str(revision), "creationTimestamp": None}
-    if initial_end:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    resource = call.resource
-    obj = {
-        "kind": resource.kind,
-        "apiVersion": resource.api_version(call.version),
-        "metadata": metadata,
-    }
-    return _line("BOOKMARK", encode(obj))
+def _bookmark(call: Call, revision: int, **metadata: Obj) -> bytes:
+    head = call.resource.view({}, call.version)
+    version = {"resourceVersion": str(revision), "creationTimestamp": None}
+    return _line("BOOKMARK", encode(head | {"metadata": version | metadata}))
 
 
 def _next_bookmark(now_s: float, end_s: float) -> float:
@@ -53,24 +46,23 @@ def _next_bookmark(now_s: float, end_s: float) -> float:
 
 
 def seen(change: Change, wanted: Predicate | None) -> tuple[str, Stored] | None:
-    """A change as a selector's reader sees it: what comes into view is ADDED, what leaves it DELETED."""
+    """A change through a selector: what comes into view is ADDED, what leaves it DELETED."""
     if wanted is None:
         return change.type, change.stored
-    now = change.type != "DELETED" and wanted(change.stored.obj)
-    before = change.previous is not None and wanted(change.previous.obj)
-    if now:
+    before = change.previous if change.previous and wanted(change.previous.obj) else None
+    if change.type != "DELETED" and wanted(change.stored.obj):
         return ("MODIFIED" if before else "ADDED"), change.stored
-    if not before or change.previous is None:
+    if before is None:
         return None
-    if change.type == "DELETED":
-        return "DELETED", change.stored
-    return "DELETED", Stored(change.previous.obj, change.revision)
+    going = change.type == "DELETED"
+    return "DELETED", change.stored if going else Stored(before.obj, change.revision)
 
 
 async def lines(store: Store, call: Call, wish: Wish, encoded: Encode) -> AsyncIterator[bytes]:
-    """The stream, in pieces of whole lines, until its time is over or its history is lost (a last line says 410).
+    """The stream, in pieces of whole lines, until its time is over.
 
-    Cancellation ends it at any point; nothing remains.
+    A lost history ends it, too: the last line says 410. Cancellation ends it at any point, and
+    nothing remains.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + wish.timeout_s
@@ -82,7 +74,8 @@ async def lines(store: Store, call: Call, wish: Wish, encoded: Encode) -> AsyncI
             chosen = [row for row in rows if wish.wanted is None or wish.wanted(row.obj)]
             piece = b"".join(_line("ADDED", encoded(row)) for row in chosen)
             if wish.initial_bookmark:
-                piece += _bookmark(call, follower.revision, initial_end=True)
+                complete = {"k8s.io/initial-events-end": "true"}
+                piece += _bookmark(call, follower.revision, annotations=complete)
             if piece:
                 yield piece
         while True:

@@ -96,15 +96,17 @@ async def _count(api: Client, wanted: int) -> int:
 
 
 async def test_a_reader_that_is_too_slow_is_told_so(tmp_path: Path) -> None:
-    async with EmbeddedCluster(Settings(nodes=0, history_max=10)) as cluster:
-        async with connected(cluster.kubeconfig(tmp_path / "kubeconfig")) as api:
-            path = "/api/v1/namespaces/default/configmaps"
-            first = await api.create(path, config_map("one"))
-            for index in range(30):
-                await api.patch(f"{path}/one", {"data": {"a": str(index)}})
-            version = first["metadata"]["resourceVersion"]
-            async with api.watch(path, resourceVersion=version) as events:
-                assert (await events.next())[1]["code"] == 410
+    path = "/api/v1/namespaces/default/configmaps"
+    async with (
+        EmbeddedCluster(Settings(nodes=0, history_max=10)) as cluster,
+        connected(cluster.kubeconfig(tmp_path / "kubeconfig")) as api,
+    ):
+        first = await api.create(path, config_map("one"))
+        for index in range(30):
+            await api.patch(f"{path}/one", {"data": {"a": str(index)}})
+        version = first["metadata"]["resourceVersion"]
+        async with api.watch(path, resourceVersion=version) as events:
+            assert (await events.next())[1]["code"] == 410
 
 
 async def test_it_runs_alone_and_stops_on_sigterm(tmp_path: Path) -> None:

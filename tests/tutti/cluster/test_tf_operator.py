@@ -154,9 +154,11 @@ async def test_a_deleted_job_takes_everything_along(api: Client) -> None:
 async def old_api(tmp_path: Path) -> AsyncIterator[Client]:
     """A cluster whose operator asks for gangs in the older way."""
     settings = Settings(crds=(CRDS_DIR,), gang="pdb")
-    async with EmbeddedCluster(settings) as running:
-        async with connected(running.kubeconfig(tmp_path / "old")) as client:
-            yield client
+    async with (
+        EmbeddedCluster(settings) as running,
+        connected(running.kubeconfig(tmp_path / "old")) as client,
+    ):
+        yield client
 
 
 async def test_the_older_operator_makes_a_budget(old_api: Client) -> None:
