@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.open_acts import OpenAct, Unresolved
     from shared.contracts.cluster import Synced
+from shared.contracts.outcomes import Outcome
 
 
 class View:
@@ -54,6 +55,8 @@ class State:
         self.open: dict[int, OpenAct] = {}
         #: Bindings of logged decisions on pods that this picture is too old to know.
         self.unresolved: dict[str, Unresolved] = {}
+        #: Outcomes that came before their decision, or before the picture it is assumed in.
+        self.early: dict[int, Outcome] = {}
         self.view = View()
         #: Newest planner epoch seen in DECISIONS.
         self.epoch = 0

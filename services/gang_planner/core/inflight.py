@@ -55,8 +55,11 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
         state.open[seq] = OpenAct(seq, decision)
         if not _resolve(state, pending):
             state.unresolved[binding.uid] = pending
-    if seq not in state.rooms.per_decision and not _waits_for_picture(state, seq):
+    waits = _waits_for_picture(state, seq)
+    if seq not in state.rooms.per_decision and not waits:
         state.open.pop(seq, None)
+    if not waits:
+        _take_early(state, seq)
 
 
 def resolve_all(state: State) -> None:
@@ -66,12 +69,33 @@ def resolve_all(state: State) -> None:
             del state.unresolved[uid]
             if pending.seq not in state.rooms.per_decision:
                 state.open.pop(pending.seq, None)
+    for seq in list(state.early):
+        if seq <= state.view.decisions_seq and not _waits_for_picture(state, seq):
+            _take_early(state, seq)
 
 
 def apply_outcome(state: State, outcome: Outcome) -> None:
     """Take in what a binder found. Members that it does not list are bound, which CLUSTER will
     show.
+
+    The logs are read side by side, so that an outcome may come before its decision, or before the
+    picture in which its room is assumed: it is kept until then, or that room would never end.
     """
+    seq = outcome.decision_seq
+    if seq > state.view.decisions_seq or _waits_for_picture(state, seq):
+        state.early[seq] = outcome
+        return
+    _take_outcome(state, outcome)
+
+
+def _take_early(state: State, seq: int) -> None:
+    """The decision of an outcome that came early is assumed now."""
+    outcome = state.early.pop(seq, None)
+    if outcome is not None:
+        _take_outcome(state, outcome)
+
+
+def _take_outcome(state: State, outcome: Outcome) -> None:
     for found in outcome.members:
         if found.result == "bound":
             continue
@@ -147,3 +171,4 @@ def give_up_unresolved(state: State) -> None:
         del state.unresolved[pending.binding.uid]
         if pending.seq not in state.rooms.per_decision:
             state.open.pop(pending.seq, None)
+            state.early.pop(pending.seq, None)
