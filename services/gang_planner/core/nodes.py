@@ -22,6 +22,36 @@ from services.gang_planner.core.labels import LabelColumns
 from services.gang_planner.core.taints import TaintSets
 from shared.model.objects import Node
 
+#: Requests of one resource whose shares are kept.
+_REQUESTS_MAX = 256
+
+
+class Units:
+    """Allocatable amounts of one resource, cut into pieces, so that shares stay within 64 bits.
+
+    An amount in bytes times the number that stands for the whole would leave them.
+    """
+
+    def __init__(self, allocatable: Ints, whole: int) -> None:
+        self._whole = whole
+        amounts = np.maximum(allocatable, 1)
+        #: Amount of one piece, and how many pieces the node has.
+        self.unit: Ints = np.maximum(amounts // whole, 1)
+        self.pieces: Ints = amounts // self.unit
+        #: 1 where the node has any of the resource, else 0.
+        self.some: Ints = (allocatable > 0).astype(np.int64)
+        self._taken: dict[int, Ints] = {}
+
+    def taken(self, request: int) -> Ints:
+        """The share of each node that a request takes, at most the whole."""
+        found = self._taken.get(request)
+        if found is None:
+            if len(self._taken) >= _REQUESTS_MAX:
+                self._taken.clear()
+            pieces = np.minimum(request // self.unit, self.pieces)
+            found = self._taken[request] = pieces * self._whole // self.pieces * self.some
+        return found
+
 
 class NodeTable:
     """Static facts of all nodes, by slot; what is free on them is `ground.Ground`."""
@@ -43,6 +73,8 @@ class NodeTable:
         self._slots: dict[str, int] = {}
         self._spare: list[int] = []
         self._rank: Ints | None = None
+        self._units: dict[int, Units] = {}
+        self._units_at = -1
         #: Nodes that exist.
         self.count = 0
         #: Length of the longest name seen: what a binding's size is bounded by.
@@ -107,6 +139,17 @@ class NodeTable:
             rank[order] = np.arange(self.size)
             self._rank = rank
         return self._rank
+
+    def units(self, row: int, whole: int) -> Units:
+        """One resource's allocatable amounts as pieces; kept until a node changes."""
+        if self._units_at != self.changes.position:
+            self._units.clear()
+            self._units_at = self.changes.position
+        found = self._units.get(row)
+        if found is None:
+            self.allocatable.ensure(row + 1, self.size)
+            found = self._units[row] = Units(self.allocatable.cells[row, : self.size], whole)
+        return found
 
     def _store(self, slot: int, node: Node | None) -> None:
         self.count += (node is not None) - (self.objects[slot] is not None)

@@ -1,7 +1,7 @@
 """Taints with effect NoSchedule or NoExecute that the pod does not tolerate."""
 
 from collections import Counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -10,6 +10,12 @@ from services.gang_planner.core.filters import NodeFilter
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.taints import first_untolerated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Nodes up to which only their own sets are judged: a repair, not a first look.
+_FEW: Final = 8
 
 
 class TaintToleration:
@@ -22,8 +28,8 @@ class TaintToleration:
         tolerations = shape.shape.tolerations
         sets = nodes.taint_set[slots]
         # Repairing a few nodes must not judge the sets of all the others.
-        listed: list[int] = sets.tolist() if len(sets) <= 8 else []
-        judged = sorted(set(listed)) or range(len(nodes.taints.sets))
+        listed: list[int] = sets.tolist() if len(sets) <= _FEW else []
+        judged: Iterable[int] = sorted(set(listed)) or range(len(nodes.taints.sets))
         tolerated = np.zeros(len(nodes.taints.sets), dtype=np.bool_)
         for taint_set in judged:
             tolerated[taint_set] = (

@@ -53,21 +53,14 @@ class Candidates:
         nodes = self.ground.nodes
         row = nodes.resources.row(resource)
         self.ground.fit_cells()
-        nodes.allocatable.ensure(row + 1, nodes.size)
-        allocatable = nodes.allocatable.cells[row][self.slots]
+        units = nodes.units(row, FULL)
         request = self.request(row, resource)
-        whole = np.maximum(allocatable, 1)
-        # Shares are taken of pieces of the whole: an amount in bytes times FULL could leave 64
-        # bits.
-        unit = np.maximum(whole // FULL, 1)
-        pieces = whole // unit
+        unit, pieces = units.unit[self.slots], units.pieces[self.slots]
         after = (self.ground.free.cells[row][self.slots] - request) // unit
-        free = np.clip(after * FULL // pieces, 0, FULL)
-        taken = np.minimum(request // unit, pieces) * FULL // pieces
-        nothing = allocatable <= 0
-        free[nothing] = 0
-        taken[nothing] = 0
-        return free, taken
+        free: Ints = after * FULL // pieces
+        np.clip(free, 0, FULL, out=free)
+        free *= units.some[self.slots]
+        return free, units.taken(request)[self.slots]
 
 
 class NodeScore(Protocol):
