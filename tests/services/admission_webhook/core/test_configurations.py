@@ -1,0 +1,117 @@
+"""What is registered: narrow rules, fail open, all replicas' CAs, and who belongs to it."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from services.admission_webhook.core.configurations import (
+    DIGEST,
+    MEMBERS,
+    PROBE,
+    Address,
+    Member,
+    Phase,
+    configuration,
+    probe_configuration,
+    probe_object,
+    read_members,
+)
+
+URL = Address(url="https://127.0.0.1:9443/")
+SERVICE = Address(service_namespace="tutti", service_name="webhook")
+NAMES = ("tutti", "volcano")
+
+
+def made(phase: Phase = "validate", address: Address = URL, **options: Any) -> Any:
+    members = {"a": Member(address=address, ca="CA of a\n"), "b": Member(address=address, ca="B")}
+    return configuration(phase, members, address, NAMES, **options)
+
+
+@pytest.mark.parametrize("phase", ["mutate", "validate"])
+def test_every_webhook_fails_open_and_leaves_the_system_alone(phase: Phase) -> None:
+    webhooks = made(phase)["webhooks"]
+    assert webhooks
+    for webhook in webhooks:
+        assert webhook["failurePolicy"] == "Ignore"
+        assert webhook["timeoutSeconds"] <= 5
+        assert webhook["sideEffects"] == "None"
+        assert webhook["matchPolicy"] == "Equivalent"
+        (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+        assert (expression["operator"], expression["values"]) == ("NotIn", ["kube-system"])
+        for rule in webhook["rules"]:
+            assert "*" not in str(rule)
+
+
+def test_pods_are_only_validated_and_only_those_of_our_schedulers() -> None:
+    pods = [
+        webhook
+        for phase in ("mutate", "validate")
+        for webhook in made(phase)["webhooks"]
+        if any(rule["resources"] == ["pods"] for rule in webhook["rules"])
+    ]
+    (webhook,) = pods
+    assert webhook["rules"][0]["operations"] == ["CREATE"]
+    (condition,) = webhook["matchConditions"]
+    assert "object.spec.schedulerName in ['tutti', 'volcano']" in condition["expression"]
+
+
+def test_defaults_are_for_creations_only() -> None:
+    operations = {
+        tuple(rule["operations"])
+        for webhook in made("mutate")["webhooks"]
+        for rule in webhook["rules"]
+    }
+    assert operations == {("CREATE",)}
+
+
+def test_an_api_server_without_cel_gets_the_same_without_conditions() -> None:
+    for webhook in made(with_conditions=False)["webhooks"]:
+        assert "matchConditions" not in webhook
+
+
+def test_the_api_server_is_told_to_trust_every_replicas_ca() -> None:
+    client = made()["webhooks"][0]["clientConfig"]
+    assert base64.b64decode(client["caBundle"]) == b"B\nCA of a\n"
+    assert client["url"] == "https://127.0.0.1:9443/validate"
+
+
+def test_behind_a_service_the_service_is_named() -> None:
+    client = made("mutate", SERVICE)["webhooks"][0]["clientConfig"]
+    assert client["service"] == {
+        "namespace": "tutti",
+        "name": "webhook",
+        "path": "/mutate",
+        "port": 443,
+    }
+    assert "url" not in client
+
+
+def test_who_belongs_to_it_can_be_read_back() -> None:
+    notes = made()["metadata"]["annotations"]
+    members = read_members(notes)
+    assert {name: member.ca for name, member in members.items()} == {"a": "CA of a\n", "b": "B"}
+    assert members["a"].address == URL
+
+
+@pytest.mark.parametrize("text", ["", "no", "[]", '{"members": 3}', '{"members": {"a": {}}}'])
+def test_a_note_that_makes_no_sense_names_nobody(text: str) -> None:
+    assert read_members({MEMBERS: text}) == {}
+
+
+def test_the_digest_changes_with_what_matters_and_only_then() -> None:
+    def digest(found: Any) -> str:
+        return str(found["metadata"]["annotations"][DIGEST])
+
+    assert digest(made()) == digest(made())
+    others = [made("mutate"), made(address=SERVICE), made(with_conditions=False)]
+    assert len({digest(made()), *map(digest, others)}) == 4
+
+
+def test_a_probe_looks_at_nothing_but_its_own_object() -> None:
+    probe: Any = probe_configuration("p", "n0nce", URL, ["CA"])
+    (webhook,) = probe["webhooks"]
+    selector = webhook["objectSelector"]["matchLabels"]
+    assert selector == {PROBE: "n0nce"} == probe_object("n0nce")["metadata"]["labels"]
+    assert webhook["failurePolicy"] == "Ignore"
+    assert webhook["rules"][0]["resources"] == ["configmaps"]
