@@ -34,7 +34,6 @@ def cluster() -> None:
     help="Simulated nodes: 4 CPU, 16 GiB, one GPU each.",
 )
 @click.option("--node-label", "labels", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
-@click.option("--token", default="", help="Ask clients for this bearer token.")
 @click.option(
     "--crds",
     multiple=True,
@@ -54,14 +53,12 @@ def up(
     port: int,
     nodes: int,
     labels: tuple[str, ...],
-    token: str,
     crds: tuple[Path, ...],
     gang: Gang,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Nothing is kept."""
     settings = Settings(
         port=port,
-        token=token,
         nodes=nodes,
         node_labels=_labels(labels),
         crds=(crds_folder(), *crds),

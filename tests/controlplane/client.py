@@ -144,9 +144,15 @@ def _error(status: int, text: str) -> ApiError:
 
 
 def _read_kubeconfig(path: Path) -> tuple[str, ssl.SSLContext, dict[str, str]]:
-    """Read the only cluster and user of a file that ``kubeconfig.write_kubeconfig`` wrote."""
+    """Read the only cluster and user of a file that ``kubeconfig.write_kubeconfig`` wrote, or of
+    an embedded cluster's, which is plain HTTP.
+    """
     config = yaml.safe_load(path.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    if cluster["server"].startswith("http://"):
+        token = user.get("token")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return cluster["server"], ssl.create_default_context(), headers
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode("ascii")
     context = ssl.create_default_context(cadata=authority)
     if "token" in user:

@@ -1,0 +1,133 @@
+"""`tutti up` on the embedded cluster: what needs a cluster of its own."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane.client import ApiError, RawClient
+from tests.support.waiting import eventually
+from tests.tutti.up.gangs import bound, make_gang
+from tests.tutti.up.running import TUTTI, suite, tutti
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.shipped_crds import crds_folder
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+GROUP = "podgroups.scheduling.volcano.sh"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    """Without any CRD of ours."""
+    async with EmbeddedCluster(Settings(nodes=2)) as running:
+        yield running
+
+
+@pytest.fixture
+def kubeconfig(cluster: EmbeddedCluster, tmp_path: Path) -> Path:
+    return cluster.kubeconfig(tmp_path / "kubeconfig")
+
+
+@pytest.fixture
+async def client(kubeconfig: Path) -> AsyncIterator[RawClient]:
+    async with RawClient(kubeconfig) as opened:
+        yield opened
+
+
+async def test_a_dialect_without_its_crd_sleeps_until_the_crd_appears(
+    client: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    async with suite(kubeconfig, tmp_path / "up") as running:
+        await running.wait_ready()
+        with pytest.raises(ApiError, match="404"):
+            await make_gang(client, "default", "early", members=0)
+        crd = yaml.safe_load((crds_folder() / "scheduling.volcano.sh_podgroups.yaml").read_text())
+        await client.create(CRDS, crd)
+        await make_gang(client, "default", "train")
+        await bound(client, "default", "train")
+        assert not running.errors
+
+
+async def test_install_crds_makes_them_all_and_leaves_those_that_are_not_ours(
+    client: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    theirs = yaml.safe_load((crds_folder() / "scheduling.volcano.sh_podgroups.yaml").read_text())
+    theirs["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    await client.create(CRDS, theirs)
+    flags = ("--install-crds", "--no-webhook")
+    async with suite(kubeconfig, tmp_path / "up", *flags) as running:
+        await running.wait_ready()
+        assert running.errors.strip() == (
+            f"tutti: CRDs that are there and not ours are left as they are: {GROUP}"
+        )
+        found = {each["metadata"]["name"]: each for each in (await client.get(CRDS))["items"]}
+        shipped = {
+            yaml.safe_load(path.read_text())["metadata"]["name"]
+            for path in crds_folder().glob("*.yaml")
+        }
+        assert shipped <= set(found)
+        assert found[GROUP]["metadata"]["labels"] == theirs["metadata"]["labels"]
+        queue = "queues.scheduling.volcano.sh"
+        assert found[queue]["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "tutti"
+        await make_gang(client, "default", "train")
+        await bound(client, "default", "train")
+
+
+async def test_crds_of_an_older_tutti_are_brought_up_to_date(
+    client: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    old = yaml.safe_load((crds_folder() / "scheduling.volcano.sh_queues.yaml").read_text())
+    old["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "tutti"}
+    old["spec"]["names"]["shortNames"] = ["old"]
+    await client.create(CRDS, old)
+    async with suite(kubeconfig, tmp_path / "up", "--install-crds", "--no-webhook") as running:
+        await running.wait_ready()
+    found = await client.get(f"{CRDS}/queues.scheduling.volcano.sh")
+    assert found["spec"]["names"].get("shortNames") != ["old"]
+
+
+async def test_tutti_cluster_up_serves_our_crds_and_the_suite_runs_on_it(tmp_path: Path) -> None:
+    """The two commands of somebody who has no cluster."""
+    kubeconfig = tmp_path / "embedded.kubeconfig"
+    process = await asyncio.create_subprocess_exec(
+        *(
+            str(TUTTI),
+            "cluster",
+            "up",
+            f"--kubeconfig={kubeconfig}",
+            "--nodes=2",
+            "--node-label=gpu=a",
+        ),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        assert line.startswith("tutti: embedded cluster at http://127.0.0.1:")
+        async with (
+            RawClient(kubeconfig) as client,
+            suite(kubeconfig, tmp_path / "up") as running,
+        ):
+            await running.wait_ready()
+            nodes = (await client.get("/api/v1/nodes"))["items"]
+            assert [node["metadata"]["labels"]["gpu"] for node in nodes] == ["a", "a"]
+            await make_gang(client, "default", "train")
+            await bound(client, "default", "train")
+
+            async def state() -> str:
+                arguments = ("why", "pod/train-0", "-o", "json", f"--kubeconfig={kubeconfig}")
+                _, text, _ = await tutti(*arguments)
+                return str(json.loads(text)["state"])
+
+            async def runs() -> bool:
+                return await state() == "running"
+
+            await eventually(runs)
+    finally:
+        process.terminate()
+        assert await process.wait() == 0
