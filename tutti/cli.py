@@ -12,6 +12,11 @@ from typing_extensions import override
 
 #: Name, module and function of each subcommand, and what it does in one line.
 _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+    "demo": (
+        "tutti.demo.command",
+        "demo",
+        "Play the seeds' experiment on an embedded cluster.",
+    ),
     "up": (
         "tutti.up.command",
         "up",
@@ -31,6 +36,11 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "tutti.cluster_command",
         "cluster",
         "An embedded cluster for people who have none.",
+    ),
+    "bench": (
+        "tutti.bench_command",
+        "bench",
+        "Run the benchmarks of a checkout.",
     ),
 }
 

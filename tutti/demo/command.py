@@ -1,0 +1,61 @@
+"""`tutti demo` as it is typed: flags in, exit status out."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from shared.bus.errors import BusError
+from shared.kube.errors import KubeError
+from tutti.demo.playing import Options, play
+from tutti.demo.processes import NotStarted
+from tutti.demo.screen import WIDTH
+from tutti.up.suite import first_of
+
+#: As shells tell of a process that a signal ended.
+_SIGNALLED = 128
+
+
+@click.command()
+@click.option("--fast", is_flag=True, help="Nothing to read, everything checked: for CI.")
+@click.option("--color/--no-color", default=True, help="Colours; where the terminal has them.")
+@click.option("--keep", is_flag=True, help="Leave cluster and suite running until Ctrl-C.")
+@click.option("--kill", is_flag=True, help="Kill every process of the suite once meanwhile.")
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write pictures of the session as an SVG.",
+)
+def demo(*, fast: bool, color: bool, keep: bool, kill: bool, record: Path | None) -> None:
+    """Play the seeds' experiment on an embedded cluster; exit 1 unless every claim held."""
+    console = Console(no_color=True if not color else None, highlight=False)
+    if not console.is_terminal:
+        console = Console(no_color=True if not color else None, highlight=False, width=WIDTH)
+    sys.exit(asyncio.run(_run(Options(fast=fast, kill=kill, keep=keep, record=record), console)))
+
+
+async def _run(options: Options, console: Console) -> int:
+    playing = asyncio.ensure_future(play(options, console))
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        received.append(number)
+        playing.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        return 0 if await playing else 1
+    except asyncio.CancelledError:
+        # Asked to end what was to be kept is a good end.
+        return 0 if options.keep else _SIGNALLED + received[0]
+    except (BaseExceptionGroup, BusError, KubeError, NotStarted, OSError) as error:
+        reason = first_of(error) if isinstance(error, BaseExceptionGroup) else error
+        if not isinstance(reason, BusError | KubeError | NotStarted | OSError):
+            raise
+        click.echo(f"tutti: {reason}", err=True)
+        return 1

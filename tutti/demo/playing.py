@@ -1,0 +1,178 @@
+"""One performance: start everything, play the acts, sum up, stop everything."""
+
+import asyncio
+import contextlib
+import io
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console, RenderableType
+
+from shared.bus.connection import Bus
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from tutti.demo import claims
+from tutti.demo.acts import TUTTI_ACTS, contrast, invariants
+from tutti.demo.killing import Killer
+from tutti.demo.observer import Observer, Stuck
+from tutti.demo.processes import Ground, ground, suite
+from tutti.demo.screen import WIDTH, Screen, cluster, summary
+from tutti.demo.stage import CALM, FAST, Pace, Stage
+from tutti.up.readiness import ReadyFile
+
+_CONNECTIONS_MAX: Final = 32
+#: The suite's NATS is ready when this is asked for.
+_NATS_PATIENCE_S: Final = 10.0
+#: Processes that were killed are ready again in a second or two; the last delays before a start may
+#: have grown to several.
+_READY_AGAIN_S: Final = 30.0
+#: With kills: what a dead binder had in hand is delivered again after 2 s, and a planner, a watcher
+#: and NATS may have to come back first.
+_SPREAD_KILLED_MS_MAX: Final = 20_000.0
+_PATIENCE_KILLED_S: Final = 60.0
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of `tutti demo`.
+
+    Attributes:
+        fast: As short as it can be.
+        kill: Kill every process of the suite once meanwhile.
+        keep: Leave cluster and suite running until cancelled.
+        record: Where to write pictures of the session; None for nowhere.
+    """
+
+    fast: bool = False
+    kill: bool = False
+    keep: bool = False
+    record: Path | None = None
+
+
+async def play(options: Options, console: Console) -> bool:
+    """Play it. However it is left, no process and no file of it is left.
+
+    Returns:
+        Whether every claim held.
+
+    Raises:
+        NotStarted: The cluster or the suite did not start.
+        KubeError: The API server refused what the demo asked for.
+        BusError: NATS cannot be asked whom to kill.
+        OSError: Files or processes cannot be made.
+    """
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tutti-demo-") as name:
+        folder = Path(name)
+        async with AsyncExitStack() as stack:
+            ground_process = await stack.enter_async_context(ground(folder))
+            stage = await _stage(stack, ground_process, options, began_s)
+            frames: list[RenderableType] = []
+            stage.on_pause = lambda: frames.append(cluster(stage))
+            async with _shown(Screen(console, stage)):
+                await _story(stack, stage, folder, options)
+            console.print(summary(stage.claims))
+            if options.record is not None:
+                _write_record(options.record, [*frames, summary(stage.claims)])
+            if options.keep:
+                await _keep(console, stage)
+        held = all(each.held for each in stage.claims)
+        console.print(f"{'Every claim held' if held else 'Not every claim held'}.", style="bold")
+        return held
+
+
+async def _stage(
+    stack: AsyncExitStack, ground_process: Ground, options: Options, began_s: float
+) -> Stage:
+    credentials = await load(str(ground_process.kubeconfig))
+    client = await stack.enter_async_context(
+        KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-demo")
+    )
+    observer = Observer(client)
+    await stack.enter_async_context(observer.watching())
+    stage = Stage(client, observer, ground_process, _pace(options), began_s=began_s)
+    stage.say("An embedded cluster runs: four nodes of 4 CPU, 16 GiB and one GPU each.", "dim")
+    return stage
+
+
+def _pace(options: Options) -> Pace:
+    pace = FAST if options.fast else CALM
+    if options.kill:
+        return msgspec.structs.replace(
+            pace, patience_s=_PATIENCE_KILLED_S, spread_ms_max=_SPREAD_KILLED_MS_MAX
+        )
+    return pace
+
+
+async def _story(stack: AsyncExitStack, stage: Stage, folder: Path, options: Options) -> None:
+    """All acts. The suite starts while act 0, which does without it, is played, and goes on."""
+    running = await stack.enter_async_context(
+        suite(folder, stage.ground.kubeconfig, lambda line: stage.say(line, "dim"))
+    )
+    try:
+        await contrast(stage)
+        ready = await running.ready()
+        async with _killing(stage, ready) if options.kill else contextlib.nullcontext():
+            for act in TUTTI_ACTS:
+                await act(stage)
+    except Stuck as stuck:
+        stage.claim(claims.stuck(stuck.what, stuck.timeout_s))
+    invariants(stage)
+
+
+@contextlib.asynccontextmanager
+async def _killing(stage: Stage, ready: ReadyFile) -> AsyncIterator[None]:
+    """Have every process killed while the acts are played, and claim that all came back."""
+    bus = await Bus.connect(ready.nats_url, name="tutti-demo", patience_s=_NATS_PATIENCE_S)
+    try:
+        killer = Killer(bus, ready, lambda line: stage.say(line, "red"))
+        killing = asyncio.create_task(killer.run(), name="killer")
+        try:
+            yield
+        finally:
+            killing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await killing
+        stage.claim(
+            claims.all_survived(
+                "Every process was killed meanwhile, and is back",
+                killer.killed,
+                await killer.ready(timeout_s=_READY_AGAIN_S),
+                killer.expected,
+            )
+        )
+    finally:
+        await bus.close()
+
+
+@contextlib.asynccontextmanager
+async def _shown(screen: Screen) -> AsyncIterator[None]:
+    showing = asyncio.create_task(screen.run(), name="screen")
+    try:
+        yield
+    finally:
+        showing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await showing
+
+
+async def _keep(console: Console, stage: Stage) -> None:
+    """Leave everything running until cancelled."""
+    console.print(
+        f"Cluster and suite go on running: kubectl --kubeconfig {stage.ground.kubeconfig} …\n"
+        "Ctrl-C ends them.",
+        soft_wrap=True,
+    )
+    await asyncio.Event().wait()
+
+
+def _write_record(path: Path, frames: list[RenderableType]) -> None:
+    """Pictures of the session as one SVG. Raises OSError."""
+    console = Console(record=True, file=io.StringIO(), width=WIDTH, force_terminal=True)
+    for frame in frames:
+        console.print(frame)
+    console.save_svg(str(path), title="tutti demo")

@@ -1,0 +1,95 @@
+"""What was seen of pods at the API server, in order: the only ground of the demo's claims. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+GPU = "nvidia.com/gpu"
+_ENDED = ("Succeeded", "Failed")
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A TFJob that was submitted, and how many pods it stands for."""
+
+    uid: str
+    namespace: str
+    name: str
+    size: int
+
+    @property
+    def title(self) -> str:
+        """Its name among people."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Sighting(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod as the API server showed it at one instant."""
+
+    #: Seconds of a monotonic clock.
+    at_s: float
+    uid: str
+    name: str
+    #: UID of its controller.
+    job: str
+    #: "ps" or "worker".
+    role: str = ""
+    #: "" until it is bound.
+    node: str = ""
+    phase: str = "Pending"
+    #: It was deleted; the other fields are its last state.
+    gone: bool = False
+    #: What it takes from its node, by resource.
+    requests: dict[str, int] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether its containers have ended, or it has gone: it takes no room any more."""
+        return self.gone or self.phase in _ENDED
+
+    @property
+    def holds_room(self) -> bool:
+        """Whether it takes room from a node."""
+        return bool(self.node) and not self.ended
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs."""
+        return self.phase == "Running" and not self.gone
+
+
+Record = Sequence[Sighting]
+Picture = dict[str, Sighting]
+"""The last sighting of each pod that was ever seen, by UID."""
+
+
+def replay(record: Record) -> Iterator[tuple[Sighting, Picture]]:
+    """Each sighting, with the picture that it makes: one dict, which goes on changing."""
+    picture: Picture = {}
+    for sighting in record:
+        picture[sighting.uid] = sighting
+        yield sighting, picture
+
+
+def of_job(job: Job, sightings: Iterable[Sighting]) -> list[Sighting]:
+    """Those of one job's pods."""
+    return [each for each in sightings if each.job == job.uid]
+
+
+def bindings(job: Job, record: Record) -> dict[str, float]:
+    """When each pod of a job was first seen bound, by UID."""
+    first: dict[str, float] = {}
+    for each in of_job(job, record):
+        if each.node:
+            first.setdefault(each.uid, each.at_s)
+    return first
+
+
+def spread_ms(job: Job, record: Record) -> float | None:
+    """From the first binding of a job to the one that made it whole; None if it never was whole.
+
+    Pods that took the place of others later do not count.
+    """
+    instants = sorted(bindings(job, record).values())
+    if len(instants) < job.size:
+        return None
+    return (instants[job.size - 1] - instants[0]) * 1000

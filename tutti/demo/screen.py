@@ -1,0 +1,153 @@
+"""What one sees: the story as lines, below it (on a terminal) the cluster as it is now."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from tutti.demo.claims import Claim
+from tutti.demo.record import GPU, Job, Sighting, of_job
+from tutti.demo.stage import Line, Stage
+
+_FRAME_S: Final = 0.1
+#: Of what is not a terminal and does not know its width.
+WIDTH: Final = 120
+_COLOURS: Final = ("cyan", "magenta", "yellow", "blue")
+
+
+class Screen:
+    """Shows a stage on a console."""
+
+    def __init__(self, console: Console, stage: Stage) -> None:
+        self._console = console
+        self._stage = stage
+        self._told = 0
+
+    async def run(self) -> None:
+        """Show until cancelled; then everything told has been printed."""
+        if not self._console.is_terminal:
+            await self._tell_only()
+            return
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            try:
+                while True:
+                    self.tell()
+                    live.update(cluster(self._stage), refresh=True)
+                    await asyncio.sleep(_FRAME_S)
+            finally:
+                self.tell()
+
+    async def _tell_only(self) -> None:
+        try:
+            while True:
+                self.tell()
+                await asyncio.sleep(_FRAME_S)
+        finally:
+            self.tell()
+
+    def tell(self) -> None:
+        """Print the lines that are new."""
+        for line in self._stage.lines[self._told :]:
+            self._console.print(story_line(line), highlight=False)
+        self._told = len(self._stage.lines)
+
+
+def story_line(line: Line) -> RenderableType:
+    """One line of the story, its time in front."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=6, justify="right", style="dim", no_wrap=True)
+    table.add_column()
+    table.add_row(f"{line.at_s:.1f}s", Text(line.text, style=line.style))
+    return table
+
+
+def cluster(stage: Stage) -> RenderableType:
+    """The cluster and the act's jobs as the API server shows them now."""
+    return Panel(
+        Group(_nodes(stage), _jobs(stage)),
+        title=Text(stage.title, style="bold"),
+        title_align="left",
+        box=box.ROUNDED,
+    )
+
+
+def _nodes(stage: Stage) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
+    table.add_column("node", no_wrap=True, width=8)
+    table.add_column("GPU", no_wrap=True, width=5)
+    table.add_column("CPU", no_wrap=True, width=7)
+    table.add_column("pods", ratio=1)
+    pods = sorted(stage.observer.pods.values(), key=lambda each: each.name)
+    for name, room in sorted(stage.observer.nodes.items()):
+        here = [each for each in pods if each.node == name and each.holds_room]
+        used: Counter[str] = Counter()
+        for each in here:
+            used.update(each.requests)
+        names = Text("  ").join(_pod(stage.jobs, each) for each in here)
+        gpus = f"{used[GPU]}/{room.get(GPU, 0)}"
+        table.add_row(name, gpus, f"{used['cpu'] / 1000:g}/{room['cpu'] / 1000:g}", names)
+    return table
+
+
+def _pod(jobs: Sequence[Job], each: Sighting) -> Text:
+    """A pod by its job's number and its own short name."""
+    for index, job in enumerate(jobs):
+        if job.uid == each.job:
+            short = each.name.removeprefix(f"{job.name}-")
+            return Text(f"job{index + 1}:{short}", style=_COLOURS[index % len(_COLOURS)])
+    return Text(each.name, style="dim")
+
+
+def _jobs(stage: Stage) -> Table:
+    table = Table(box=None, padding=(1, 2, 0, 0), expand=True)
+    table.add_column("gang", no_wrap=True, width=36)
+    table.add_column("pods", no_wrap=True, width=28)
+    table.add_column("phase", no_wrap=True, width=10)
+    table.add_column("why it waits", ratio=1)
+    for index, job in enumerate(stage.jobs):
+        seen = of_job(job, stage.observer.pods.values())
+        verdict = stage.observer.verdicts.get(job.uid)
+        ours = job in stage.tutti_jobs
+        why = verdict.why if verdict is not None and ours else None
+        colour = _COLOURS[index % len(_COLOURS)]
+        table.add_row(
+            Text(f"job{index + 1} {job.title}", style=colour),
+            _counts(seen),
+            (verdict.phase if verdict is not None else "") if ours else "no gang",
+            Text(why.sentence, style="yellow") if why is not None else "",
+        )
+    return table
+
+
+def _counts(seen: Sequence[Sighting]) -> Text:
+    """How many pods are in which phase."""
+    counts = Counter(
+        "gone" if each.gone else "Bound" if each.node and each.phase == "Pending" else each.phase
+        for each in seen
+    )
+    text = ", ".join(f"{count} {phase}" for phase, count in sorted(counts.items()))
+    return Text(text or "none yet")
+
+
+def summary(claims: Sequence[Claim]) -> Table:
+    """Every claim, whether it held, and what was seen."""
+    table = Table(
+        title="What was claimed, and what the API server showed",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("claim")
+    table.add_column("held", justify="center")
+    table.add_column("evidence", style="dim")
+    for each in claims:
+        held = Text("yes", style="green") if each.held else Text("NO", style="bold red")
+        table.add_row(each.text, held, each.evidence)
+    return table

@@ -1,0 +1,65 @@
+"""The seeds' TFJobs, as they were printed; only what the experiment needs is changed, here.
+
+The files hold the texts' own words with the indentation restored.
+"""
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from shared.contracts.annotations import GROUP_NAME
+
+Manifest = dict[str, Any]
+
+#: Seed 000: one ps, one worker with a GPU, on nodes with the label gpu=1060g1.
+GANG_SCHEDULING: Final = "000-gang-scheduling.yaml"
+#: Seed 000: workers alone, with an explicit PodGroup name.
+PODGROUP: Final = "000-podgroup.yaml"
+#: Seed 002: one ps, one worker; its operator declares the gang by a PodDisruptionBudget.
+BUDGET: Final = "002-gang-scheduling.yaml"
+
+_FOLDER: Final = Path(__file__).parent / "manifests"
+
+
+def printed(file: str) -> Manifest:
+    """A manifest as the seed prints it."""
+    content = yaml.safe_load((_FOLDER / file).read_text())
+    assert isinstance(content, dict), f"{file} holds no object"
+    return content
+
+
+def varied(
+    file: str, replicas: Mapping[str, int], *, name: str = "", scheduler_name: str = ""
+) -> Manifest:
+    """A manifest with the experiment's changes.
+
+    Args:
+        file: Which one.
+        replicas: Number of pods per replica type; types left out keep what is printed.
+        name: Another name; the group's name, which must equal it, follows.
+        scheduler_name: Another scheduler (the contrast's).
+
+    Raises:
+        KeyError: The manifest has no such replica type.
+    """
+    job = copy.deepcopy(printed(file))
+    types = job["spec"]["tfReplicaSpecs"]
+    for kind, count in replicas.items():
+        types[kind]["replicas"] = count
+    if name:
+        job["metadata"]["name"] = name
+    for replica in types.values():
+        annotations = replica["template"].get("metadata", {}).get("annotations", {})
+        if name and GROUP_NAME in annotations:
+            annotations[GROUP_NAME] = name
+        if scheduler_name:
+            replica["template"]["spec"]["schedulerName"] = scheduler_name
+    return job
+
+
+def size(job: Manifest) -> int:
+    """How many pods it stands for."""
+    return sum(replica["replicas"] for replica in job["spec"]["tfReplicaSpecs"].values())
