@@ -64,7 +64,7 @@ async def look_around(client: KubeClient, scheduler_names: Iterable[str]) -> Sig
         deployments=deployments.result(),
         locks=[lock for task in locks for lock in task.result()],
     )
-    return Sight(around=around, blind=tuple(dict.fromkeys(blind)))
+    return Sight(around=around, blind=tuple(sorted(set(blind))))
 
 
 async def _reach(client: KubeClient) -> datetime:

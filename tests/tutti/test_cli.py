@@ -1,0 +1,64 @@
+import json
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tutti.cli import _COMMANDS, main
+
+#: What only some subcommands need.
+HEAVY = {"aiohttp", "nats", "numpy", "rich", "kubernetes_asyncio", "shared.kube", "tutti.cluster"}
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Every module in memory after `tutti ARGUMENTS`."""
+    program = (
+        "import json, sys\n"
+        "from tutti.cli import main\n"
+        "try:\n"
+        "    main(sys.argv[1:])\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "sys.stderr.write(json.dumps(sorted(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("up", "--help")])
+def test_help_imports_nothing_that_it_does_not_need(arguments: tuple[str, ...]) -> None:
+    assert not imported_by(*arguments) & HEAVY
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_subcommand_is_there_and_helps(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    assert command.help
+    assert f"  {name}" in CliRunner().invoke(main, ["--help"]).output
+
+
+def test_an_unknown_subcommand_is_refused() -> None:
+    done = CliRunner().invoke(main, ["upp"])
+    assert done.exit_code == 2
+    assert "No such command 'upp'" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["--replicas", "bindr=1"], "no service 'bindr'", id="service"),
+        pytest.param(["--webhook-port", "70000"], "70000 is not in the range", id="port"),
+        pytest.param(["--scheduler-conf", "/none"], "does not exist", id="missing file"),
+        pytest.param(["--port", "1"], "No such option", id="unknown flag"),
+    ],
+)
+def test_wrong_flags_of_up_are_refused_by_name(arguments: list[str], words: str) -> None:
+    done = CliRunner().invoke(main, ["up", *arguments])
+    assert done.exit_code == 2
+    assert words in done.output
+    assert arguments[0] in done.output
