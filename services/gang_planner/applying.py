@@ -10,6 +10,7 @@ from services.gang_planner.inbox import (
     DecisionArrival,
     OutcomeArrival,
     SnapshotArrival,
+    VerdictArrival,
 )
 
 
@@ -20,6 +21,9 @@ class Applier:
         self._planner = planner
         self._has_picture = False
         self._has_memory = False
+        self._has_verdicts = False
+        #: This process publishes verdicts: what comes back is its own.
+        self.leading = False
         #: Sequence of the last record applied, per log.
         self.cluster_seq = 0
         self.decisions_seq = 0
@@ -27,11 +31,6 @@ class Applier:
         #: Where the logs must have been applied to before this planner may answer or decide.
         self._decisions_goal = 0
         self._outcomes_goal = 0
-
-    def aim(self, decisions_seq: int, outcomes_seq: int) -> None:
-        """Count as caught up only when the logs have been applied up to here."""
-        self._decisions_goal = decisions_seq
-        self._outcomes_goal = outcomes_seq
 
     @property
     def caught_up(self) -> bool:
@@ -41,6 +40,7 @@ class Applier:
         return (
             self._has_picture
             and self._has_memory
+            and self._has_verdicts
             and self.decisions_seq >= self._decisions_goal
             and self.outcomes_seq >= self._outcomes_goal
         )
@@ -59,6 +59,10 @@ class Applier:
                     if seq > self.outcomes_seq:
                         self._planner.apply_outcome(seq, outcome)
                         self.outcomes_seq = seq
+                case VerdictArrival(verdict, last):
+                    if not self.leading:
+                        self._planner.apply_verdict(verdict)
+                    self._has_verdicts = self._has_verdicts or last
                 case SnapshotArrival(pages):
                     self._planner.load_snapshot(pages)
                     self.cluster_seq = pages[0].cluster_seq
@@ -87,5 +91,7 @@ class Applier:
             self._planner.restore(arrival.pages)
             self.decisions_seq = arrival.pages[0].up_to
             self.outcomes_seq = arrival.pages[0].outcomes_seq
-        self.aim(arrival.decisions_goal, arrival.outcomes_goal)
+        self._decisions_goal = arrival.decisions_goal
+        self._outcomes_goal = arrival.outcomes_goal
+        self._has_verdicts = not arrival.verdicts
         self._has_memory = True

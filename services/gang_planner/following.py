@@ -19,6 +19,7 @@ from services.gang_planner.inbox import (
     Inbox,
     OutcomeArrival,
     SnapshotArrival,
+    VerdictArrival,
 )
 from shared.bus.asking import ask
 from shared.bus.connection import Bus
@@ -105,6 +106,12 @@ class Follower:
             stream: LogReader(bus, stream, subjects.planner_consumer(stream, ordinal))
             for stream in (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
         }
+        self._verdicts = LogReader(
+            bus,
+            subjects.VERDICTS,
+            subjects.planner_consumer(subjects.VERDICTS, ordinal),
+            filtered=True,
+        )
         self._epoch = 0
 
     async def follow_cluster(self) -> None:
@@ -127,7 +134,14 @@ class Follower:
         pages, start = await read_checkpoint(self._bus)
         decisions = await self._bus.stream_info(subjects.DECISIONS)
         outcomes = await self._bus.stream_info(subjects.OUTCOMES)
-        await self._inbox.put([CheckpointArrival(pages, decisions.last_seq, outcomes.last_seq)])
+        verdicts = await self._bus.stream_info(subjects.VERDICTS)
+        await self._inbox.put(
+            [
+                CheckpointArrival(
+                    pages, decisions.last_seq, outcomes.last_seq, verdicts=verdicts.messages > 0
+                )
+            ]
+        )
         outcomes_start = max(pages[0].outcomes_seq + 1 if pages else 1, outcomes.first_seq, 1)
         async with asyncio.TaskGroup() as group:
             group.create_task(
@@ -138,6 +152,20 @@ class Follower:
                 self._readers[subjects.OUTCOMES].run(outcomes_start, self._on_outcomes),
                 name="follow-outcomes",
             )
+            group.create_task(self._follow_verdicts(verdicts.first_seq), name="follow-verdicts")
+
+    async def _follow_verdicts(self, first_seq: int) -> None:
+        """What was said last of every gang; a verdict that a newer one replaced is no loss."""
+        while True:
+            try:
+                await self._verdicts.run(max(first_seq, 1), self._on_verdicts)
+            except LogGap as gap:
+                first_seq = gap.available
+
+    async def _on_verdicts(self, deliveries: list[Delivery]) -> None:
+        await self._inbox.put(
+            [VerdictArrival(codec.decode_verdict(d.payload), d.pending == 0) for d in deliveries]
+        )
 
     async def _on_cluster(self, deliveries: list[Delivery]) -> None:
         arrivals: list[Arrival] = []

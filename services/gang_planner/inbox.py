@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import Checkpoint, DecisionRecord
 from shared.contracts.outcomes import Outcome
+from shared.contracts.verdicts import Verdict
 
 #: Enough for the backlog of a burst; beyond it the log readers wait, which is back-pressure on
 #: NATS.
@@ -39,6 +40,13 @@ class OutcomeArrival(NamedTuple):
     payload: bytes
 
 
+class VerdictArrival(NamedTuple):
+    """The last word on one gang, as some planner published it; `last`: no more wait behind it."""
+
+    verdict: Verdict
+    last: bool
+
+
 class SnapshotArrival(NamedTuple):
     """A whole picture: it replaces what was known."""
 
@@ -56,10 +64,17 @@ class CheckpointArrival(NamedTuple):
     pages: tuple[Checkpoint, ...]
     decisions_goal: int
     outcomes_goal: int
+    #: There are verdicts to be read, too.
+    verdicts: bool
 
 
 Arrival: TypeAlias = (
-    ClusterArrival | DecisionArrival | OutcomeArrival | SnapshotArrival | CheckpointArrival
+    ClusterArrival
+    | DecisionArrival
+    | OutcomeArrival
+    | VerdictArrival
+    | SnapshotArrival
+    | CheckpointArrival
 )
 
 

@@ -87,6 +87,7 @@ class Writer:
         self._fence = fence
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
+        self._applier.leading = True
         self._applier.decided(seq[0])
         self._checkpoint_seq = seq[0]
         self._checkpoint_ms = self._context.now_ms()

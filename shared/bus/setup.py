@@ -182,7 +182,7 @@ def consumer_configs(
             "max_ack_pending": in_flight,
         }
 
-    logs = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
+    logs = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES, subjects.VERDICTS)
     binder = worker(
         subjects.BINDER_CONSUMER,
         "all",

@@ -101,6 +101,9 @@ class Planner:
     def apply_verdict(self, verdict: Verdict) -> None:
         """Take over a verdict that an earlier planner published, so that it is not told again."""
         self._book.recall(verdict)
+        if verdict.phase != "Gone" and verdict.first_seen_ms:
+            # A gang that waits has no decision yet that remembers since when.
+            self._state.gangs.history(verdict.gang_id).first_seen_ms = verdict.first_seen_ms
 
     def restore(self, pages: Sequence[Checkpoint]) -> None:
         """Begin with a checkpoint instead of the log before it."""

@@ -114,6 +114,11 @@ class MemoryWatcher:
             PodChanges(epoch=self.epoch, at_ms=now_ms(), changed=tuple(pods)),
         )
 
+    def forget(self, name: str) -> None:
+        """A gang goes while nobody follows the log: the next snapshot is without it."""
+        del self.groups[f"uid-{name}"]
+        self.pods = {uid: pod for uid, pod in self.pods.items() if pod.group_name != name}
+
     async def add_node(self, node: Node) -> None:
         """A node joins."""
         self.nodes[node.uid] = node

@@ -200,3 +200,27 @@ async def test_the_standby_keeps_a_recording_that_begins_with_a_whole_base(
         assert kinds[:2] == ["configuration", "snapshot"]
         assert "decision" in kinds
         assert "cluster" in kinds
+
+
+async def test_a_new_planner_takes_back_what_was_said_of_a_gang_that_went_meanwhile(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.submit("waits", 9)
+        await hall.watcher.submit("stays", 9)
+        await eventually(lambda: hall.verdict("stays"))
+        await hall.kill(0)
+        said = await hall.verdict("stays")
+        hall.watcher.forget("waits")
+        await hall.start(0)
+        await hall.wait_active()
+
+        async def taken_back() -> bool:
+            verdict = await hall.verdict("waits")
+            return verdict is not None and verdict.phase == "Gone"
+
+        await eventually(taken_back)
+        # What still holds is not said again.
+        assert await hall.verdict("stays") == said
