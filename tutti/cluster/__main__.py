@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--kubeconfig", type=Path, default=Path("embedded.kubeconfig"))
     parser.add_argument("--nodes", type=int, default=4, help="simulated nodes, a GPU each")
+    parser.add_argument("--token", default="", help="ask clients for this bearer token")
     parser.add_argument("--crds", type=Path, action="append", default=[], help="manifest or folder")
     parser.add_argument("--gang", choices=get_args(Gang), default="podgroup")
     given = vars(parser.parse_args())

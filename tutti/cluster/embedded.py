@@ -33,6 +33,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an embedded cluster is made with."""
 
     port: int = 0  # 0: any free one
+    # What clients must bring; empty: anybody on this machine may do everything. kubectl, as all of
+    # client-go, sends no token over plain HTTP, so it can only use a cluster without one.
+    token: str = ""
     nodes: int = 4  # simulated ones, each as in seeds/000: 4 CPU, 16 GiB, one GPU
     node_labels: dict[str, str] = {}
     crds: tuple[Path, ...] = ()  # manifests, or folders of them, that are served from the start
@@ -61,7 +64,7 @@ class EmbeddedCluster:
             "kubelets": self.kubelets.run,
             "tf": self.tf_operator.run,
         }
-        server = Server(self.api)
+        server = Server(self.api, given.token)
         self.misbehave = server.misbehave
         self._runner = web.AppRunner(
             server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN_S
@@ -123,14 +126,16 @@ class EmbeddedCluster:
     def kubeconfig(self, path: Path) -> Path:
         """Writes a kubeconfig for this cluster and returns its path."""
         name = "tutti-embedded"
+        user = {"token": self.settings.token} if self.settings.token else {}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": name, "cluster": {"server": self.url}}],
-            "users": [{"name": name, "user": {}}],
+            "users": [{"name": name, "user": user}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
             "current-context": name,
         }
+        path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
         return path
 

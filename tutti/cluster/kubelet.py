@@ -10,11 +10,11 @@ Taints, node affinity terms and volumes are not looked at.
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from shared.kube.objects import Pod, ResourceList
+from shared.kube.objects import Pod
 from shared.kube.requests import amounts, effective_requests, host_ports
 from shared.model.objects import HostPort
 from tutti.cluster.api import Api
@@ -86,7 +86,7 @@ class Kubelets:
         *,
         cpu: str = "4",
         memory: str = "16Gi",
-        resources: ResourceList | None = None,
+        resources: Mapping[str, str | int] | None = None,
         labels: dict[str, str] | None = None,
         taints: list[Obj] | None = None,
     ) -> None:

@@ -1,6 +1,7 @@
 """The HTTP face: from requests to calls, and from what they return to representations."""
 
 import asyncio
+import hmac
 import logging
 
 from aiohttp import web
@@ -38,8 +39,9 @@ _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status":
 class Server:
     """Requests in, answers out."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, token: str = "") -> None:
         self._api = api
+        self._authorization = f"Bearer {token}".encode() if token else b""
         self._watching: set[asyncio.Transport] = set()
         self.misbehave = Misbehaviour(self._drop_watches, api.store.expire_all)
 
@@ -69,6 +71,9 @@ class Server:
         path = request.path
         if path in ("/healthz", "/readyz", "/livez"):
             return web.Response(text="ok")
+        given = request.headers.get("Authorization", "").encode()
+        if self._authorization and not hmac.compare_digest(given, self._authorization):
+            raise ApiError(401, "Unauthorized", "Unauthorized")
         if path == "/openapi/v2":
             # An empty document (in protobuf): kubectl then leaves all validation to us.
             return web.Response(body=b"", content_type="application/octet-stream")

@@ -6,6 +6,9 @@ import signal
 import sys
 from pathlib import Path
 
+import aiohttp
+import yaml
+
 from tests.api_suite.client import Client, connected
 from tests.api_suite.objects import config_map, pod
 from tests.controlplane.binaries import ensure_binaries
@@ -107,6 +110,22 @@ async def test_a_reader_that_is_too_slow_is_told_so(tmp_path: Path) -> None:
         version = first["metadata"]["resourceVersion"]
         async with api.watch(path, resourceVersion=version) as events:
             assert (await events.next())[1]["code"] == 410
+
+
+async def test_a_token_is_asked_for(tmp_path: Path) -> None:
+    async with EmbeddedCluster(Settings(nodes=0, token="secret")) as cluster:
+        kubeconfig = cluster.kubeconfig(tmp_path / "kubeconfig")
+        assert yaml.safe_load(kubeconfig.read_text())["users"][0]["user"] == {"token": "secret"}
+        assert kubeconfig.stat().st_mode & 0o077 == 0
+        async with connected(kubeconfig) as api:
+            refused = await api.get("/api/v1/pods")
+            assert (refused.status, refused.reason) == (401, "Unauthorized")
+        headers = {"Authorization": "Bearer secret"}
+        async with (
+            aiohttp.ClientSession(cluster.url, headers=headers) as session,
+            session.get("/api/v1/pods") as answer,
+        ):
+            assert answer.status == 200
 
 
 async def test_it_runs_alone_and_stops_on_sigterm(tmp_path: Path) -> None:
