@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.open_acts import OpenAct, Unresolved
     from shared.contracts.cluster import Synced
-from shared.contracts.outcomes import Outcome
+    from shared.contracts.outcomes import Outcome
 
 
 class View:
