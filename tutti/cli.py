@@ -4,44 +4,57 @@
 cluster.
 """
 
-import importlib
+from collections.abc import Callable
 from typing import Final
 
 import click
 from typing_extensions import override
 
-#: Name, module and function of each subcommand, and what it does in one line.
-_COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
-    "demo": (
-        "tutti.demo.command",
-        "demo",
-        "Play the seeds' experiment on an embedded cluster.",
-    ),
-    "up": (
-        "tutti.up.command",
-        "up",
-        "Run the whole suite, NATS included, against a cluster.",
-    ),
-    "why": (
-        "tutti.why.command",
-        "why",
-        "Say why a pod, a PodGroup or a job waits.",
-    ),
-    "status": (
-        "tutti.status.command",
-        "status",
-        "Show services, gangs by phase and decisions a second.",
-    ),
-    "cluster": (
-        "tutti.cluster_command",
-        "cluster",
-        "An embedded cluster for people who have none.",
-    ),
-    "bench": (
-        "tutti.bench_command",
-        "bench",
-        "Run the benchmarks of a checkout.",
-    ),
+
+def _up() -> click.Command:
+    from tutti.up.command import up
+
+    return up
+
+
+def _demo() -> click.Command:
+    from tutti.demo.command import demo
+
+    return demo
+
+
+def _why() -> click.Command:
+    from tutti.why.command import why
+
+    return why
+
+
+def _status() -> click.Command:
+    from tutti.status.command import status
+
+    return status
+
+
+def _cluster() -> click.Command:
+    from tutti.cluster_command import cluster
+
+    return cluster
+
+
+def _bench() -> click.Command:
+    from tutti.bench_command import bench
+
+    return bench
+
+
+#: How to get each subcommand, and what it does in one line.
+COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
+    "demo": (_demo, "Play the experiment that gangs are for, on an embedded cluster."),
+    "up": (_up, "Run the whole suite, NATS included, against a cluster."),
+    "why": (_why, "Say why a pod, a PodGroup or a job waits."),
+    "status": (_status, "Show services, gangs by phase and decisions a second."),
+    "cluster": (_cluster, "An embedded cluster for people who have none."),
+    "bench": (_bench, "Run the benchmarks of a checkout."),
 }
 
 
@@ -50,22 +63,17 @@ class LazyCommands(click.Group):
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = _COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        module, function, _ = entry
-        command = getattr(importlib.import_module(module), function)
-        assert isinstance(command, click.Command), f"{module}.{function} is no command"
-        return command
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else entry[0]()
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, _, summary) in _COMMANDS.items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tutti.cli import _COMMANDS, main
+from tutti.cli import COMMANDS, main
 
 #: What only some subcommands need.
 HEAVY = {"aiohttp", "nats", "numpy", "rich", "kubernetes_asyncio", "shared.kube", "tutti.cluster"}
@@ -34,7 +34,7 @@ def test_help_imports_nothing_that_it_does_not_need(arguments: tuple[str, ...]) 
     assert not imported_by(*arguments) & HEAVY
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_subcommand_is_there_and_helps(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None

@@ -7,7 +7,7 @@ pods all have nodes waits no more, and a member that the kubelet cannot start is
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -210,7 +210,7 @@ def _judge(
 
 def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State, str]:
     """State and sentence of a gang whose quorum has nodes."""
-    phases = Counter(member.pod.phase for member in members)
+    phases = _phase_counts(members)
     if phases["Succeeded"] + phases["Failed"] == len(members):
         return "completed", f"{name} has ended: {_counted(phases, ('Succeeded', 'Failed'))}"
     stuck = _not_running(members)
@@ -232,7 +232,7 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
         )
     waiting = sum(1 for member in members if not member.pod.node)
     extra = f"; {waiting} beyond its quorum of {least} wait" if waiting else ""
-    return "running", f"{name} runs {where}: {_counted(phases, tuple(sorted(phases)))}{extra}"
+    return "running", f"{name} runs {where}: {_counted(phases, sorted(phases))}{extra}"
 
 
 def _unjudged(
@@ -336,12 +336,19 @@ def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
 
 def _ended(members: Sequence[MemberPod], verdict: Verdict) -> str:
     if members:
-        phases = Counter(member.pod.phase for member in members)
-        return _counted(phases, tuple(sorted(phases)))
+        phases = _phase_counts(members)
+        return _counted(phases, sorted(phases))
     return f"{verdict.succeeded} Succeeded, {verdict.failed} Failed"
 
 
-def _counted(phases: Counter[PodPhase], names: Sequence[PodPhase]) -> str:
+def _phase_counts(members: Sequence[MemberPod]) -> dict[PodPhase, int]:
+    counts: dict[PodPhase, int] = dict.fromkeys(get_args(PodPhase), 0)
+    for member in members:
+        counts[member.pod.phase] += 1
+    return counts
+
+
+def _counted(phases: Mapping[PodPhase, int], names: Sequence[PodPhase]) -> str:
     return ", ".join(f"{phases[name]} {name}" for name in names if phases[name])
 
 

@@ -54,8 +54,14 @@ def test_every_service_accepts_the_flags_it_is_started_with(service: str, tmp_pa
         assert found.http_host == "127.0.0.1"
         if isinstance(found, KubeSettings):
             assert (found.kubeconfig, found.context) == ("/kubeconfig", "here")
-        if hasattr(found, "scheduler_name"):
-            assert found.scheduler_name == ("one", "two")
+        assert getattr(found, "scheduler_name", ("one", "two")) == ("one", "two")
+
+
+@pytest.mark.parametrize("service", ["watcher", "admission-webhook"])
+def test_who_judges_pods_knows_our_names(service: str, tmp_path: Path) -> None:
+    for spec in plan(_FULL, nats_url=_URL, data_dir=tmp_path):
+        if spec.service == service:
+            assert msgspec.to_builtins(settings(spec))["scheduler_name"] == ("one", "two")
 
 
 def test_every_service_accepts_the_flags_of_a_bare_start(tmp_path: Path) -> None:
