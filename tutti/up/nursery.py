@@ -146,6 +146,7 @@ def _report_ended(channel: socket.socket) -> None:
 def main() -> None:
     """Preload, fork, and in each child run the service."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    set_name("nursery")
     for module in _PRELOADED:
         importlib.import_module(module)
     # What is loaded now lives as long as we do: the collector need not look at it, and so does not
