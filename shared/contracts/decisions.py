@@ -95,13 +95,17 @@ class EpochOpened(msgspec.Struct, frozen=True, kw_only=True, tag="epoch.opened")
     cluster_epoch: int
 
 
-class GangStarted(msgspec.Struct, frozen=True, kw_only=True, tag="gang.started"):
+class GangStarted(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.started"
+):
     """Note: the gang's quorum was reached once; from here on it is *started*."""
 
     gang_id: str
     epoch: int
     at_ms: int
     attempt: int
+    #: The cycle that noted it, as with decisions.
+    cycle: Cycle | None = None
 
 
 NoteKind = Literal["repair", "release", "hold", "backoff"]
@@ -118,9 +122,10 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     reason: str
     decision_seq: int = 0
     pod_uids: tuple[str, ...] = ()
+    cycle: Cycle | None = None
 
 
-class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, tag="note.closed"):
+class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.closed"):
     """Note: what `NoteOpened` began has ended, and how."""
 
     gang_id: str
@@ -128,6 +133,7 @@ class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, tag="note.closed"):
     kind: NoteKind
     at_ms: int
     reason: str
+    cycle: Cycle | None = None
 
 
 class OpenDecision(msgspec.Struct, frozen=True, kw_only=True):

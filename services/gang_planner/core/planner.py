@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from services.gang_planner.core import assessing, inflight, memory, picture, questions, retrying
 from services.gang_planner.core.actions import allocate, backfill, enqueue
 from services.gang_planner.core.configuration import Configuration
@@ -178,14 +180,15 @@ class Planner:
         )
         for gang in unsaid:
             state.gangs.touch(gang)
+        notes = [msgspec.structs.replace(note, cycle=cycle) for note in work.notes]
         self._undecided.extend(work.decisions)
-        self._undecided.extend(work.notes)
+        self._undecided.extend(notes)
         wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
         if decisive and (unsaid or self._session.exhausted):
             wakeups.append(now_ms)
         return Step(
             work.decisions,
-            work.notes,
+            notes,
             verdicts,
             min((one for one in wakeups if one is not None), default=None),
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.gang_planner.recording import list_segments, read_segment
+from services.gang_planner.replay.reproducing import reproduce
 from shared.bus import asking
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest
@@ -224,3 +225,33 @@ async def test_a_new_planner_takes_back_what_was_said_of_a_gang_that_went_meanwh
         await eventually(taken_back)
         # What still holds is not said again.
         assert await hall.verdict("stays") == said
+
+
+async def test_a_recording_reproduces_every_later_record_byte_for_byte(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    recording = tmp_path / "recording"
+    async with a_hall(nats_server.url, tmp_path, nodes=20) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.submit("early", 5)
+        await hall.wait_decided("early")
+        await hall.start(1, f"--recording-dir={recording}")
+        await hall.wait_ready(2)
+        await eventually(lambda: recording.exists() and list_segments(recording), timeout_s=10.0)
+        for number in range(6):
+            await hall.watcher.submit(f"gang-{number}", 2 + number % 3)
+        await hall.wait_decided("gang-4")
+        await hall.watcher.add_node(make_node("late", gpus=4))
+        await hall.wait_decided("gang-5")
+        standby = hall.processes[1]
+
+        async def followed() -> bool:
+            return (await hall.bus.stream_info(subjects.DECISIONS)).last_seq > 7
+
+        await eventually(followed)
+        standby.send_signal(signal.SIGTERM)
+        await standby.wait()
+    report = reproduce(read_segment(list_segments(recording)[-1]))
+    assert report.differences == []
+    assert report.equal >= 6

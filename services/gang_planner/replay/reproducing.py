@@ -1,0 +1,123 @@
+"""Runs the cycles of a recording again: same inputs, same instants, so the same bytes.
+
+Every decision and note names its cycle: how far CLUSTER and OUTCOMES had been applied, and the
+instant. The replay applies exactly that much, steps, and compares what comes out with what the log
+holds. Cycles that wrote nothing into the log are not run again; they change nothing that a decision
+depends on, except when the deadline of a late room is counted from (one cycle earlier or later).
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.planner import Planner
+from services.gang_planner.recording import Frame
+from shared.contracts import codec
+from shared.contracts.cluster import SnapshotPage
+from shared.contracts.decisions import (
+    Act,
+    Checkpoint,
+    Cycle,
+    DecisionRecord,
+    EpochOpened,
+    GangDecision,
+    GangStarted,
+    Note,
+    NoteClosed,
+    NoteOpened,
+)
+
+
+class Report(NamedTuple):
+    """How many records came out byte for byte, and which did not."""
+
+    equal: int
+    differences: list[str]
+
+
+class _Inputs:
+    """The records of CLUSTER and OUTCOMES of a segment, given out up to a sequence."""
+
+    def __init__(self, frames: Iterable[Frame]) -> None:
+        self.cluster: deque[Frame] = deque()
+        self.outcomes: deque[Frame] = deque()
+        self.decisions: list[tuple[int, DecisionRecord, bytes]] = []
+        self.pages: list[SnapshotPage] = []
+        self.checkpoint: list[Checkpoint] = []
+        self.policy = ""
+        for frame in frames:
+            match frame.kind:
+                case "configuration":
+                    self.policy = frame.payload.decode()
+                case "snapshot":
+                    page = codec.decode_snapshot_answer(frame.payload)
+                    if isinstance(page, SnapshotPage):
+                        self.pages.append(page)
+                case "checkpoint":
+                    record = codec.decode_decision_record(frame.payload)
+                    if isinstance(record, Checkpoint):
+                        self.checkpoint.append(record)
+                case "cluster":
+                    self.cluster.append(frame)
+                case "outcome":
+                    self.outcomes.append(frame)
+                case "decision":
+                    record = codec.decode_decision_record(frame.payload)
+                    self.decisions.append((frame.seq, record, frame.payload))
+        self.cluster = deque(sorted(self.cluster, key=lambda frame: frame.seq))
+
+
+def reproduce(frames: Iterable[Frame]) -> Report:
+    """Replay one segment, from its base to its end."""
+    inputs = _Inputs(frames)
+    planner = Planner(parse_configuration(inputs.policy))
+    planner.restore(inputs.checkpoint)
+    planner.load_snapshot(inputs.pages)
+    waiting: deque[Act | Note] = deque()
+    equal = 0
+    differences: list[str] = []
+    for seq, record, payload in inputs.decisions:
+        cycle = _cycle_of(record)
+        if cycle is None:
+            planner.apply_decision(seq, record)
+            if isinstance(record, EpochOpened):
+                planner.lead(record.epoch)
+            continue
+        if not waiting:
+            _apply_up_to(planner, inputs, cycle)
+            step = planner.step(cycle.now_ms)
+            waiting.extend([*step.decisions, *step.notes])
+        if not waiting:
+            differences.append(
+                f"record {seq}: nothing was decided where the log has {_name(record)}"
+            )
+            planner.apply_decision(seq, record)
+            continue
+        again = waiting.popleft()
+        planner.decided(seq, again)
+        if codec.encode(again) == payload:
+            equal += 1
+        else:
+            differences.append(f"record {seq}: {_name(again)} instead of {_name(record)}")
+    return Report(equal, differences)
+
+
+def _apply_up_to(planner: Planner, inputs: _Inputs, cycle: Cycle) -> None:
+    while inputs.cluster and inputs.cluster[0].seq <= cycle.cluster_seq:
+        frame = inputs.cluster.popleft()
+        planner.apply_cluster(frame.seq, codec.decode_cluster(frame.payload))
+    while inputs.outcomes and inputs.outcomes[0].seq <= cycle.outcomes_seq:
+        frame = inputs.outcomes.popleft()
+        planner.apply_outcome(frame.seq, codec.decode_outcome(frame.payload))
+
+
+def _cycle_of(record: DecisionRecord) -> Cycle | None:
+    if isinstance(record, GangDecision | GangStarted | NoteOpened | NoteClosed):
+        return record.cycle
+    return None
+
+
+def _name(record: DecisionRecord) -> str:
+    gang = getattr(record, "gang_id", "")
+    return f"{type(record).__name__} {gang}".rstrip()
