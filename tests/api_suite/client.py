@@ -89,8 +89,8 @@ class Client:
             ]
             # An address that nothing serves is answered by plain text.
             text = await response.text()
-            body = json.loads(text) if response.content_type == JSON else {"message": text}
-            return Answer(response.status, body, warnings)
+            answer: Obj = json.loads(text) if response.content_type == JSON else {"message": text}
+            return Answer(response.status, answer, warnings)
 
     async def get(self, path: str, **query: str) -> Answer:
         return await self.call("GET", path, **query)

@@ -6,6 +6,8 @@ import signal
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from tutti.cluster.embedded import EmbeddedCluster, Settings, serve
 from tutti.cluster.tf_operator import Gang
 
@@ -32,7 +34,7 @@ def main() -> None:
     parser.add_argument("--gang", choices=get_args(Gang), default="podgroup")
     given = vars(parser.parse_args())
     kubeconfig = given.pop("kubeconfig")
-    asyncio.run(_run(Settings(**given | {"crds": tuple(given["crds"])}), kubeconfig))
+    asyncio.run(_run(msgspec.convert(given, Settings), kubeconfig))
 
 
 if __name__ == "__main__":

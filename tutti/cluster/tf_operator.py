@@ -39,7 +39,8 @@ class TfOperator:
     """
 
     def __init__(self, api: Api, gang: Gang = "podgroup") -> None:
-        self._api, self.gang = api, gang
+        self._api = api
+        self.gang: Gang = gang
         self._due: dict[tuple[str, str], None] = {}  # (namespace, name) of jobs to look at
         self._wake = asyncio.Event()
         api.store.listeners.append(self._heard)
