@@ -166,7 +166,7 @@ class Registrar:
                 return f"the API server does not reach {self._where()}"
             try:
                 for phase, resource in _RESOURCES:
-                    await self._write(phase, resource, stored[phase], others)
+                    await self._write(phase, resource, stored[phase])
             except Conflict:
                 continue
             except Invalid as error:
@@ -220,11 +220,11 @@ class Registrar:
         self._proved = ca if reached else ""
         return reached
 
-    async def _write(
-        self, phase: Phase, resource: Resource, stored: Stored | None, others: Members
-    ) -> None:
+    async def _write(self, phase: Phase, resource: Resource, stored: Stored | None) -> None:
         """Make the stored configuration what it should be. Raises Conflict when it changed."""
-        members = self._siblings(others)
+        noted = read_members(stored.metadata.annotations) if stored is not None else {}
+        # Only those of this very object: who has left it may still stand on the other one.
+        members = self._siblings(noted)
         members[self._identity.name] = Member(address=self._address, ca=self._ca())
         wanted = self._configuration(phase, members, self._address)
         if stored is None:
@@ -234,7 +234,7 @@ class Registrar:
         notes = stored.metadata.annotations
         if notes.get(DIGEST) == wanted["metadata"]["annotations"][DIGEST]:
             return
-        gone = sorted(read_members(notes).keys() - members.keys())
+        gone = sorted(noted.keys() - members.keys())
         if gone:
             log.info("taking over from %s: nobody answers there", ", ".join(gone))
         wanted["metadata"]["resourceVersion"] = stored.metadata.resource_version

@@ -1,0 +1,189 @@
+"""Queues followed on a real nats-server: snapshot, log, new epochs, and a watcher that is away."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from services.admission_webhook import following
+from services.admission_webhook.following import QueueFollower
+from shared.bus.asking import serve
+from shared.bus.connection import Bus
+from shared.bus.jetstream_api import ApiAnswer
+from shared.bus.publisher import Publisher
+from shared.bus.setup import ensure_streams
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import (
+    Gone,
+    QueueChanges,
+    SnapshotPage,
+    SnapshotRequest,
+    SnapshotUnavailable,
+    Synced,
+)
+from shared.model.objects import Queue
+from tests.services.admission_webhook.reviews import volcano_queue
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
+
+pytestmark = pytest.mark.integration
+
+
+class Watcher:
+    """A watcher's end of the bus: answers snapshots in two pages, appends changes."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._publisher = Publisher(bus)
+        self.epoch = 2
+        self.queues: dict[str, Queue] = {}
+        self.asked: list[SnapshotRequest] = []
+        self.silent = False
+
+    async def listen(self) -> None:
+        await serve(self._bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer)
+
+    async def change(self, *changed: Queue, removed: tuple[Gone, ...] = ()) -> None:
+        """Queues appear, change and go."""
+        self.queues |= {queue.name: queue for queue in changed}
+        record = QueueChanges(epoch=self.epoch, at_ms=0, changed=changed, removed=removed)
+        await self._append(subjects.CLUSTER_QUEUES, record)
+
+    async def live(self) -> None:
+        """Give a sign of life."""
+        await self._append(subjects.CLUSTER_SYNCED, self._synced())
+
+    async def _append(self, subject: str, record: msgspec.Struct) -> None:
+        await (await self._publisher.publish(subject, codec.encode(record)))
+
+    async def _answer(self, question: SnapshotRequest) -> msgspec.Struct:
+        self.asked.append(question)
+        if self.silent:
+            return SnapshotUnavailable(reason="not synced")
+        last = (await self._bus.stream_info(subjects.CLUSTER)).last_seq
+        halves = [list(self.queues.values())[0::2], list(self.queues.values())[1::2]]
+        record = QueueChanges(epoch=self.epoch, at_ms=0, changed=tuple(halves[question.page]))
+        return SnapshotPage(
+            snapshot=f"{self.epoch}-1",
+            page=question.page,
+            pages=2,
+            epoch=self.epoch,
+            cluster_seq=last,
+            synced=self._synced(),
+            records=(record,),
+        )
+
+    def _synced(self) -> Synced:
+        return Synced(epoch=self.epoch, at_ms=0, watcher="w")
+
+
+@asynccontextmanager
+async def a_watcher(url: str) -> AsyncIterator[Watcher]:
+    bus = await Bus.connect(url, name="watcher")
+    try:
+        await ensure_streams(bus)
+        watcher = Watcher(bus)
+        await watcher.listen()
+        yield watcher
+    finally:
+        await bus.close()
+
+
+@asynccontextmanager
+async def a_follower(url: str) -> AsyncIterator[QueueFollower]:
+    bus = await Bus.connect(url, name="admission-webhook")
+    follower = QueueFollower(bus, 0, lambda: None)
+    task = asyncio.create_task(follower.run(), name="follower")
+    try:
+        yield follower
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await bus.close()
+        if not task.cancelled():
+            task.result()
+
+
+def exists(follower: QueueFollower, name: str) -> bool:
+    return follower.queues is not None and follower.queues.exists(name)
+
+
+async def test_the_snapshot_and_what_comes_after_it_make_the_picture(
+    nats_server: NatsServer,
+) -> None:
+    async with a_watcher(nats_server.url) as watcher:
+        await watcher.change(volcano_queue("a"), volcano_queue("b"), volcano_queue("c"))
+        async with a_follower(nats_server.url) as follower:
+            assert follower.queues is None, "nothing is known before the snapshot"
+            await eventually(lambda: all(exists(follower, name) for name in "abc"))
+            await watcher.change(volcano_queue("d"), removed=(Gone(uid="u-a", resource_version=9),))
+            await eventually(lambda: exists(follower, "d") and not exists(follower, "a"))
+        assert {question.kinds for question in watcher.asked} == {("queue",)}
+
+
+async def test_a_snapshot_is_asked_for_until_there_is_one(nats_server: NatsServer) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        watcher.silent = True
+        await eventually(lambda: len(watcher.asked) > 2)
+        assert follower.queues is None
+        watcher.silent = False
+        await eventually(lambda: follower.queues is not None)
+
+
+async def test_a_new_watchers_snapshot_replaces_the_picture(nats_server: NatsServer) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await watcher.change(volcano_queue("old"))
+        await eventually(lambda: exists(follower, "old"))
+        watcher.epoch, watcher.queues = 7, {"new": volcano_queue("new")}
+        await watcher.live()
+        await eventually(lambda: exists(follower, "new") and not exists(follower, "old"))
+
+
+async def test_a_queue_is_waited_for_and_not_longer_than_said(nats_server: NatsServer) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await eventually(lambda: follower.queues is not None)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(follower.appeared("late", 5))
+            await watcher.change(volcano_queue("other"))
+            await watcher.change(volcano_queue("late"))
+        assert waiting.result()
+        assert not await follower.appeared("never", 0.02)
+
+
+async def test_queues_of_a_silent_watcher_are_as_good_as_unknown(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await eventually(lambda: follower.queues is not None)
+        monkeypatch.setattr(following, "FRESH_S", 0.05)
+        await eventually(lambda: follower.queues is None)
+        assert not await follower.appeared("any", 0.02)
+        monkeypatch.setattr(following, "FRESH_S", 5.0)
+        await watcher.live()
+        await eventually(lambda: follower.queues is not None)
+
+
+async def test_the_picture_outlives_a_restart_of_nats(nats_server: NatsServer) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await eventually(lambda: follower.queues is not None)
+        await nats_server.kill()
+        await nats_server.start()
+        await eventually(lambda: watcher._bus.connected)
+        await watcher.change(volcano_queue("after"))
+        await eventually(lambda: exists(follower, "after"))
+
+
+async def test_a_cluster_stream_made_anew_is_followed_from_its_beginning(
+    nats_server: NatsServer,
+) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await watcher.change(volcano_queue("old"))
+        await eventually(lambda: exists(follower, "old"))
+        watcher.queues = {"new": volcano_queue("new")}
+        await watcher._bus.api(f"STREAM.DELETE.{subjects.CLUSTER}", None, ApiAnswer)
+        await ensure_streams(watcher._bus)
+        await eventually(lambda: exists(follower, "new") and not exists(follower, "old"))
+        await watcher.change(volcano_queue("newer"))
+        await eventually(lambda: exists(follower, "newer"))
