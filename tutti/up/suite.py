@@ -6,12 +6,9 @@ However it is left, no process of ours is left.
 """
 
 import asyncio
-import contextlib
 import fcntl
 import os
-import random
 import signal
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -22,9 +19,9 @@ from shared.bus.setup import ensure_streams
 from shared.contracts.asking import ServiceStatus
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
 from tutti.up.cluster_checks import look_around
 from tutti.up.crds import install
+from tutti.up.nats import Nats, running_nats
 from tutti.up.options import UpOptions, default_data_dir
 from tutti.up.own_process import age_s
 from tutti.up.plan import plan
@@ -39,9 +36,8 @@ from tutti.up.readiness import (
     webhook_row,
     write_atomically,
 )
-from tutti.up.restarts import Restarts
 from tutti.up.rivals import find_rivals, refusal
-from tutti.up.supervisor import Say, Supervisor, how_it_ended
+from tutti.up.supervisor import Say, Supervisor
 
 #: A server that `--nats` names should be there already.
 _NATS_PATIENCE_S: Final = 10.0
@@ -146,7 +142,7 @@ class _Suite:
             launcher = await stack.enter_async_context(self._launcher)
             async with asyncio.TaskGroup() as group:
                 checks = group.create_task(self._check(client), name="checks")
-                nats = await stack.enter_async_context(self._nats(data_dir))
+                nats = await stack.enter_async_context(running_nats(options.nats_url, data_dir))
                 bus = await stack.enter_async_context(self._bus(nats))
                 stack.enter_context(_told(data_dir / STATE_FILE, nats.url))
                 await ensure_streams(
@@ -189,7 +185,7 @@ class _Suite:
     async def _serve(
         self,
         bus: Bus,
-        nats: "_Nats",
+        nats: Nats,
         presence: Presence,
         supervisor: Supervisor,
     ) -> None:
@@ -206,7 +202,7 @@ class _Suite:
         finally:
             await supervisor.stop()
 
-    def _tell_ready(self, found: dict[str, ServiceStatus], nats: "_Nats") -> None:
+    def _tell_ready(self, found: dict[str, ServiceStatus], nats: Nats) -> None:
         assert self._supervisor is not None, "ready without a supervisor"
         options = self._options
         content = ReadyFile(
@@ -229,18 +225,6 @@ class _Suite:
         self._announce(ready_line(content, options.scheduler_names))
 
     @asynccontextmanager
-    async def _nats(self, data_dir: Path) -> AsyncIterator["_Nats"]:
-        if self._options.nats_url:
-            yield _Nats(self._options.nats_url, None)
-            return
-        server = NatsServer(NatsServerSettings(data_dir=data_dir / "nats"))
-        await server.start()
-        try:
-            yield _Nats(server.url, server)
-        finally:
-            await server.stop()
-
-    @asynccontextmanager
     async def _presence(self, client: KubeClient) -> AsyncIterator[Presence]:
         presence = Presence(client, self._say, identity())
         await presence.announce(take_over=self._options.take_over)
@@ -250,42 +234,12 @@ class _Suite:
             await presence.leave()
 
     @asynccontextmanager
-    async def _bus(self, nats: "_Nats") -> AsyncIterator[Bus]:
+    async def _bus(self, nats: Nats) -> AsyncIterator[Bus]:
         bus = await Bus.connect(nats.url, name="tutti-up", patience_s=_NATS_PATIENCE_S)
         try:
             yield bus
         finally:
             await bus.close()
-
-
-class _Nats:
-    """The NATS that this suite uses: ours, or one that was given."""
-
-    def __init__(self, url: str, server: NatsServer | None) -> None:
-        self.url = url
-        self._server = server
-
-    @property
-    def pid(self) -> int:
-        """Its process id; 0 when it is not ours."""
-        return 0 if self._server is None else self._server.pid
-
-    async def keep(self, say: Say) -> None:
-        """Start our server again, on the same port and store, whenever it ends."""
-        server = self._server
-        if server is None:
-            return
-        restarts = Restarts(random.Random())  # noqa: S311 - jitter, no secret
-        while True:
-            started_s = time.monotonic()
-            with contextlib.suppress(NatsServerError):
-                status = await server.wait()
-                say(f"nats {how_it_ended(status)}, starts again")
-            await asyncio.sleep(restarts.delay_s(time.monotonic() - started_s))
-            try:
-                await server.start()
-            except NatsServerError as error:
-                say(f"nats does not start: {error}")
 
 
 def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:

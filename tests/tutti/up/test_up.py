@@ -109,7 +109,9 @@ async def test_nothing_outlives_a_tutti_up_that_was_killed_and_the_next_one_star
     async with suite(kubeconfig, tmp_path, "--no-webhook") as killed:
         await killed.wait_ready()
         await killed.stop(signal.SIGKILL)
-        await eventually(lambda: not killed.left(), because="no process outlives it")
+        async with suite(kubeconfig, tmp_path, "--no-webhook") as running:
+            await running.wait_ready()
+            assert not killed.left()
     async with suite(kubeconfig, tmp_path, "--no-webhook") as running:
         await running.wait_ready()
         await make_gang(api, namespace, "train")

@@ -1,0 +1,85 @@
+"""The NATS of a suite: our own, kept running, or one that was given."""
+
+import asyncio
+import contextlib
+import fcntl
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
+from tutti.up.restarts import Restarts
+from tutti.up.supervisor import Say, how_it_ended
+
+#: NATS closes a store of a gigabyte within a second or two.
+_ORPHAN_PATIENCE_S: Final = 5.0
+_ORPHAN_POLL_S: Final = 0.02
+
+
+class Nats:
+    """The NATS that this suite uses: ours, or one that was given."""
+
+    def __init__(self, url: str, server: NatsServer | None) -> None:
+        self.url = url
+        self._server = server
+
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 when it is not ours."""
+        return 0 if self._server is None else self._server.pid
+
+    async def keep(self, say: Say) -> None:
+        """Start our server again, on the same port and store, whenever it ends."""
+        server = self._server
+        if server is None:
+            return
+        restarts = Restarts(random.Random())  # noqa: S311 - jitter, no secret
+        while True:
+            started_s = time.monotonic()
+            with contextlib.suppress(NatsServerError):
+                status = await server.wait()
+                say(f"nats {how_it_ended(status)}, starts again")
+            await asyncio.sleep(restarts.delay_s(time.monotonic() - started_s))
+            try:
+                await server.start()
+            except NatsServerError as error:
+                say(f"nats does not start: {error}")
+
+
+@asynccontextmanager
+async def running_nats(url: str, data_dir: Path) -> AsyncIterator[Nats]:
+    """Start our own for the length of the block, or use the one at `url` if that is given.
+
+    Raises:
+        NatsServerError: Ours does not start.
+    """
+    if url:
+        yield Nats(url, None)
+        return
+    server = NatsServer(NatsServerSettings(data_dir=data_dir / "nats"))
+    await asyncio.to_thread(_wait_for_orphan, data_dir / "nats" / "nats.lock")
+    await server.start()
+    try:
+        yield Nats(server.url, server)
+    finally:
+        await server.stop()
+
+
+def _wait_for_orphan(lock: Path) -> None:
+    """Wait a moment for the NATS of a `tutti up` that was killed: it ends by itself, but writes its
+    store first.
+
+    Blocks. Returns in any case: starting on a folder that is held is refused by `NatsServer`.
+    """
+    deadline_s = time.monotonic() + _ORPHAN_PATIENCE_S
+    while lock.is_file() and time.monotonic() < deadline_s:
+        with lock.open("ab") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_ORPHAN_POLL_S)
+            else:
+                return
