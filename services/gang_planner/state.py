@@ -54,7 +54,8 @@ class State:
         #: Decisions whose room CLUSTER has not retired yet, by sequence.
         self.open: dict[int, OpenAct] = {}
         #: Bindings of logged decisions on pods that this picture is too old to know.
-        self.unresolved: dict[str, Unresolved] = {}
+        #: By decision and pod.
+        self.unresolved: dict[int, dict[str, Unresolved]] = {}
         #: Outcomes that came before their decision, or before the picture it is assumed in.
         self.early: dict[int, Outcome] = {}
         self.view = View()

@@ -9,6 +9,7 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | QueueMissing, QueueNotOpen | its queue |
 | NotAdmitted | the enqueue action has not admitted it |
 | NotEnoughPods, NotEnoughPodsOfTask, Gated, Unsupported | members that could be placed |
+| ActionMissing | the configuration does not name the action that would place it |
 | Backoff | its last decision failed; it is tried again at an instant |
 | GangTooLarge | its quorum does not fit into one message |
 
@@ -16,6 +17,7 @@ A gang in the backlog waits for an attempt, or its bucket has been refused (NotE
 NotEnoughQuota).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.backlog import Need, Wanted
@@ -47,7 +49,9 @@ def binding_bytes(pod: Pod, node_bytes: int) -> int:
     return _BINDING_OVERHEAD_BYTES + len(pod.uid) + len(pod.namespace) + len(pod.name) + node_bytes
 
 
-def assess(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> bool:
+def assess(
+    state: State, policies: PolicySet, actions: Sequence[str], gang: Gang, now_ms: int
+) -> bool:
     """Bring phase, refusal and backlog in line with the gang's counts. True: its quorum has just
     been reached.
     """
@@ -63,8 +67,13 @@ def assess(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> bool:
         if not gang.refused and gang.counts[UNSUPPORTED]:
             gang.refused = "Unsupported"
         state.backlog.take(gang)
+        return just_started
+    need = _need(state, gang)
+    if ("backfill" if need.best_effort else "allocate") in actions:
+        state.backlog.put(gang, need, policies.order(gang))
     else:
-        state.backlog.put(gang, _need(state, gang), policies.order(gang))
+        gang.refused = "ActionMissing"
+        state.backlog.take(gang)
     return just_started
 
 

@@ -72,6 +72,7 @@ def decide(
         trace_id=gang_trace_id(gang.gang_id, history.attempt),
         first_seen_ms=history.first_seen_ms,
         cycle=cycle,
+        traceparent=_traceparent(gang, placed),
     )
     inflight.adopt(state, gang, placed)
     return decision
@@ -115,6 +116,12 @@ def _preflight(gang: Gang, placed: list[tuple[Member, int]], *, always: bool) ->
         return True
     owners = {member.pod.owner for member, _ in placed}
     return any(release_cost(owner) != "nothing" for owner in owners)
+
+
+def _traceparent(gang: Gang, placed: list[tuple[Member, int]]) -> str:
+    if gang.group is not None and gang.group.traceparent:
+        return gang.group.traceparent
+    return next((one.pod.traceparent for one, _ in placed if one.pod.traceparent), "")
 
 
 def _why(need: Need, placed: list[tuple[Member, int]]) -> str:

@@ -29,6 +29,7 @@ _FIXED_SENTENCES: Final = {
     "GroupMissing": "PodGroup {gang} does not exist",
     "GroupDeleting": "PodGroup {gang} is being deleted",
     "QueueMissing": "queue {queue} does not exist",
+    "ActionMissing": "no action of the configuration places such pods",
     "Backoff": "its last decision could not be carried out; it is tried again shortly",
     "ClusterViewStale": "the picture of the cluster is stale: no watcher has renewed it",
 }

@@ -50,28 +50,37 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history = state.gangs.history(decision.gang_id)
     history.attempt = max(history.attempt, decision.attempt)
     history.first_seen_ms = decision.first_seen_ms
-    for binding in decision.bindings:
-        pending = Unresolved(binding, decision.gang_id, seq, decision.cycle.cluster_seq)
-        state.open[seq] = OpenAct(seq, decision)
-        if not _resolve(state, pending):
-            state.unresolved[binding.uid] = pending
-    waits = _waits_for_picture(state, seq)
-    if seq not in state.rooms.per_decision and not waits:
-        state.open.pop(seq, None)
-    if not waits:
-        _take_early(state, seq)
+    state.open[seq] = OpenAct(seq, decision)
+    state.unresolved[seq] = {
+        one.uid: Unresolved(one, decision.gang_id, seq, decision.cycle.cluster_seq)
+        for one in decision.bindings
+    }
+    _resolve_decision(state, seq)
 
 
 def resolve_all(state: State) -> None:
-    """The picture moved on: settle the bindings that waited for it."""
-    for uid, pending in list(state.unresolved.items()):
+    """The picture moved on: settle the bindings that waited for it, oldest decision first."""
+    for seq in sorted(state.unresolved):
+        _resolve_decision(state, seq)
+
+
+def _resolve_decision(state: State, seq: int) -> None:
+    waiting = state.unresolved[seq]
+    for uid, pending in list(waiting.items()):
         if _resolve(state, pending):
-            del state.unresolved[uid]
-            if pending.seq not in state.rooms.per_decision:
-                state.open.pop(pending.seq, None)
-    for seq in list(state.early):
-        if seq <= state.view.decisions_seq and not _waits_for_picture(state, seq):
-            _take_early(state, seq)
+            del waiting[uid]
+    if not waiting:
+        _resolved(state, seq)
+
+
+def _resolved(state: State, seq: int) -> None:
+    """Every binding of a logged decision is matched with the picture; its outcome may count now."""
+    del state.unresolved[seq]
+    if seq not in state.rooms.per_decision:
+        state.open.pop(seq, None)
+    early = state.early.pop(seq, None)
+    if early is not None:
+        _take_outcome(state, early)
 
 
 def apply_outcome(state: State, outcome: Outcome) -> None:
@@ -82,17 +91,10 @@ def apply_outcome(state: State, outcome: Outcome) -> None:
     picture in which its room is assumed: it is kept until then, or that room would never end.
     """
     seq = outcome.decision_seq
-    if seq > state.view.decisions_seq or _waits_for_picture(state, seq):
+    if seq > state.view.decisions_seq or seq in state.unresolved:
         state.early[seq] = outcome
         return
     _take_outcome(state, outcome)
-
-
-def _take_early(state: State, seq: int) -> None:
-    """The decision of an outcome that came early is assumed now."""
-    outcome = state.early.pop(seq, None)
-    if outcome is not None:
-        _take_outcome(state, outcome)
 
 
 def _take_outcome(state: State, outcome: Outcome) -> None:
@@ -159,16 +161,7 @@ def _resolve(state: State, pending: Unresolved) -> bool:
     return True
 
 
-def _waits_for_picture(state: State, seq: int) -> bool:
-    return any(pending.seq == seq for pending in state.unresolved.values())
-
-
 def give_up_unresolved(state: State) -> None:
-    """No picture will ever be new enough (CLUSTER was re-created): the pods they bind are not
-    there.
-    """
-    for pending in list(state.unresolved.values()):
-        del state.unresolved[pending.binding.uid]
-        if pending.seq not in state.rooms.per_decision:
-            state.open.pop(pending.seq, None)
-            state.early.pop(pending.seq, None)
+    """No picture will ever be new enough (CLUSTER was re-created): the pods are not there."""
+    for seq in sorted(state.unresolved):
+        _resolved(state, seq)

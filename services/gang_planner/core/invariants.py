@@ -113,8 +113,7 @@ def _check_rooms(state: State) -> None:
         if count > 1:
             raise InvariantViolation(f"pod {uid}", f"has {count} open decisions")
     for seq in state.open:
-        waits = any(pending.seq == seq for pending in state.unresolved.values())
-        if seq not in state.rooms.per_decision and not waits:
+        if seq not in state.rooms.per_decision and seq not in state.unresolved:
             raise InvariantViolation(f"decision {seq}", "is open and keeps no room")
 
 

@@ -146,6 +146,11 @@ class Planner:
         self._leading = True
         self._book.reconcile(self._state)
 
+    @property
+    def open_decisions(self) -> int:
+        """Decisions whose room CLUSTER has not retired yet."""
+        return len(self._state.open)
+
     def gangs_by_phase(self) -> Mapping[str, int]:
         """Gangs that are somebody's business, by phase, as of the last cycle."""
         return self._state.gangs.phases
@@ -184,7 +189,8 @@ class Planner:
         self._undecided.extend(work.decisions)
         self._undecided.extend(notes)
         wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
-        if decisive and (unsaid or self._session.exhausted):
+        if decisive and state.backlog.fresh:
+            # The budget is spent, and somebody has not had an attempt.
             wakeups.append(now_ms)
         return Step(
             work.decisions,
@@ -247,7 +253,7 @@ class Planner:
             note = retrying.open_pause(state, self._timers, gang, now_ms)
             if note is not None:
                 work.notes.append(note)
-            if assessing.assess(state, self._policies, gang, now_ms):
+            if self._assess_gang(gang, now_ms):
                 work.notes.append(
                     GangStarted(
                         gang_id=gang.gang_id,
@@ -256,9 +262,13 @@ class Planner:
                         attempt=gang.history.attempt,
                     )
                 )
-            note = retrying.close_pause(state, gang, now_ms)
+            note = retrying.close_pause(state, self._timers, gang, now_ms)
             if note is not None:
                 work.notes.append(note)
+
+    def _assess_gang(self, gang: Gang, now_ms: int) -> bool:
+        actions = self._configuration.actions
+        return assessing.assess(self._state, self._policies, actions, gang, now_ms)
 
     def _act(self, work: CycleWork) -> None:
         actions = self._configuration.actions
@@ -282,7 +292,7 @@ class Planner:
     def _assess_admitted(self, work: CycleWork) -> None:
         for gang in list(work.state.gangs.changed.values()):
             if gang.refused == "NotAdmitted" and gang.admitted:
-                assessing.assess(work.state, self._policies, gang, work.now_ms)
+                self._assess_gang(gang, work.now_ms)
 
     def _resolved(self, now_ms: int) -> bool:
         """Whether every binding in the log has been matched with the picture; one that never is

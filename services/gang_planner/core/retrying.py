@@ -24,16 +24,21 @@ class Timers:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, GangKey]] = []
+        self._known: set[tuple[int, GangKey]] = set()
 
     def set(self, at_ms: int, gang: Gang) -> None:
-        """Look at the gang at this instant."""
-        heapq.heappush(self._heap, (at_ms, gang.key))
+        """Look at the gang at this instant; setting it twice is setting it once."""
+        entry = (at_ms, gang.key)
+        if entry not in self._known:
+            self._known.add(entry)
+            heapq.heappush(self._heap, entry)
 
     def due(self, state: State, now_ms: int) -> None:
         """Touch every gang whose instant has come."""
         while self._heap and self._heap[0][0] <= now_ms:
-            _, key = heapq.heappop(self._heap)
-            gang = state.gangs.gangs.get(key)
+            entry = heapq.heappop(self._heap)
+            self._known.discard(entry)
+            gang = state.gangs.gangs.get(entry[1])
             if gang is not None:
                 state.gangs.touch(gang)
 
@@ -67,19 +72,19 @@ def open_pause(state: State, timers: Timers, gang: Gang, now_ms: int) -> Note | 
         reason="DecisionFailed",
     )
     history.backoff = note
-    timers.set(until_ms, gang)
     return note
 
 
-def close_pause(state: State, gang: Gang, now_ms: int) -> Note | None:
-    """The note that ends a pause: its instant has come, or the gang started without it."""
+def close_pause(state: State, timers: Timers, gang: Gang, now_ms: int) -> Note | None:
+    """The note that ends a pause whose instant has come; None while it lasts, or without one."""
     history = gang.history
     if history.backoff is None:
         return None
-    if history.backoff.until_ms > now_ms and not history.started:
+    if history.backoff.until_ms > now_ms:
+        # Also after a restart, when another planner opened it.
+        timers.set(history.backoff.until_ms, gang)
         return None
-    reason = "Started" if history.backoff.until_ms > now_ms else "Elapsed"
     history.backoff = None
     return NoteClosed(
-        gang_id=gang.gang_id, epoch=state.epoch, kind="backoff", at_ms=now_ms, reason=reason
+        gang_id=gang.gang_id, epoch=state.epoch, kind="backoff", at_ms=now_ms, reason="Elapsed"
     )

@@ -1,0 +1,271 @@
+"""A planner with a small cluster around it: objects go in, cycles run, decisions can be carried out.
+
+Every cycle is followed by the check of all invariants, so each test that uses a scene is also a
+test of those.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.planner import Planner, Step
+from shared.contracts.cluster import (
+    Gone,
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    PriorityClassChanges,
+    QueueChanges,
+    SnapshotPage,
+    Synced,
+)
+from shared.contracts.decisions import Act, GangDecision, Note
+from shared.contracts.outcomes import Member, MemberResult, Outcome
+from shared.contracts.verdicts import Verdict
+from shared.model.objects import (
+    Node,
+    Owner,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    Resources,
+    Shape,
+)
+
+GPU = "nvidia.com/gpu"
+
+
+def make_shape(requests: dict[str, int] | None = None, **fields: Any) -> bytes:
+    """msgpack of a shape; one pod is always asked for."""
+    amounts = {"pods": 1, **(requests or {})}
+    return msgspec.msgpack.encode(Shape(requests=tuple(sorted(amounts.items())), **fields))
+
+
+def make_node(name: str, allocatable: dict[str, int] | None = None, **fields: Any) -> Node:
+    """A node of 4 CPUs, 16 GiB and one GPU, as in the seeds' experiment, unless told otherwise."""
+    amounts = allocatable or {"cpu": 4000, "memory": 16 << 30, GPU: 1, "pods": 110}
+    fields.setdefault("resource_version", 1)
+    return Node(uid=f"uid-{name}", name=name, allocatable=tuple(sorted(amounts.items())), **fields)
+
+
+def make_group(name: str, min_member: int, **fields: Any) -> PodGroup:
+    """A kube-batch group in namespace `team`."""
+    defaults: dict[str, Any] = {
+        "uid": f"group-{name}",
+        "dialect": "incubator",
+        "namespace": "team",
+        "resource_version": 1,
+    }
+    return PodGroup(name=name, min_member=min_member, **{**defaults, **fields})
+
+
+def make_pods(
+    gang: str, count: int, shape: bytes, *, role: str = "worker", **fields: Any
+) -> list[Pod]:
+    """Members of a gang, owned by a training job."""
+    defaults: dict[str, Any] = {
+        "namespace": "team",
+        "resource_version": 1,
+        "ours": True,
+        "scheduler_name": "kube-batch",
+        "group_name": gang,
+        "owner": Owner(api_version="kubeflow.org/v1", kind="TFJob", name=gang, uid=f"owner-{gang}"),
+    }
+    merged = {**defaults, **fields}
+    return [
+        Pod(
+            uid=f"{gang}-{role}-{index}",
+            name=f"{gang}-{role}-{index}",
+            role=role,
+            index=index,
+            shape=shape,
+            **merged,
+        )
+        for index in range(count)
+    ]
+
+
+def amounts(**named: int) -> Resources:
+    """Resources by keyword; `gpu` stands for the extended resource."""
+    return tuple(sorted((GPU if name == "gpu" else name, amount) for name, amount in named.items()))
+
+
+class Scene:
+    """One planner, leading, with everything that was decided and said so far."""
+
+    def __init__(
+        self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True, **options: bool
+    ) -> None:
+        self.planner = Planner(parse_configuration(conf), **options)
+        self.now_ms = 10_000
+        self.epoch = 1
+        self.cluster_seq = 0
+        self.decision_seq = 1
+        self.outcome_seq = 0
+        self.pods: dict[str, Pod] = {}
+        self.decisions: list[tuple[int, GangDecision]] = []
+        self.records: list[tuple[int, Act | Note]] = []
+        self.verdicts: dict[str, Verdict] = {}
+        self.told: list[Verdict] = []
+        self.wakeup_ms: int | None = None
+        self.load_snapshot(nodes=list(nodes))
+        if leading:
+            self.planner.lead(self.decision_seq)
+
+    # ------------------------------------------------------------------ picture
+
+    def load_snapshot(
+        self, nodes: Sequence[Node] = (), *, epoch: int = 1, objects: Sequence[Any] = ()
+    ) -> None:
+        """Give the planner a whole picture: these nodes, all pods known here, and other objects."""
+        self.epoch = epoch
+        self.cluster_seq += 1
+        stamp: dict[str, Any] = {"epoch": epoch, "at_ms": self.now_ms}
+        records: list[Any] = [
+            NodeChanges(**stamp, changed=tuple(nodes)),
+            PodChanges(**stamp, changed=tuple(self.pods.values())),
+            PodGroupChanges(
+                **stamp, changed=tuple(one for one in objects if isinstance(one, PodGroup))
+            ),
+            QueueChanges(**stamp, changed=tuple(one for one in objects if isinstance(one, Queue))),
+        ]
+        page = SnapshotPage(
+            snapshot="s",
+            page=0,
+            pages=1,
+            cluster_seq=self.cluster_seq,
+            epoch=epoch,
+            synced=Synced(**stamp, watcher="scene"),
+            records=tuple(records),
+        )
+        self.planner.load_snapshot([page])
+
+    def put(self, *objects: Node | Pod | PodGroup | Queue | PriorityClass) -> None:
+        """Objects appear or change, each in a record of its own."""
+        for one in objects:
+            stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}
+            match one:
+                case Pod():
+                    self.pods[one.uid] = one
+                    self._apply(PodChanges(**stamp, changed=(one,)))
+                case Node():
+                    self._apply(NodeChanges(**stamp, changed=(one,)))
+                case PodGroup():
+                    self._apply(PodGroupChanges(**stamp, changed=(one,)))
+                case Queue():
+                    self._apply(QueueChanges(**stamp, changed=(one,)))
+                case PriorityClass():
+                    self._apply(PriorityClassChanges(**stamp, changed=(one,)))
+
+    def remove(self, *objects: Node | Pod | PodGroup | Queue) -> None:
+        """Objects are gone."""
+        kinds: dict[type, Any] = {
+            Pod: PodChanges,
+            Node: NodeChanges,
+            PodGroup: PodGroupChanges,
+            Queue: QueueChanges,
+        }
+        for one in objects:
+            self.pods.pop(one.uid, None)
+            gone = Gone(uid=one.uid, resource_version=one.resource_version + 1)
+            self._apply(kinds[type(one)](epoch=self.epoch, at_ms=self.now_ms, removed=(gone,)))
+
+    def change(self, uid: str, **fields: Any) -> None:
+        """A pod changes."""
+        pod = self.pods[uid]
+        version = fields.pop("resource_version", pod.resource_version + 1)
+        self.put(msgspec.structs.replace(pod, resource_version=version, **fields))
+
+    def heartbeat(self) -> None:
+        """The watcher renews its record."""
+        self._apply(Synced(epoch=self.epoch, at_ms=self.now_ms, watcher="scene"))
+
+    def _apply(self, record: Any) -> None:
+        self.cluster_seq += 1
+        self.planner.apply_cluster(self.cluster_seq, record)
+
+    # -------------------------------------------------------------------- cycle
+
+    def step(self, *, after_ms: int = 0, fresh: bool = True) -> Step:
+        """Run one cycle and log what it decided; invariants are checked before and after."""
+        self.now_ms += after_ms
+        if fresh:
+            self.heartbeat()
+        step = self.planner.step(self.now_ms)
+        for record in (*step.decisions, *step.notes):
+            self.decision_seq += 1
+            self.planner.decided(self.decision_seq, record)
+            self.records.append((self.decision_seq, record))
+        self.decisions += [
+            (seq, one)
+            for seq, one in self.records[
+                len(self.records) - len(step.decisions) - len(step.notes) :
+            ]
+            if isinstance(one, GangDecision)
+        ]
+        for verdict in step.verdicts:
+            self.verdicts[verdict.gang_id] = verdict
+        self.told += step.verdicts
+        self.wakeup_ms = step.next_wakeup_ms
+        self.planner.validate()
+        return step
+
+    def settle(self) -> list[GangDecision]:
+        """Cycles until nothing is left to do at this instant; the decisions made."""
+        before = len(self.decisions)
+        self.step()
+        while self.wakeup_ms is not None and self.wakeup_ms <= self.now_ms:
+            self.step()
+        return [one for _, one in self.decisions[before:]]
+
+    # --------------------------------------------------------- carrying it out
+
+    def bind(
+        self, decision: GangDecision, *, phase: str = "Pending", only: int | None = None
+    ) -> None:
+        """CLUSTER shows the members (or the first few) bound as decided."""
+        for binding in decision.bindings[:only]:
+            self.change(binding.uid, node=binding.node, phase=phase)
+
+    def outcome(
+        self,
+        decision: GangDecision,
+        results: dict[str, MemberResult] | None = None,
+        *,
+        delivered: int = 1,
+    ) -> None:
+        """A binder tells what became of a decision; members not named are bound."""
+        seq = next(seq for seq, one in self.decisions if one is decision)
+        nodes = {one.uid: one.node for one in decision.bindings}
+        found = results or {}
+        self.outcome_seq += 1
+        self.planner.apply_outcome(
+            self.outcome_seq,
+            Outcome(
+                gang_id=decision.gang_id,
+                decision_seq=seq,
+                epoch=decision.epoch,
+                binder="binder-0",
+                delivered=delivered,
+                bound=len(decision.bindings) - len(found),
+                members=tuple(
+                    Member(uid=uid, node=nodes[uid], result=result) for uid, result in found.items()
+                ),
+            ),
+        )
+
+    def run(self, decision: GangDecision) -> None:
+        """The decision is carried out and its pods run."""
+        self.bind(decision, phase="Running")
+        self.outcome(decision)
+
+    def verdict(self, name: str) -> Verdict:
+        """The last word on the gang with this name."""
+        return next(one for one in reversed(self.told) if one.name == name)
+
+    def where(self, decision: GangDecision) -> dict[str, str]:
+        """Member name -> node name."""
+        return {one.name: one.node for one in decision.bindings}
