@@ -107,9 +107,7 @@ async def _one(bed: Testbed, contender: Contender) -> float:
     return latency_s
 
 
-async def _crowd(
-    bed: Testbed, contender: Contender, suite: Running
-) -> tuple[list[float], float]:
+async def _crowd(bed: Testbed, contender: Contender, suite: Running) -> tuple[list[float], float]:
     """All gangs, each its group and then its pods, as fast as the API server takes them."""
     prefix = bed.fresh_prefix()
     post = bed.burst.post

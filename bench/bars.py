@@ -1,0 +1,147 @@
+"""The bars of issue 4 and how a session's runs are held to them: pure arithmetic.
+
+A figure is the median over a session's runs; a ratio is taken in each run with the yardsticks
+before and after it, and then the median of the ratios, so that a machine that slows down slows
+both sides.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, median
+
+import msgspec
+
+from bench.drain import DrainRun
+from bench.live import LiveRun
+from bench.yardstick import Yardstick, bind_limit
+
+MIB = 2**20
+#: CPU is start-up for the most part when there are few pods; the bar is for 10,000.
+CPU_BAR_PODS = 10_000
+
+
+class DrainCase(msgspec.Struct, frozen=True, kw_only=True):
+    """One drain between its two yardsticks."""
+
+    before: Yardstick
+    run: DrainRun
+    after: Yardstick
+
+    @property
+    def ratio(self) -> float:
+        """Rate over the bind limit."""
+        return self.run.rate / bind_limit(self.before, self.after)
+
+    @property
+    def apiserver_ratio(self) -> float:
+        """API server's CPU per pod over that of the bare bindings."""
+        bare_ms = fmean((self.before.apiserver_ms_per_pod, self.after.apiserver_ms_per_pod))
+        return self.run.apiserver_ms_per_pod / bare_ms
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the result: what was measured, and what it is held to."""
+
+    group: str
+    name: str
+    value: float
+    unit: str
+    #: None: told, not held to anything.
+    bar: float | None = None
+    #: Whether more is better.
+    at_least: bool = False
+    runs: int = 1
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the bar is reached; None without one."""
+        if self.bar is None:
+            return None
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+
+def drain_figures(cases: Sequence[DrainCase], *, owned: bool) -> list[Figure]:
+    """The figures of one load's drains by one contender; bars are for tutti only."""
+    first = cases[0].run
+    group = f"drain {first.load}" + ("" if first.contender == "tutti" else f" ({first.contender})")
+    ours = first.contender == "tutti"
+
+    def figure(
+        name: str,
+        of: Callable[[DrainCase], float],
+        unit: str,
+        bar: float | None = None,
+        *,
+        at_least: bool = False,
+    ) -> Figure:
+        return Figure(
+            group=group,
+            name=name,
+            value=median(of(case) for case in cases),
+            unit=unit,
+            bar=bar if ours else None,
+            at_least=at_least,
+            runs=len(cases),
+        )
+
+    figures = [
+        figure("rate", lambda case: case.run.rate, "pods/s"),
+        figure("bind limit", lambda case: bind_limit(case.before, case.after), "pods/s"),
+        figure(
+            "rate / bind limit", lambda case: case.ratio, "", 0.7 if owned else 0.4, at_least=True
+        ),
+        figure("first binding after start", lambda case: case.run.first_binding_s, "s", 4.0),
+        figure("longest pause", lambda case: case.run.longest_pause_s, "s"),
+        figure("API server's CPU per pod / bare", lambda case: case.apiserver_ratio, "", 1.3),
+        figure("API writes per pod", lambda case: case.run.writes_per_pod, ""),
+        figure("memory, peaks added", lambda case: case.run.peak_bytes / MIB, "MiB", 700.0),
+        figure("idle afterwards", lambda case: case.run.idle_core_percent, "% of a core", 2.0),
+    ]
+    if first.pods >= CPU_BAR_PODS:
+        per_10k = figure(
+            "suite's CPU per 10,000 pods",
+            lambda case: case.run.cpu_s_per_10k_pods,
+            "s",
+            9.0 if owned else None,
+        )
+        figures.append(per_10k)
+    if all(case.run.ready_s is not None for case in cases):
+        figures.append(figure("ready after start", lambda case: case.run.ready_s or 0.0, "s"))
+    return figures
+
+
+def live_figures(runs: Sequence[LiveRun]) -> list[Figure]:
+    """The figures of live runs by one contender; bars are for tutti only."""
+    contender = runs[0].contender
+    ours = contender == "tutti"
+
+    def figure(name: str, of: Callable[[LiveRun], float], unit: str, bar: float | None) -> Figure:
+        return Figure(
+            group="live" if ours else f"live ({contender})",
+            name=name,
+            value=median(of(run) for run in runs),
+            unit=unit,
+            bar=bar if ours else None,
+            runs=len(runs),
+        )
+
+    figures = [
+        figure("200 x 8: last created to last bound, p50", lambda r: r.crowd_p50_ms, "ms", 250.0),
+        figure("200 x 8: last created to last bound, p99", lambda r: r.crowd_p99_ms, "ms", 1000.0),
+        figure("200 x 8: pods created", lambda r: r.created_per_s, "pods/s", None),
+        figure("one gang of 8 into an idle cluster, p50", lambda r: r.one_p50_ms, "ms", 25.0),
+        figure("one gang of 8 into an idle cluster, max", lambda r: r.one_max_ms, "ms", None),
+        figure("idle", lambda r: r.idle_core_percent, "% of a core", 2.0),
+    ]
+    if all(run.ready_s is not None for run in runs):
+        figures.append(figure("ready after start", lambda r: r.ready_s or 0.0, "s", 3.0))
+    return figures
+
+
+def cpu_by_role(runs: Iterable[DrainRun]) -> dict[str, float]:
+    """CPU seconds per 10,000 pods by service: the median over runs of each."""
+    scaled: dict[str, list[float]] = {}
+    for run in runs:
+        for role, cpu_s in run.cpu_by_role().items():
+            scaled.setdefault(role, []).append(cpu_s / run.pods * 10_000)
+    found = {role: median(values) for role, values in scaled.items()}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
