@@ -1,6 +1,7 @@
 """`tutti up` as it is typed: flags in, exit status out."""
 
 import asyncio
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,6 +123,10 @@ def _run(options: UpOptions) -> int:
         RivalsFound,
         ServiceRefused,
     )
+
+    logging.basicConfig(format="tutti: %(message)s", level=logging.WARNING)
+    # What is wrong with our own NATS is told by whoever keeps it running.
+    logging.getLogger("shared.bus").setLevel(logging.ERROR)
 
     def say(line: str) -> None:
         click.echo(f"tutti: {line}", err=True)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -138,24 +139,26 @@ async def refused(kubeconfig: Path, folder: Path, *flags: str) -> str:
         return running.errors
 
 
-async def test_a_name_that_a_live_rival_holds_is_refused_unless_it_is_taken_over(
-    api: RawClient, namespace: str, kubeconfig: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+async def rival(api: RawClient, namespace: str) -> AsyncIterator[str]:
+    """Volcano's Lease, just renewed; returns who holds what."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "vc-scheduler-0", "acquireTime": now, "renewTime": now}
-    await api.create(
-        f"{LEASES}/{namespace}/leases", {"metadata": {"name": "volcano"}, "spec": spec}
-    )
+    path = f"{LEASES}/{namespace}/leases"
+    await api.create(path, {"metadata": {"name": "volcano"}, "spec": spec})
+    yield f"Lease {namespace}/volcano (held by vc-scheduler-0 since "
+    await api.delete(f"{path}/volcano")
+
+
+async def test_a_name_that_a_live_rival_holds_is_refused_unless_it_is_taken_over(
+    rival: str, kubeconfig: Path, tmp_path: Path
+) -> None:
     errors = await refused(kubeconfig, tmp_path / "1", "--no-webhook")
-    assert errors.startswith(
-        f"tutti: scheduler name volcano is served by Lease {namespace}/volcano "
-        "(held by vc-scheduler-0 since"
-    )
+    assert errors.startswith(f"tutti: scheduler name volcano is served by {rival}")
     assert len(errors.splitlines()) == 1
     for number, flag in enumerate(("--scheduler-name=tutti", "--take-over")):
         async with suite(kubeconfig, tmp_path / f"a{number}", "--no-webhook", flag) as running:
             await running.wait_ready()
-    await api.delete(f"{LEASES}/{namespace}/leases/volcano")
 
 
 async def test_a_second_tutti_up_is_refused_by_cluster_and_by_data_folder(
