@@ -1,11 +1,11 @@
-"""What a binder shows of itself: metrics, one span per decision, one line of log per decision."""
+"""What a binder shows of itself: metrics, and per decision its spans and a line of log."""
 
 import logging
 
-from shared.contracts.decisions import GangDecision
+from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import Tracer
+from shared.telemetry.tracing import Attributes, Tracer, gang_span
 
 logger = logging.getLogger("services.binder")
 
@@ -41,14 +41,34 @@ class Reporting:
         """Count a delivery that was lost to the ack wait."""
         self._abandoned.inc()
 
-    def refused(self, outcome: Outcome) -> None:
-        """Count and tell a decision that is not carried out."""
+    def refused(
+        self, outcome: Outcome, decision: GangDecision | EvictionDecision | None, end_ms: int
+    ) -> None:
+        """Count, trace and tell a decision that is not carried out; None: it cannot be read."""
         self._decisions(outcome.reason).inc()
+        trace_id = decision.trace_id if decision is not None else ""
+        if decision is not None:
+            self._tracer.span(
+                "bind",
+                trace_id=trace_id,
+                start_ms=outcome.received_ms,
+                end_ms=end_ms,
+                key=str(outcome.decision_seq),
+                parent=gang_span(trace_id),
+                attributes={
+                    "gang": decision.gang,
+                    "decision.seq": outcome.decision_seq,
+                    "decision.attempt": decision.attempt,
+                    "delivered": outcome.delivered,
+                },
+                error=outcome.reason,
+            )
         logger.warning(
             "gang %s: decision %d is not carried out: %s",
             outcome.gang_id,
             outcome.decision_seq,
             outcome.reason,
+            extra={"trace_id": trace_id},
         )
 
     def finished(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
@@ -58,22 +78,8 @@ class Reporting:
         for member in outcome.members:
             self._members(member.result).inc()
         self._seconds.observe(max(0, end_ms - outcome.received_ms) / 1000)
-        self._tracer.span(
-            "bind",
-            trace_id=decision.trace_id,
-            start_ms=outcome.received_ms,
-            end_ms=end_ms,
-            key=str(outcome.decision_seq),
-            attributes={
-                "gang": decision.gang,
-                "decision.seq": outcome.decision_seq,
-                "decision.attempt": decision.attempt,
-                "delivered": outcome.delivered,
-                "bindings": len(decision.bindings),
-                "bound": outcome.bound,
-            },
-            error=outcome.reason,
-        )
+        if self._tracer.enabled:
+            self._trace(decision, outcome, end_ms)
         level = logging.INFO if not outcome.reason and not outcome.members else logging.WARNING
         logger.log(
             level,
@@ -87,4 +93,54 @@ class Reporting:
             extra={"trace_id": decision.trace_id},
         )
         for note in outcome.notes:
-            logger.warning("gang %s: %s", decision.gang, note)
+            logger.warning(
+                "gang %s: %s", decision.gang, note, extra={"trace_id": decision.trace_id}
+            )
+
+    def _trace(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
+        """Tell the proof, if there was one, and then the binding, if it came to that."""
+        trace_id = decision.trace_id
+        attributes: Attributes = {
+            "gang": decision.gang,
+            "decision.seq": outcome.decision_seq,
+            "decision.attempt": decision.attempt,
+            "delivered": outcome.delivered,
+            "bindings": len(decision.bindings),
+        }
+        begun_ms = outcome.received_ms
+        disproved = outcome.reason == "PreflightFailed"
+        if outcome.preflight_ms:
+            self._tracer.span(
+                "preflight",
+                trace_id=trace_id,
+                start_ms=begun_ms,
+                end_ms=outcome.preflight_ms,
+                key=str(outcome.decision_seq),
+                parent=gang_span(trace_id),
+                attributes=attributes,
+                error=f"{outcome.reason}: {_first_words(outcome)}" if disproved else "",
+            )
+            begun_ms = outcome.preflight_ms
+        if disproved:
+            return
+        error = outcome.reason
+        if not error and outcome.members:
+            error = f"{len(outcome.members)} not bound: {_first_words(outcome)}"
+        self._tracer.span(
+            "bind",
+            trace_id=trace_id,
+            start_ms=begun_ms,
+            end_ms=end_ms if error else outcome.last_bound_ms,
+            key=str(outcome.decision_seq),
+            parent=gang_span(trace_id),
+            attributes={**attributes, "bound": outcome.bound},
+            error=error,
+        )
+
+
+def _first_words(outcome: Outcome) -> str:
+    """What was said of the first member that is not merely skipped."""
+    for member in outcome.members:
+        if member.result != "skipped":
+            return f"{member.result} {member.code} {member.reason} {member.message}".rstrip()
+    return "nobody was asked"

@@ -147,7 +147,8 @@ class Binder:
         if isinstance(decision, EvictionDecision) or reason:
             now_ms = self._ctx.now_ms()
             reason = reason or "NotSupported"
-            await self._refuse(delivery, refusal_of(decision, sender, reason=reason, now_ms=now_ms))
+            refusal = refusal_of(decision, sender, reason=reason, now_ms=now_ms)
+            await self._refuse(delivery, refusal, decision)
             return False
         machine = Machine(decision, sender, self._limits)
         marks = marks_of(decision, self._state.incarnation, delivery.seq)
@@ -195,11 +196,16 @@ class Binder:
             notes=(error[:300],),
             received_ms=self._ctx.now_ms(),
         )
-        await self._refuse(delivery, outcome)
+        await self._refuse(delivery, outcome, None)
 
-    async def _refuse(self, delivery: Delivery, outcome: Outcome) -> None:
+    async def _refuse(
+        self,
+        delivery: Delivery,
+        outcome: Outcome,
+        decision: GangDecision | EvictionDecision | None,
+    ) -> None:
         if await settle(self._publisher, delivery, outcome):
-            self._reporting.refused(outcome)
+            self._reporting.refused(outcome, decision, self._ctx.now_ms())
 
     # Carrying out.
 

@@ -1,8 +1,14 @@
-"""What the controllers show of themselves."""
+"""What the controllers show of themselves: metrics, and per verdict a span and a line of log."""
+
+import logging
 
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import Tracer
+from shared.telemetry.tracing import Tracer, gang_span
+
+logger = logging.getLogger("services.controller")
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Reporting:
@@ -20,6 +26,9 @@ class Reporting:
             "pod_events_dropped_total", "Scheduled events of pods beyond the rate."
         )
         self._waiting = metrics.gauge("gangs_waiting", "Gangs with something left to write.")
+        self._seconds = metrics.histogram(
+            "report_seconds", "From a verdict to the last write that it asks for.", _SECONDS
+        )
 
     def wrote(self, kind: str) -> None:
         """Count a write."""
@@ -42,13 +51,34 @@ class Reporting:
         self._waiting.set(gangs)
 
     def settled(self, verdict: Verdict, seq: int, end_ms: int) -> None:
-        """Trace a verdict from its making until all of it was written."""
-        if verdict.trace_id:
+        """Trace and tell a verdict from its making until all of it was written."""
+        took_ms = max(0, end_ms - verdict.at_ms)
+        self._seconds.observe(took_ms / 1000)
+        logger.info(
+            "gang %s/%s: %s is written, %d ms after it was said",
+            verdict.namespace,
+            verdict.name,
+            verdict.phase,
+            took_ms,
+            extra={"trace_id": verdict.trace_id, "gang_id": verdict.gang_id},
+        )
+        if verdict.trace_id and not _found_running(verdict):
             self._tracer.span(
                 "report",
                 trace_id=verdict.trace_id,
                 start_ms=verdict.at_ms,
                 end_ms=end_ms,
                 key=str(seq),
-                attributes={"gang": f"{verdict.namespace}/{verdict.name}", "phase": verdict.phase},
+                parent=gang_span(verdict.trace_id),
+                attributes={
+                    "gang": f"{verdict.namespace}/{verdict.name}",
+                    "phase": verdict.phase,
+                    "decision.attempt": verdict.attempt,
+                    "reason": verdict.why.reason if verdict.why is not None else "",
+                },
             )
+
+
+def _found_running(verdict: Verdict) -> bool:
+    """Whether nobody here ever decided the gang and it runs all the same: it has no trace."""
+    return verdict.attempt == 0 and verdict.phase not in {"Pending", "Inqueue", "Gone"}

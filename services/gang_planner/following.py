@@ -174,18 +174,25 @@ class Follower:
             if not isinstance(record, StreamOpened) and record.epoch > self._epoch:
                 await self._inbox.put(arrivals)
                 raise _NewEpoch(record.epoch)
-            arrivals.append(ClusterArrival(delivery.seq, record, delivery.payload))
+            arrivals.append(
+                ClusterArrival(delivery.seq, record, delivery.payload, delivery.stored_ms)
+            )
         await self._inbox.put(arrivals)
 
     async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
         await self._inbox.put(
             [
-                DecisionArrival(d.seq, codec.decode_decision_record(d.payload), d.payload)
+                DecisionArrival(
+                    d.seq, codec.decode_decision_record(d.payload), d.payload, d.stored_ms
+                )
                 for d in deliveries
             ]
         )
 
     async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
         await self._inbox.put(
-            [OutcomeArrival(d.seq, codec.decode_outcome(d.payload), d.payload) for d in deliveries]
+            [
+                OutcomeArrival(d.seq, codec.decode_outcome(d.payload), d.payload, d.stored_ms)
+                for d in deliveries
+            ]
         )

@@ -22,6 +22,8 @@ class ClusterArrival(NamedTuple):
     seq: int
     record: ClusterRecord
     payload: bytes
+    #: When the stream stored it; likewise below.
+    stored_ms: int = 0
 
 
 class DecisionArrival(NamedTuple):
@@ -30,6 +32,7 @@ class DecisionArrival(NamedTuple):
     seq: int
     record: DecisionRecord
     payload: bytes
+    stored_ms: int = 0
 
 
 class OutcomeArrival(NamedTuple):
@@ -38,6 +41,7 @@ class OutcomeArrival(NamedTuple):
     seq: int
     record: Outcome
     payload: bytes
+    stored_ms: int = 0
 
 
 class VerdictArrival(NamedTuple):

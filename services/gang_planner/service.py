@@ -18,7 +18,9 @@ from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import Follower
 from services.gang_planner.inbox import Arrival, Inbox
 from services.gang_planner.policy_file import PolicyFile
+from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
+from services.gang_planner.tracing import GangTraces
 from services.gang_planner.writing import Writer
 from shared.bus.lease import Lease
 from shared.runtime.lifecycle import Context, Step
@@ -39,7 +41,9 @@ class GangPlanner:
         self._inbox = Inbox()
         self._applier = Applier(self._planner)
         self._follower = Follower(context.bus, self._inbox, context.ordinal)
-        self._writer = Writer(context, self._planner, self._applier)
+        self._reporting = Reporting(context.metrics, context.now_ms)
+        self._traces = GangTraces(context.tracer)
+        self._writer = Writer(context, self._planner, self._applier, self._reporting)
         self._standby = Standby(context, self._planner, self._applier)
         self._lease = Lease(context.bus, _LEASE_KEY, context.instance)
         self._idle = asyncio.Event()
@@ -92,6 +96,8 @@ class GangPlanner:
         """
         self._writer.check_foreign(arrivals)
         self._applier.apply(arrivals)
+        self._reporting.arrived(arrivals)
+        self._traces.take(arrivals)
         if self._policy.take_changed():
             self._planner.configure(self._policy.configuration)
         if not self._applier.caught_up:
@@ -102,6 +108,7 @@ class GangPlanner:
             if not self._lease.held or not await self._writer.take_over():
                 return None
             self._standby.become_active()
+            self._traces.lead(self._context.now_ms())
         return await self._writer.decide()
 
     def _timeout_s(self, wakeup_ms: int | None) -> float | None:

@@ -8,12 +8,14 @@ repeated until it is known: nothing else is decided meanwhile.
 import asyncio
 import functools
 import logging
+import time
 
 from services.gang_planner.applying import Applier
 from services.gang_planner.config import Settings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival
+from services.gang_planner.reporting import Reporting
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
 from shared.bus.publisher import Publisher, Stored
@@ -34,8 +36,15 @@ _REFUSED_PAUSE_S = 1.0
 class Writer:
     """Appends to DECISIONS and publishes VERDICTS while this process is the active planner."""
 
-    def __init__(self, context: Context[Settings], planner: Planner, applier: Applier) -> None:
+    def __init__(
+        self,
+        context: Context[Settings],
+        planner: Planner,
+        applier: Applier,
+        reporting: Reporting,
+    ) -> None:
         self._context = context
+        self._reporting = reporting
         self._planner = planner
         self._applier = applier
         self._fence: FencedLog | None = None
@@ -44,12 +53,6 @@ class Writer:
         self._unsent: dict[str, Verdict] = {}
         self._checkpoint_seq = 0
         self._checkpoint_ms = 0
-        metrics = context.metrics
-        self._decisions = metrics.counter("decisions_total", "Gang decisions appended")
-        self._bindings = metrics.counter("bindings_total", "Bindings in those decisions")
-        self._verdicts = metrics.counter("verdicts_total", "Verdicts published")
-        self._cycles = metrics.counter("cycles_total", "Planning cycles run")
-        self._gangs = metrics.gauges("gangs", "Gangs by phase", "phase")
 
     @property
     def active(self) -> bool:
@@ -103,37 +106,27 @@ class Writer:
             Superseded: Another planner has become the writer.
         """
         assert self._fence is not None
+        began_s = time.perf_counter()
         step = self._planner.step(self._context.now_ms())
-        self._cycles.inc()
+        planned_s = time.perf_counter()
+        self._reporting.cycled(planned_s - began_s)
         records: list[Act | Note] = [*step.decisions, *step.notes]
         if records:
             appended = [(_subject(record), codec.encode(record)) for record in records]
             for record, seq in zip(records, await self._append(self._fence, appended), strict=True):
                 self._planner.decided(seq, record)
                 self._applier.decided(seq)
-                self._count(record)
+                self._reporting.appended(record)
+            self._reporting.appending_took(time.perf_counter() - planned_s)
         for verdict in [*self._take_unsent(), *step.verdicts]:
             await self._publish(verdict)
-        for phase, count in self._planner.gangs_by_phase().items():
-            self._gangs(phase).set(count)
+        self._reporting.observe(self._planner.gangs_by_phase(), self._planner.open_decisions)
         await self._checkpoint_if_due(self._fence)
         return step.next_wakeup_ms
 
     async def flush(self) -> None:
         """Wait until every verdict sent is answered."""
         await self._publisher.flush()
-
-    def _count(self, record: Act | Note) -> None:
-        if isinstance(record, GangDecision):
-            self._decisions.inc()
-            self._bindings.inc(len(record.bindings))
-            log.info(
-                "decided %s: %d bindings, attempt %d",
-                record.gang,
-                len(record.bindings),
-                record.attempt,
-                extra={"trace_id": record.trace_id, "gang_id": record.gang_id},
-            )
 
     async def _append(self, fence: FencedLog, records: list[tuple[str, bytes]]) -> list[int]:
         """Append until the fate of every record is known; a full or silent server means waiting,
@@ -161,7 +154,7 @@ class Writer:
             codec.encode(verdict),
             ttl_s=_GONE_TTL_S if verdict.phase == "Gone" else None,
         )
-        self._verdicts.inc()
+        self._reporting.published()
         stored.add_done_callback(functools.partial(self._stored, verdict))
 
     def _stored(self, verdict: Verdict, stored: asyncio.Future[Stored]) -> None:

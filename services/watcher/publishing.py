@@ -9,6 +9,7 @@ of the next, and stands for the sequence at which that flush ended.
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable
 from typing import Final, NoReturn
 
@@ -156,10 +157,9 @@ class Publishing:
         waiting, self._waiting = self._waiting, []
         frozen = self._state.picture.freeze() if waiting else None
         if messages:
-            loop = asyncio.get_running_loop()
-            began_s = loop.time()
+            began_s = time.perf_counter()
             await self._append(messages)
-            self._reporting.flushed(messages, loop.time() - began_s)
+            self._reporting.flushed(messages, time.perf_counter() - began_s)
         if frozen is not None:
             boundary = Boundary(
                 frozen=frozen, cluster_seq=self._log.last_applied, synced=self._synced

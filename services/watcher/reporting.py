@@ -1,11 +1,16 @@
-"""The watcher's metrics."""
+"""What a watcher shows of itself: metrics, and a span per gang object that appears."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from services.watcher.core.changes import RECORDS, ChangeRecord, kind_of
 from services.watcher.state import WatcherState
+from shared.contracts.cluster import PodGroupChanges
+from shared.contracts.identity import gang_trace_id
 from shared.dialects.protocol import Kind
+from shared.model.objects import PodGroup
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.tracing import Tracer, gang_span
 
 _FLUSH_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 
@@ -13,8 +18,14 @@ _FLUSH_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0
 class Reporting:
     """Counts what comes in from the API server and what goes out to CLUSTER."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
         """Register all metrics; once per process."""
+        self._tracer = tracer
+        #: UIDs of groups that were told; kept only for traces.
+        self._told: set[str] = set()
+        #: Groups in the flush that is under way.
+        self._new: list[PodGroup] = []
+        self._packed_ms = 0
         #: The epoch we write under; 0 while we are none of the writers.
         self.epoch = 0
         self._listed = metrics.counters(
@@ -49,15 +60,29 @@ class Reporting:
     def packed(self, record: ChangeRecord) -> None:
         """A record is about to be sent."""
         self._sent(kind_of(record)).inc(len(record.changed) + len(record.removed))
+        if self._tracer.enabled and isinstance(record, PodGroupChanges):
+            self._packed_ms = record.at_ms
+            self._new += [group for group in record.changed if group.uid not in self._told]
+            self._told.difference_update(gone.uid for gone in record.removed)
 
     def flushed(self, messages: list[tuple[str, bytes]], took_s: float) -> None:
         """All messages of a flush are stored."""
         self._appends.inc(len(messages))
         self._bytes.inc(sum(len(payload) for _, payload in messages))
         self._flush.observe(took_s)
+        if self._new:
+            self._tell(self._new, self._packed_ms + round(took_s * 1000))
+            self._new = []
 
-    def opened(self, epoch: int) -> None:
-        """We have become the writer."""
+    def opened(self, epoch: int, groups: Iterable[PodGroup], now_ms: int) -> None:
+        """We have become the writer, and readers take these groups from our snapshot.
+
+        Those on which nobody has written a status yet came while there was no watcher.
+        """
+        if self._tracer.enabled:
+            listed = list(groups)
+            self._told = {group.uid for group in listed if group.phase}
+            self._tell([group for group in listed if not group.phase], now_ms)
         self.epoch = epoch
         self._epoch.set(epoch)
 
@@ -71,3 +96,22 @@ class Reporting:
             self._objects(kind).set(state.picture.count(kind))
         self._relists.set(relists)
         self._unreadable.set(state.unreadable)
+
+    def _tell(self, groups: list[PodGroup], end_ms: int) -> None:
+        """Trace what was done for each: from its creation until the planners could know it."""
+        for group in groups:
+            self._told.add(group.uid)
+            trace_id = gang_trace_id(group.uid, 1)
+            self._tracer.span(
+                "observe",
+                trace_id=trace_id,
+                # The API server's instants are whole seconds.
+                start_ms=group.created_ms or end_ms,
+                end_ms=end_ms,
+                parent=gang_span(trace_id),
+                attributes={
+                    "gang": f"{group.namespace}/{group.name}",
+                    "dialect": group.dialect,
+                    "min_member": group.min_member,
+                },
+            )

@@ -39,7 +39,7 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
     ctx.ready.require("synced")
     ctx.set_active(False)
     credentials = await load(ctx.settings.kubeconfig, ctx.settings.context)
-    reporting = Reporting(ctx.metrics)
+    reporting = Reporting(ctx.metrics, ctx.tracer)
     async with (
         KubeClient(credentials, user_agent="tutti-watcher") as client,
         asyncio.TaskGroup() as tasks,
@@ -106,7 +106,7 @@ async def _be_active(
         epoch = await publishing.open(ctx.bus)
         pods, nodes = state.picture.count("pod"), state.picture.count("node")
         logger.info("epoch %d is open with %d pods and %d nodes", epoch, pods, nodes)
-        reporting.opened(epoch)
+        reporting.opened(epoch, state.picture.groups(), ctx.now_ms())
         show()
         subscription = await answering.serve(ctx.bus)
         try:

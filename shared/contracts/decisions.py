@@ -56,6 +56,8 @@ class GangDecision(
     trace_id: str
     first_seen_ms: int
     cycle: Cycle
+    #: W3C traceparent that the submitter left on the group, or on a member; "" when there is none.
+    traceparent: str = ""
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -100,9 +100,19 @@ class Context(Generic[S]):
         #: Set when the process was asked to stop, before the first step.
         self.stopping = asyncio.Event()
         self.active = True
+        self._show()
         self._group = group
         self._tasks: list[asyncio.Task[Any]] = []
         self._callbacks: list[tuple[Step, str, Callback]] = []
+
+    def _show(self) -> None:
+        """Register what every service shows of itself."""
+        metrics = self.metrics
+        metrics.watch("ready", "1 while it can do its work.", lambda: self.ready.ready)
+        metrics.watch(
+            "active", "1 while it is the one that writes; 0: standby.", lambda: self.active
+        )
+        metrics.watch("spans_lost", "Spans that could not be sent.", lambda: self.tracer.lost)
 
     def now_ms(self) -> int:
         """Wall clock in milliseconds since the epoch."""

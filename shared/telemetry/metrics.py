@@ -20,7 +20,7 @@ class Metrics:
     """One registry. Asking twice for one name is an error."""
 
     def __init__(self, service: str) -> None:
-        self._prefix = f"tutti_{service}_"
+        self._prefix = f"tutti_{service.replace('-', '_')}_"
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
 
@@ -45,6 +45,10 @@ class Metrics:
     def gauge(self, name: str, text: str) -> Gauge:
         """A gauge."""
         return Gauge(self._full(name), text, registry=self.registry)
+
+    def watch(self, name: str, text: str, value: Callable[[], float]) -> None:
+        """A gauge that is asked for its value whenever the metrics are read."""
+        self.gauge(name, text).set_function(value)
 
     def gauges(self, name: str, text: str, label: str) -> Callable[[str], Gauge]:
         """Gauges by one label."""

@@ -8,15 +8,24 @@ trace, name and key. Without an endpoint nothing of OpenTelemetry is even import
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 Attributes: TypeAlias = Mapping[str, str | int | bool | float]
+
+#: Name of the root span of a trace: one attempt of one gang. The planner sends it when the attempt
+#: ends; `gang_span` is its id, which all other spans of the trace have as their parent long before.
+GANG: Final = "gang"
 
 
 def span_id(trace_id: str, name: str, key: str = "") -> str:
     """16 hexadecimal digits; the same arguments give the same id everywhere."""
     text = f"{trace_id}:{name}:{key}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def gang_span(trace_id: str) -> str:
+    """Id of a trace's root span."""
+    return span_id(trace_id, GANG)
 
 
 class Tracer(Protocol):

@@ -25,7 +25,7 @@ import msgspec
 from services.watcher.core.changes import RECORDS, ChangeRecord, record
 from services.watcher.errors import ClusterWentBack, InvariantViolation
 from shared.contracts.cluster import Gone
-from shared.model.objects import KINDS, ClusterObject, Pod
+from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
 
 _NEUTRAL_KIND: Final = {struct: kind for kind, struct in KINDS.items()}
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -183,6 +183,10 @@ class Picture:
             version=self._version,
             objects={kind: tuple(objects.values()) for kind, objects in self._objects.items()},
         )
+
+    def groups(self) -> list[PodGroup]:
+        """Every gang object in the picture."""
+        return [one for one in self._objects["podgroup"].values() if isinstance(one, PodGroup)]
 
     def count(self, kind: str) -> int:
         """How many objects of a neutral kind the picture holds."""

@@ -18,6 +18,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import StreamOpened, Synced
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.tracing import tracer_for
 from tests.services.watcher.core.objects import pod
 from tests.services.watcher.running import Reader
 from tests.support.waiting import eventually
@@ -45,7 +46,9 @@ def publishing(state: WatcherState) -> Publishing:
         state,
         watcher="w",
         now_ms=lambda: time.time_ns() // 1_000_000,
-        reporting=Reporting(Metrics("watcher")),
+        reporting=Reporting(
+            Metrics("watcher"), tracer_for("", service="watcher", instance="watcher-0")
+        ),
     )
 
 

@@ -84,7 +84,8 @@ async def test_it_starts_answers_and_stops_in_order(start: Start, nats_server: N
         process.pid,
         True,
     )
-    assert seen.figures == {"things_total": 7.0}
+    assert seen.figures["things_total"] == 7.0
+    assert seen.figures["ready"] == seen.figures["active"] == 1.0
     url = f"http://127.0.0.1:{seen.http_port}/readyz"
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         assert response.status == 200

@@ -1,0 +1,130 @@
+"""What a planner shows of itself: metrics, and a line of log per decision and start."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
+from shared.contracts.cluster import Synced
+from shared.contracts.decisions import Act, GangDecision, GangStarted, Note
+from shared.contracts.identity import gang_trace_id
+from shared.contracts.outcomes import Outcome
+from shared.telemetry.metrics import Metrics
+
+log = logging.getLogger("services.gang_planner")
+
+_CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_WAIT_S: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0)
+
+
+class Reporting:
+    """Counts and tells; nothing depends on it."""
+
+    def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
+        """Register the metrics, once per process."""
+        self._now_ms = now_ms
+        self._synced_ms = now_ms()
+        self._decisions = metrics.counter("decisions_total", "Gang decisions appended.")
+        self._bindings = metrics.counter("bindings_total", "Bindings in those decisions.")
+        self._started = metrics.counter("gangs_started_total", "Gangs whose quorum was placed.")
+        self._verdicts = metrics.counter("verdicts_total", "Verdicts published.")
+        self._cycles = metrics.counter("cycles_total", "Planning cycles run.")
+        self._cycle_s = metrics.histogram("cycle_seconds", "One planning cycle.", _CYCLE_S)
+        self._append_s = metrics.histogram(
+            "append_seconds", "Making a cycle's decisions and notes durable.", _CYCLE_S
+        )
+        self._wait_s = metrics.histogram(
+            "queue_seconds", "From a gang first seen to its first decision.", _WAIT_S
+        )
+        self._gangs = metrics.gauges("gangs", "Gangs by phase.", "phase")
+        self._open = metrics.gauge(
+            "decisions_open", "Decisions that the cluster does not show yet."
+        )
+        self._outcomes = metrics.counters(
+            "outcomes_total", "Outcomes read, by what became of the decision.", "result"
+        )
+        self._lag_s = metrics.gauges(
+            "log_lag_seconds", "Age of the newest record applied, when it was applied.", "stream"
+        )
+        metrics.watch(
+            "view_age_seconds",
+            "Since the watcher last said that its picture is current.",
+            lambda: max(0, now_ms() - self._synced_ms) / 1000,
+        )
+
+    def arrived(self, arrivals: list[Arrival]) -> None:
+        """Take what was just applied: how old it is, and what outcomes say."""
+        newest: dict[str, int] = {}
+        for arrival in arrivals:
+            match arrival:
+                case ClusterArrival(_, record, _, stored_ms):
+                    newest["CLUSTER"] = stored_ms
+                    if isinstance(record, Synced):
+                        self._synced_ms = record.at_ms
+                case DecisionArrival(_, _, _, stored_ms):
+                    newest["DECISIONS"] = stored_ms
+                case OutcomeArrival(_, outcome, _, stored_ms):
+                    newest["OUTCOMES"] = stored_ms
+                    self._outcomes(_result_of(outcome)).inc()
+                case _:
+                    pass
+        if newest:
+            now_ms = self._now_ms()
+            for stream, stored_ms in newest.items():
+                self._lag_s(stream).set(max(0, now_ms - stored_ms) / 1000)
+
+    def cycled(self, cycle_s: float) -> None:
+        """One cycle was run."""
+        self._cycles.inc()
+        self._cycle_s.observe(cycle_s)
+
+    def appended(self, record: Act | Note) -> None:
+        """A record is in the log."""
+        if isinstance(record, GangDecision):
+            self._decided(record)
+        elif isinstance(record, GangStarted):
+            self._started.inc()
+            log.info(
+                "started %s, attempt %d",
+                record.gang_id,
+                record.attempt,
+                extra={
+                    "trace_id": gang_trace_id(record.gang_id, max(record.attempt, 1)),
+                    "gang_id": record.gang_id,
+                },
+            )
+
+    def appending_took(self, append_s: float) -> None:
+        """All records of a cycle are in the log."""
+        self._append_s.observe(append_s)
+
+    def published(self) -> None:
+        """A verdict was sent."""
+        self._verdicts.inc()
+
+    def observe(self, phases: Mapping[str, int], open_decisions: int) -> None:
+        """Take the gauges' values, once per cycle."""
+        for phase, count in phases.items():
+            self._gangs(phase).set(count)
+        self._open.set(open_decisions)
+
+    def _decided(self, decision: GangDecision) -> None:
+        self._decisions.inc()
+        self._bindings.inc(len(decision.bindings))
+        if decision.attempt == 1:
+            waited_ms = decision.cycle.now_ms - decision.first_seen_ms
+            self._wait_s.observe(max(0, waited_ms) / 1000)
+        log.info(
+            "decided %s: %d bindings, attempt %d",
+            decision.gang,
+            len(decision.bindings),
+            decision.attempt,
+            extra={"trace_id": decision.trace_id, "gang_id": decision.gang_id},
+        )
+
+
+def _result_of(outcome: Outcome) -> str:
+    """One of few words: "whole", "partial", "none"."""
+    if any(member.result != "bound" for member in outcome.members) or outcome.reason:
+        return "partial" if outcome.bound else "none"
+    return "whole"

@@ -1,0 +1,309 @@
+"""The planner's spans: one root per attempt of a gang, with its wait and its decision below it.
+
+Built when the attempt ends, from the records of DECISIONS, OUTCOMES and VERDICTS alone, which the
+active planner and its standby read alike. So a takeover loses nothing: the standby knows what is
+open, and tells what ended within the last seconds once more, because the planner before it may have
+died before its spans left. Told twice, a span has the same id and the same content.
+
+An attempt begins when the gang was first seen, or when the failed attempt before it ended; what is
+added to a started gang begins with its decision. It ends
+* well, when every member of the decision is bound and the gang's quorum was seen placed (a gang
+  that had started before only needs its members bound),
+* with an error, when an outcome did not bind all, a later decision had to place the whole quorum
+  anew, or the gang went away meanwhile.
+
+Everything here is bounded; without an endpoint nothing is kept and nothing is done.
+"""
+
+from collections import OrderedDict, deque
+from typing import Final
+
+from services.gang_planner.inbox import (
+    Arrival,
+    CheckpointArrival,
+    DecisionArrival,
+    OutcomeArrival,
+    VerdictArrival,
+)
+from shared.contracts.decisions import DecisionRecord, GangDecision, GangStarted
+from shared.contracts.outcomes import Outcome
+from shared.contracts.verdicts import Verdict
+from shared.telemetry.tracing import GANG, Tracer, gang_span
+
+#: Attempts whose end is awaited; the oldest is told as it is when there are more.
+OPEN_MAX: Final = 16_384
+#: Gangs of which the end of the last attempt is remembered.
+GANGS_MAX: Final = 16_384
+#: Outcomes read before their decision: the logs are read side by side.
+EARLY_MAX: Final = 1_024
+#: Attempts that ended while another planner was active, kept for a takeover.
+RECENT_MAX: Final = 2_048
+#: How long before a takeover an attempt may have ended without its spans having left: the lease's
+#: time and the exporter's delay, doubled.
+RECENT_MS: Final = 5_000
+
+Values = dict[str, str | int]
+
+
+class _Attempt:
+    """One decision, until its attempt has ended."""
+
+    __slots__ = (
+        "attempt",
+        "decided_ms",
+        "error",
+        "gang_id",
+        "links",
+        "outcome_ms",
+        "quorum",
+        "seq",
+        "start_ms",
+        "started_ms",
+        "stored_ms",
+        "trace_id",
+        "values",
+        "waits_for_outcome",
+        "waits_for_start",
+    )
+
+    def __init__(self, seq: int, decision: GangDecision, start_ms: int) -> None:
+        self.seq = seq
+        self.gang_id = decision.gang_id
+        self.attempt = decision.attempt
+        self.quorum = decision.quorum
+        self.trace_id = decision.trace_id
+        self.links = (decision.traceparent,) if decision.traceparent else ()
+        self.start_ms = start_ms
+        self.decided_ms = self.stored_ms = decision.cycle.now_ms
+        self.started_ms = 0
+        self.outcome_ms = 0
+        self.waits_for_start = True
+        self.waits_for_outcome = True
+        self.error = ""
+        self.values: Values = {
+            "gang": decision.gang,
+            "gang.id": decision.gang_id,
+            "dialect": decision.dialect,
+            "members": len(decision.bindings),
+            "quorum": decision.quorum,
+            "decision.seq": seq,
+            "decision.attempt": decision.attempt,
+            "decision.why": decision.why,
+            "planner.epoch": decision.epoch,
+            "cluster.seq": decision.cycle.cluster_seq,
+        }
+
+
+class _Ended:
+    """What is remembered of a gang between its attempts."""
+
+    __slots__ = ("end_ms", "started")
+
+    def __init__(self, end_ms: int, *, started: bool) -> None:
+        self.end_ms = end_ms
+        self.started = started
+
+
+class GangTraces:
+    """Follows attempts through the logs; tells them while `lead` says so."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._leading = False
+        #: By sequence of the decision, oldest first.
+        self._open: dict[int, _Attempt] = {}
+        self._by_gang: dict[str, list[_Attempt]] = {}
+        self._ended: OrderedDict[str, _Ended] = OrderedDict()
+        self._early: OrderedDict[int, OutcomeArrival] = OrderedDict()
+        self._recent: deque[tuple[_Attempt, int]] = deque(maxlen=RECENT_MAX)
+
+    def lead(self, now_ms: int) -> None:
+        """This planner is the writer from now on: it tells what ends, and what ended just now."""
+        self._leading = True
+        for attempt, end_ms in self._recent:
+            if end_ms >= now_ms - RECENT_MS:
+                self._tell(attempt, end_ms)
+        self._recent.clear()
+
+    def take(self, arrivals: list[Arrival]) -> None:
+        """Follow what arrived, each record once."""
+        if not self._tracer.enabled:
+            return
+        for arrival in arrivals:
+            match arrival:
+                case DecisionArrival(seq, record, _, stored_ms):
+                    self._take_record(seq, record, stored_ms)
+                case OutcomeArrival():
+                    self._take_outcome(arrival)
+                case VerdictArrival(verdict, _) if verdict.phase == "Gone":
+                    self._take_gone(verdict)
+                case CheckpointArrival():
+                    self._restore(arrival)
+                case _:
+                    pass
+
+    # ----------------------------------------------------------------- records
+
+    def _take_record(self, seq: int, record: DecisionRecord, stored_ms: int) -> None:
+        match record:
+            case GangDecision() if seq not in self._open:
+                attempt = self._begin(seq, record)
+                attempt.stored_ms = max(stored_ms, attempt.decided_ms)
+                early = self._early.pop(seq, None)
+                if early is not None:
+                    self._take_outcome(early)
+            case GangStarted():
+                self._take_start(record)
+            case _:
+                pass
+
+    def _begin(self, seq: int, decision: GangDecision) -> _Attempt:
+        for older in list(self._by_gang.get(decision.gang_id, ())):
+            if older.waits_for_start and decision.quorum >= older.quorum:
+                older.waits_for_start = False
+                older.error = "QuorumNotPlaced"
+                self._end_if_done(older, decision.cycle.now_ms)
+        ended = self._ended.get(decision.gang_id)
+        started = ended is not None and ended.started
+        start_ms = decision.cycle.now_ms
+        if decision.attempt == 1:
+            start_ms = decision.first_seen_ms or start_ms
+        elif ended is not None and ended.end_ms and not started:
+            start_ms = ended.end_ms
+        attempt = _Attempt(seq, decision, min(start_ms, decision.cycle.now_ms))
+        attempt.waits_for_start = decision.quorum > 0 and not started
+        self._open[seq] = attempt
+        self._by_gang.setdefault(decision.gang_id, []).append(attempt)
+        if len(self._open) > OPEN_MAX:
+            oldest = next(iter(self._open.values()))
+            self._end(oldest, max(oldest.stored_ms, oldest.outcome_ms), "Unfinished")
+        return attempt
+
+    def _take_start(self, note: GangStarted) -> None:
+        open_attempts = self._by_gang.get(note.gang_id, [])
+        for attempt in list(open_attempts):
+            if attempt.attempt <= note.attempt:
+                attempt.started_ms = note.at_ms
+                attempt.waits_for_start = False
+                self._end_if_done(attempt, note.at_ms)
+        self._remember(note.gang_id, 0, started=True)
+
+    def _take_outcome(self, arrival: OutcomeArrival) -> None:
+        outcome = arrival.record
+        attempt = self._open.get(outcome.decision_seq)
+        if attempt is None:
+            self._early[outcome.decision_seq] = arrival
+            if len(self._early) > EARLY_MAX:
+                self._early.popitem(last=False)
+            return
+        attempt.waits_for_outcome = False
+        attempt.values["bound"] = outcome.bound
+        attempt.values["binder"] = outcome.binder
+        error = _error_of(outcome)
+        if error:
+            self._end(attempt, arrival.stored_ms, error)
+            return
+        attempt.outcome_ms = outcome.last_bound_ms
+        self._end_if_done(attempt, outcome.last_bound_ms)
+
+    def _take_gone(self, verdict: Verdict) -> None:
+        for attempt in list(self._by_gang.get(verdict.gang_id, ())):
+            self._end(attempt, verdict.at_ms, "Gone")
+        self._ended.pop(verdict.gang_id, None)
+        if verdict.attempt == 0 and verdict.trace_id and self._leading:
+            # It was never decided: its wait is all there is to tell.
+            self._tracer.span(
+                GANG,
+                trace_id=verdict.trace_id,
+                start_ms=verdict.first_seen_ms or verdict.at_ms,
+                end_ms=verdict.at_ms,
+                attributes={
+                    "gang": f"{verdict.namespace}/{verdict.name}",
+                    "gang.id": verdict.gang_id,
+                    "dialect": verdict.dialect,
+                    "result": "Gone",
+                },
+            )
+
+    def _restore(self, arrival: CheckpointArrival) -> None:
+        for page in arrival.pages:
+            for gang in page.gangs:
+                failed_ms = max((note.at_ms for note in gang.notes), default=0)
+                self._remember(gang.gang_id, failed_ms, started=gang.started)
+            for one in page.decisions:
+                if isinstance(one.decision, GangDecision):
+                    # Its outcome may have been read before the checkpoint was written.
+                    self._begin(one.seq, one.decision).waits_for_outcome = False
+
+    # ------------------------------------------------------------------ ending
+
+    def _end_if_done(self, attempt: _Attempt, at_ms: int) -> None:
+        if attempt.waits_for_start or attempt.waits_for_outcome:
+            return
+        self._end(attempt, max(at_ms, attempt.started_ms, attempt.outcome_ms), attempt.error)
+
+    def _end(self, attempt: _Attempt, end_ms: int, error: str) -> None:
+        del self._open[attempt.seq]
+        siblings = self._by_gang[attempt.gang_id]
+        siblings.remove(attempt)
+        if not siblings:
+            del self._by_gang[attempt.gang_id]
+        attempt.error = error
+        self._remember(attempt.gang_id, end_ms, started=bool(attempt.started_ms))
+        if self._leading:
+            self._tell(attempt, end_ms)
+        else:
+            self._recent.append((attempt, end_ms))
+
+    def _remember(self, gang_id: str, end_ms: int, *, started: bool) -> None:
+        ended = self._ended.pop(gang_id, None) or _Ended(0, started=False)
+        ended.end_ms = max(ended.end_ms, end_ms)
+        ended.started = ended.started or started
+        self._ended[gang_id] = ended
+        if len(self._ended) > GANGS_MAX:
+            self._ended.popitem(last=False)
+
+    def _tell(self, attempt: _Attempt, end_ms: int) -> None:
+        values: Values = attempt.values | {
+            "result": attempt.error or ("Started" if attempt.started_ms else "Bound")
+        }
+        trace_id, root = attempt.trace_id, gang_span(attempt.trace_id)
+        self._tracer.span(
+            GANG,
+            trace_id=trace_id,
+            start_ms=attempt.start_ms,
+            end_ms=end_ms,
+            attributes=values,
+            links=attempt.links,
+            error=attempt.error,
+        )
+        self._tracer.span(
+            "queue",
+            trace_id=trace_id,
+            start_ms=attempt.start_ms,
+            end_ms=attempt.decided_ms,
+            parent=root,
+            attributes={"gang": attempt.values["gang"]},
+        )
+        self._tracer.span(
+            "decide",
+            trace_id=trace_id,
+            start_ms=attempt.decided_ms,
+            end_ms=attempt.stored_ms,
+            parent=root,
+            attributes={
+                key: attempt.values[key]
+                for key in ("gang", "decision.seq", "members", "planner.epoch", "cluster.seq")
+            },
+        )
+
+
+def _error_of(outcome: Outcome) -> str:
+    """Why the decision was not carried out whole; "" when it was."""
+    if outcome.reason:
+        return outcome.reason
+    unbound = [member.result for member in outcome.members if member.result != "bound"]
+    if not unbound:
+        return ""
+    kinds = ", ".join(sorted(set(unbound)))
+    return f"{len(unbound)} of {outcome.bound + len(unbound)} members not bound: {kinds}"
