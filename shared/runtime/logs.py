@@ -45,11 +45,11 @@ def in_trace(trace_id: str) -> Iterator[None]:
 
 
 class TraceFilter(logging.Filter):
-    """Writes the current trace id into each record."""
+    """Writes the current trace id into each record that was not given one of its own."""
 
     @override
     def filter(self, record: logging.LogRecord) -> bool:
-        record.trace_id = _trace_id.get()
+        record.trace_id = getattr(record, "trace_id", "") or _trace_id.get()
         return True
 
 

@@ -68,6 +68,12 @@ def test_the_trace_is_on_every_line_inside_it_and_on_none_outside() -> None:
     assert "trace_id" not in json.loads(JsonFormatter("s", "i").format(record("x")))
 
 
+def test_a_line_that_names_its_own_trace_keeps_it() -> None:
+    with in_trace("f" * 32):
+        named = record("x", trace_id="e" * 32)
+    assert json.loads(JsonFormatter("s", "i").format(named))["trace_id"] == "e" * 32
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 0.0
