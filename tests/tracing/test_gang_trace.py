@@ -1,0 +1,231 @@
+"""One trace per gang and attempt, across all services of a running suite."""
+
+import json
+import os
+import signal
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from shared.contracts.identity import gang_trace_id
+from tests.controlplane.client import Object, RawClient
+from tests.support.otlp_sink import OtlpSink
+from tests.support.waiting import eventually
+from tests.tracing.traces import Trace, traces_of
+from tests.tutti.up.gangs import bound, make_gang
+from tests.tutti.up.running import Suite, suite
+from tutti.cluster.embedded import EmbeddedCluster
+from tutti.cluster.misbehave import Rule
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
+
+ALL = {"tutti-watcher", "tutti-gang-planner", "tutti-binder", "tutti-controller"}
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+PODS = "/api/v1/namespaces/default/pods"
+SUBMITTER = ("a" * 32, "b" * 16)
+
+
+def suite_with(
+    kubeconfig: Path, sink: OtlpSink, folder: Path
+) -> AbstractAsyncContextManager[Suite]:
+    return suite(kubeconfig, folder, "--no-webhook", f"--otlp={sink.endpoint}")
+
+
+async def uid_of(client: RawClient, gang: str) -> str:
+    group = await client.get(f"{GROUPS}/{gang}")
+    return str(group["metadata"]["uid"])
+
+
+async def told(sink: OtlpSink, trace_id: str, *, reports: str = "Running") -> Trace:
+    """The trace, once its root and the report of this phase have arrived."""
+
+    def complete() -> Trace:
+        trace = traces_of(sink)[trace_id]
+        assert trace.root
+        assert reports in [each.values["phase"] for each in trace.named("report")]
+        return trace
+
+    def known() -> Trace | None:
+        return complete() if trace_id in traces_of(sink) else None
+
+    found = await eventually(known, timeout_s=15.0, because=f"trace {trace_id} is complete")
+    assert found is not None
+    return found
+
+
+async def make_late_gang(client: RawClient, name: str) -> None:
+    """A gang of three by a submitter who traces: the link is on its group."""
+    manifest: Object = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": name,
+            "annotations": {"tutti.dev/traceparent": f"00-{SUBMITTER[0]}-{SUBMITTER[1]}-01"},
+        },
+        "spec": {"minMember": 3},
+    }
+    await client.create(GROUPS, manifest)
+    await make_pods(client, name, 3)
+
+
+async def make_pods(client: RawClient, gang: str, count: int) -> None:
+    for index in range(count):
+        await client.create(
+            PODS,
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{gang}-{index}",
+                    "annotations": {"scheduling.k8s.io/group-name": gang},
+                },
+                "spec": {
+                    "schedulerName": "volcano",
+                    "containers": [
+                        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+                    ],
+                },
+            },
+        )
+
+
+async def test_each_gang_has_one_trace_with_every_service_below_its_root(
+    client: RawClient, kubeconfig: Path, sink: OtlpSink, tmp_path: Path
+) -> None:
+    gangs = ("one", "two", "three")
+    async with suite_with(kubeconfig, sink, tmp_path / "up") as running:
+        await running.wait_ready()
+        await make_late_gang(client, "one")
+        for gang in gangs[1:]:
+            await make_gang(client, "default", gang)
+        for gang in gangs:
+            await bound(client, "default", gang)
+        ids = {gang: gang_trace_id(await uid_of(client, gang), 1) for gang in gangs}
+        traces = {gang: await told(sink, trace_id) for gang, trace_id in ids.items()}
+        assert set(traces_of(sink)) == set(ids.values())
+        pod = await client.get(f"{PODS}/one-0")
+        logs = logged(running)
+    for gang, trace in traces.items():
+        trace.check()
+        assert trace.services == ALL
+        names = sorted({each.span.name for each in trace.spans})
+        assert names == ["bind", "decide", "gang", "observe", "preflight", "queue", "report"]
+        once = [each.span.name for each in trace.spans if each.span.name != "report"]
+        assert len(once) == len(set(once)), "one of each, never one per pod"
+        root = trace.root
+        assert root.service == "tutti-gang-planner"
+        assert not any(each.failed for each in trace.spans)
+        values = root.values
+        assert (values["gang"], values["dialect"], values["members"], values["bound"]) == (
+            f"default/{gang}",
+            "volcano",
+            3,
+            3,
+        )
+        assert values["result"] == "Started"
+        # The children follow each other, in the order in which the work was done.
+        queue, decide, prove, bind = (
+            trace.named(name)[0] for name in ("queue", "decide", "preflight", "bind")
+        )
+        assert root.start_ms == queue.start_ms
+        assert queue.end_ms == decide.start_ms
+        assert decide.start_ms <= prove.start_ms
+        assert prove.end_ms == bind.start_ms
+        assert bind.end_ms <= root.end_ms
+        for each in (decide, bind):
+            assert each.values["decision.seq"] == values["decision.seq"]
+        for service in ("gang-planner", "binder", "controller"):
+            assert ids[gang] in logs[service], f"{service} logs the trace"
+    links = traces["one"].root.span.links
+    assert [(link.trace_id.hex(), link.span_id.hex()) for link in links] == [SUBMITTER]
+    assert not traces["two"].root.span.links
+    notes = pod["metadata"]["annotations"]
+    assert notes["tutti.dev/trace-id"] == ids["one"]
+    assert notes["tutti.dev/decision"].endswith(f"/{traces['one'].root.values['decision.seq']}")
+
+
+def logged(running: Suite) -> dict[str, set[str]]:
+    """Trace ids that each service's log names."""
+    found: dict[str, set[str]] = {}
+    for log in (running.folder / "data" / "logs").glob("*.log"):
+        service = log.stem.rsplit("-", 1)[0]
+        lines = [json.loads(line) for line in log.read_text().splitlines() if line[:1] == "{"]
+        found.setdefault(service, set()).update(line.get("trace_id", "") for line in lines)
+    return found
+
+
+async def test_a_refused_attempt_is_an_error_and_the_next_one_begins_where_it_ended(
+    client: RawClient,
+    cluster: EmbeddedCluster,
+    kubeconfig: Path,
+    sink: OtlpSink,
+    tmp_path: Path,
+) -> None:
+    refusal = Rule(subresource="binding", name="hapless-1", status=403, message="not you", times=1)
+    cluster.misbehave.add(refusal)
+    async with suite_with(kubeconfig, sink, tmp_path / "up") as running:
+        await running.wait_ready()
+        await make_gang(client, "default", "hapless")
+        await bound(client, "default", "hapless")
+        uid = await uid_of(client, "hapless")
+        second = await told(sink, gang_trace_id(uid, 2))
+        first = traces_of(sink)[gang_trace_id(uid, 1)]
+    first.check()
+    second.check()
+    assert first.root.failed
+    assert first.root.values["result"] == "PreflightFailed"
+    (proof,) = first.named("preflight")
+    assert proof.failed
+    assert "403" in proof.span.status.message
+    assert "not you" in proof.span.status.message
+    assert not first.named("bind"), "nothing was bound"
+    assert not any(each.failed for each in second.spans)
+    assert second.root.values["decision.attempt"] == 2
+    assert second.root.start_ms == first.root.end_ms
+
+
+async def test_a_gang_that_goes_before_it_was_decided_leaves_no_orphans(
+    client: RawClient, kubeconfig: Path, sink: OtlpSink, tmp_path: Path
+) -> None:
+    async with suite_with(kubeconfig, sink, tmp_path / "up") as running:
+        await running.wait_ready()
+        await make_gang(client, "default", "huge", members=3, least=500)
+        uid = await uid_of(client, "huge")
+        trace_id = gang_trace_id(uid, 1)
+        # What is said of it is all written once its pods have their conditions, after two seconds.
+        await eventually(lambda: "report" in [span.name for _, span in sink.spans])
+        for index in range(3):
+            await client.delete(f"{PODS}/huge-{index}")
+        await client.delete(f"{GROUPS}/huge")
+        trace = await told(sink, trace_id, reports="Gone")
+    trace.check()
+    assert trace.root.values["result"] == "Gone"
+    assert {each.values["reason"] for each in trace.named("report")} >= {"NotEnoughPods"}
+
+
+async def test_the_standby_tells_what_the_planner_before_it_could_not(
+    client: RawClient,
+    cluster: EmbeddedCluster,
+    kubeconfig: Path,
+    sink: OtlpSink,
+    tmp_path: Path,
+) -> None:
+    """The planner dies between the decision and its outcome; the bindings take two seconds."""
+    cluster.misbehave.add(Rule(subresource="binding", latency_ms=2_000, times=3))
+    async with suite_with(kubeconfig, sink, tmp_path / "up") as running:
+        await running.wait_ready()
+        await make_gang(client, "default", "train")
+        log = running.folder / "data" / "logs"
+        await eventually(lambda: "decided default/train" in planners(log), timeout_s=15.0)
+        active = 0 if "decided" in (log / "gang-planner-0.log").read_text() else 1
+        os.kill(running.pid("gang-planner", active), signal.SIGKILL)
+        await bound(client, "default", "train")
+        trace = await told(sink, gang_trace_id(await uid_of(client, "train"), 1))
+    trace.check()
+    assert trace.services == ALL
+    assert trace.root.values["result"] == "Started"
+
+
+def planners(log: Path) -> str:
+    return "".join(path.read_text() for path in log.glob("gang-planner-*.log"))

@@ -1,0 +1,144 @@
+"""The metrics that operators build on exist on a running suite; a dead endpoint harms nobody."""
+
+import re
+import socket
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.controlplane.client import RawClient
+from tests.support.waiting import eventually
+from tests.tutti.up.gangs import bound, make_gang
+from tests.tutti.up.running import Suite, suite
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+
+EVERYWHERE = ("ready", "active", "spans_lost")
+IMPORTANT = {
+    "watcher": (
+        "watch_events_total",
+        "listed_objects_total",
+        "changes_sent_total",
+        "appends_total",
+        "append_bytes_total",
+        "flush_seconds_bucket",
+        "epoch",
+        "objects",
+        "relists",
+        "unreadable",
+        "snapshots_total",
+    ),
+    "gang-planner": (
+        "decisions_total",
+        "bindings_total",
+        "gangs_started_total",
+        "verdicts_total",
+        "gangs",
+        "cycles_total",
+        "cycle_seconds_bucket",
+        "append_seconds_bucket",
+        "queue_seconds_bucket",
+        "decisions_open",
+        "outcomes_total",
+        "log_lag_seconds",
+        "view_age_seconds",
+    ),
+    "binder": (
+        "decisions_total",
+        "pods_bound_total",
+        "decision_seconds_bucket",
+        "decisions_in_progress",
+        "abandoned_total",
+    ),
+    "controller": ("writes_total", "report_seconds_bucket", "retries_total", "gangs_waiting"),
+}
+
+
+async def scraped(running: Suite) -> dict[str, dict[str, float]]:
+    """Service -> series -> the sum over its replicas."""
+    found: dict[str, dict[str, float]] = {}
+    async with aiohttp.ClientSession() as session:
+        for row in running.ready().services:
+            url = f"http://127.0.0.1:{row.http_port}/metrics"
+            async with session.get(url) as answer:
+                text = await answer.text()
+            series = found.setdefault(row.service, {})
+            for line in text.splitlines():
+                if line and not line.startswith("#"):
+                    name, value = line.rsplit(" ", 1)
+                    series[name] = series.get(name, 0.0) + float(value)
+    return found
+
+
+def total(series: dict[str, float], name: str) -> float:
+    return sum(value for key, value in series.items() if re.split(r"[{ ]", key)[0] == name)
+
+
+async def test_the_important_metrics_exist_and_tell_what_was_done(
+    client: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
+        await running.wait_ready()
+        await make_gang(client, "default", "train")
+        await make_gang(client, "default", "huge", members=2, least=500)
+        await bound(client, "default", "train")
+
+        async def settled() -> dict[str, dict[str, float]]:
+            found = await scraped(running)
+            planner = found["gang-planner"]
+            assert planner['tutti_gang_planner_gangs{phase="Running"}'] == 1.0
+            assert planner["tutti_gang_planner_decisions_open"] == 0.0
+            assert found["watcher"]['tutti_watcher_objects{kind="pod"}'] == 5.0
+            assert total(found["controller"], "tutti_controller_report_seconds_count") >= 2
+            # Active and standby both read it.
+            assert planner['tutti_gang_planner_outcomes_total{result="whole"}'] == 2.0
+            return found
+
+        found = await eventually(settled)
+    for service, names in IMPORTANT.items():
+        prefix = f"tutti_{service.replace('-', '_')}_"
+        have = {re.split(r"[{ ]", key)[0] for key in found[service]}
+        assert {prefix + name for name in (*names, *EVERYWHERE)} <= have, service
+        ours = [name for name in found[service] if not name.startswith(("process_", prefix))]
+        assert not ours, "every name carries its service"
+        assert len(found[service]) < 400, "the number of series is bounded"
+    planner, binder = found["gang-planner"], found["binder"]
+    assert planner["tutti_gang_planner_decisions_total"] == 1.0
+    assert planner["tutti_gang_planner_bindings_total"] == 3.0
+    assert planner["tutti_gang_planner_gangs_started_total"] == 1.0
+    assert planner["tutti_gang_planner_queue_seconds_count"] == 1.0
+    assert (
+        planner['tutti_gang_planner_gangs{phase="Inqueue"}']
+        + total(
+            {key: value for key, value in planner.items() if 'phase="Pending"' in key},
+            "tutti_gang_planner_gangs",
+        )
+        == 1.0
+    )
+    assert 0.0 <= planner["tutti_gang_planner_view_age_seconds"] < 10.0
+    assert binder["tutti_binder_pods_bound_total"] == 3.0
+    assert binder['tutti_binder_decisions_total{reason="Done"}'] == 1.0
+
+
+async def test_a_dead_endpoint_loses_spans_which_are_counted_and_delays_nothing(
+    client: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        # Bound and closed: nobody answers there.
+        port = taken.getsockname()[1]
+    flags = ("--no-webhook", f"--otlp=http://127.0.0.1:{port}")
+    async with suite(kubeconfig, tmp_path / "up", *flags) as running:
+        await running.wait_ready()
+        await make_gang(client, "default", "train")
+        await bound(client, "default", "train")
+
+        async def counted() -> bool:
+            found = await scraped(running)
+            return all(
+                found[service][f"tutti_{service.replace('-', '_')}_spans_lost"] > 0
+                for service in IMPORTANT
+            )
+
+        await eventually(counted, timeout_s=30.0)
+        assert not running.errors
