@@ -170,6 +170,8 @@ class ListWatch(Generic[T]):
         self._woken = Event()
         self._lists = 0
         self._version = ""
+        #: The last thing that was heard of a watch is that its version has expired.
+        self._expired = False
         self.heard_s = self._clock.monotonic_s()
 
     def wake(self) -> None:
@@ -184,6 +186,13 @@ class ListWatch(Generic[T]):
                 await self._watch(sink)
             except NotFound:
                 await self._absent(sink)
+            except Gone as error:
+                # An API server that says so is well again: what it failed before must not delay the
+                # list. One that says nothing else is waited for longer and longer.
+                if not self._expired:
+                    self._backoff.reset()
+                self._expired = True
+                await self._failed(error)
             except KubeError as error:
                 await self._failed(error)
 
@@ -236,6 +245,7 @@ class ListWatch(Generic[T]):
             try:
                 if await self._watch_once(sink):
                     self._backoff.reset()
+                    self._expired = False
                 else:
                     await self._failed(
                         ConnectionLost(f"watch of {self.resource.title}: ended as soon as it began")
@@ -296,6 +306,7 @@ class ListWatch(Generic[T]):
         if changes or broken is None:
             self._heard()
             self._backoff.reset()
+            self._expired = False
             await _hand(sink, Changes(changes, _number(self._version)))
         if broken is not None:
             raise broken

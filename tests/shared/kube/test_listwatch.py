@@ -202,6 +202,33 @@ async def test_an_expired_version_leads_to_a_new_list(as_status: bool) -> None:
         assert rig.asked("watch")[1]["resourceVersion"] == "30"
 
 
+async def test_an_api_server_back_from_an_outage_is_listed_at_once_when_the_version_expired() -> (
+    None
+):
+    """It starts with an empty watch cache, so every watch that outlived it gets a 410."""
+
+    def script(rig: Rig) -> list[Answer]:
+        down = [failure(500, "InternalError")] * 8
+        gone = [failure(410, "Expired", "too old")]
+        return [listing(10), *down, *gone, listing(30), rig.saying()]
+
+    async with running(script) as rig:
+        await rig.listed()
+        await rig.listed()
+        assert max(rig.clock.sleeps[:8]) > 1
+        assert rig.clock.sleeps[8] <= 0.2
+
+
+async def test_an_api_server_that_says_410_to_every_version_is_no_hot_loop() -> None:
+    def script(rig: Rig) -> list[Answer]:
+        return [*[listing(10), failure(410, "Expired", "too old")] * 8, listing(30), rig.saying()]
+
+    async with running(script) as rig:
+        for _ in range(9):
+            await rig.listed()
+        assert max(rig.clock.sleeps) > 1
+
+
 async def test_what_came_before_an_error_in_the_same_batch_is_not_lost() -> None:
     def script(rig: Rig) -> list[Answer]:
         return [
