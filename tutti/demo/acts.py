@@ -152,6 +152,7 @@ async def by_budget(stage: Stage) -> None:
     answer = await stage.why(job)
     stage.say(f"tutti why tfjob/{job.name}: {answer.sentence}", "yellow")
     await stage.watch_on()
+    await stage.outlast_trouble()
     await stage.let_read()
     pods = [observer.specs[each.uid] for each in observer.of(job)]
     fit = len(fitting(pods, observer.nodes, observer.pods.values()))
@@ -164,6 +165,9 @@ async def by_budget(stage: Stage) -> None:
             from_s=from_s,
             until_s=time.monotonic(),
         )
+    )
+    stage.claim(
+        claims.gives_reason("`tutti why` says why, from the budget", answer.state, answer.sentence)
     )
     stage.say("Two more nodes join the cluster.")
     for name in ("node-5", "node-6"):

@@ -40,7 +40,7 @@ def half_starts(text: str, job: Job, record: Record) -> Claim:
         and running["ps"] > 0 < running["worker"]
         and gpus > 0
         and waiting["worker"] > 0,
-        evidence=f"runs: {_roles(running)}; waits: {_roles(waiting)}; GPUs idle: {gpus}",
+        evidence=f"runs: {_roles(running)}; waits: {_roles(waiting)}; holds {gpus} GPU idle",
     )
 
 
@@ -51,7 +51,7 @@ def runs_whole(text: str, job: Job, record: Record) -> Claim:
         if sighting.job == job.uid:
             most = max(most, sum(each.running for each in of_job(job, picture.values())))
     spread = spread_ms(job, record)
-    bound = "" if spread is None else f", bound within {spread:.0f} ms"
+    bound = "" if spread is None else f", bound within {_ms(spread)}"
     return Claim(
         text=text, held=most == job.size, evidence=f"{most} of {job.size} ran at once{bound}"
     )
@@ -133,7 +133,7 @@ def never_in_part(
         elif bindings(job, record):
             in_part.append(job.name)
     names = f", left in part: {', '.join(in_part)}" if in_part else ""
-    seen = f"{whole} gangs bound whole; first to last binding at most {worst:.0f} ms{names}"
+    seen = f"{whole} gangs bound whole; first to last binding at most {_ms(worst)}{names}"
     return Claim(
         text=text,
         held=whole > 0 and not in_part and worst <= spread_ms_max,
@@ -198,6 +198,11 @@ def stuck(what: str, timeout_s: float) -> Claim:
     return Claim(
         text="The story goes on", held=False, evidence=f"waited {timeout_s:.0f} s in vain: {what}"
     )
+
+
+def _ms(duration_ms: float) -> str:
+    """What arrived in one piece of the watch was seen at one instant."""
+    return f"{duration_ms:.0f} ms" if duration_ms >= 1 else "1 ms"
 
 
 def _last(job: Job, record: Record) -> list[Sighting]:

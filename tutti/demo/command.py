@@ -1,6 +1,7 @@
 """`tutti demo` as it is typed: flags in, exit status out."""
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -32,9 +33,10 @@ _SIGNALLED = 128
 )
 def demo(*, fast: bool, color: bool, keep: bool, kill: bool, record: Path | None) -> None:
     """Play the seeds' experiment on an embedded cluster; exit 1 unless every claim held."""
-    console = Console(no_color=True if not color else None, highlight=False)
-    if not console.is_terminal:
-        console = Console(no_color=True if not color else None, highlight=False, width=WIDTH)
+    no_color = None if color else True
+    console = Console(no_color=no_color, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH
     sys.exit(asyncio.run(_run(Options(fast=fast, kill=kill, keep=keep, record=record), console)))
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import io
+import logging
+import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -12,6 +14,7 @@ from typing import Final
 
 import msgspec
 from rich.console import Console, RenderableType
+from typing_extensions import override
 
 from shared.bus.connection import Bus
 from shared.kube.client import KubeClient
@@ -54,7 +57,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def play(options: Options, console: Console) -> bool:
-    """Play it. However it is left, no process and no file of it is left.
+    """Play it. However it is left, no process of it is left, and no file but the logs of a failure.
 
     Returns:
         Whether every claim held.
@@ -65,24 +68,54 @@ async def play(options: Options, console: Console) -> bool:
         BusError: NATS cannot be asked whom to kill.
         OSError: Files or processes cannot be made.
     """
+    folder = Path(tempfile.mkdtemp(prefix="tutti-demo-"))
+    held = keep_logs = False
+    try:
+        held = await _perform(folder, options, console)
+        keep_logs = not held
+    except Exception:
+        keep_logs = True
+        raise
+    finally:
+        if keep_logs:
+            console.print(f"Logs are left in {folder}", soft_wrap=True)
+        else:
+            shutil.rmtree(folder)
+    return held
+
+
+async def _perform(folder: Path, options: Options, console: Console) -> bool:
+    """Play it with everything in one folder; whether every claim held."""
     began_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tutti-demo-") as name:
-        folder = Path(name)
-        async with AsyncExitStack() as stack:
-            ground_process = await stack.enter_async_context(ground(folder))
-            stage = await _stage(stack, ground_process, options, began_s)
-            frames: list[RenderableType] = []
-            stage.on_pause = lambda: frames.append(cluster(stage))
-            async with _shown(Screen(console, stage)):
-                await _story(stack, stage, folder, options)
-            console.print(summary(stage.claims))
-            if options.record is not None:
-                _write_record(options.record, [*frames, summary(stage.claims)])
-            if options.keep:
-                await _keep(console, stage)
-        held = all(each.held for each in stage.claims)
-        console.print(f"{'Every claim held' if held else 'Not every claim held'}.", style="bold")
-        return held
+    async with AsyncExitStack() as stack:
+        ground_process = await stack.enter_async_context(ground(folder))
+        stage = await _stage(stack, ground_process, options, began_s)
+        # The first pause of an act is where its point is made.
+        frames: dict[str, RenderableType] = {}
+        stage.on_pause = lambda: frames.setdefault(stage.title, cluster(stage))
+        logging.getLogger().handlers = [_Narrator(stage)]
+        async with _shown(Screen(console, stage)):
+            await _story(stack, stage, folder, options)
+        console.print(summary(stage.claims))
+        if options.record is not None:
+            _write_record(options.record, [*frames.values(), summary(stage.claims)])
+        if options.keep:
+            await _keep(console, stage)
+    held = all(each.held for each in stage.claims)
+    console.print(f"{'Every claim held' if held else 'Not every claim held'}.", style="bold")
+    return held
+
+
+class _Narrator(logging.Handler):
+    """Has the libraries' warnings told: written to the terminal they would spoil the picture."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(logging.WARNING)
+        self._stage = stage
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self._stage.say(record.getMessage(), "dim")
 
 
 async def _stage(
@@ -130,7 +163,7 @@ async def _killing(stage: Stage, ready: ReadyFile) -> AsyncIterator[None]:
     bus = await Bus.connect(ready.nats_url, name="tutti-demo", patience_s=_NATS_PATIENCE_S)
     try:
         killer = Killer(bus, ready, lambda line: stage.say(line, "red"))
-        killing = asyncio.create_task(killer.run(), name="killer")
+        killing = stage.trouble = asyncio.create_task(killer.run(), name="killer")
         try:
             yield
         finally:

@@ -71,7 +71,7 @@ def story_line(line: Line) -> RenderableType:
 def cluster(stage: Stage) -> RenderableType:
     """The cluster and the act's jobs as the API server shows them now."""
     return Panel(
-        Group(_nodes(stage), _jobs(stage)),
+        Group(_nodes(stage), Text(), _jobs(stage)),
         title=Text(stage.title, style="bold"),
         title_align="left",
         box=box.ROUNDED,
@@ -106,9 +106,9 @@ def _pod(jobs: Sequence[Job], each: Sighting) -> Text:
 
 
 def _jobs(stage: Stage) -> Table:
-    table = Table(box=None, padding=(1, 2, 0, 0), expand=True)
-    table.add_column("gang", no_wrap=True, width=36)
-    table.add_column("pods", no_wrap=True, width=28)
+    table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
+    table.add_column("gang", no_wrap=True, width=34)
+    table.add_column("pods", no_wrap=True, width=24)
     table.add_column("phase", no_wrap=True, width=10)
     table.add_column("why it waits", ratio=1)
     for index, job in enumerate(stage.jobs):
@@ -118,7 +118,7 @@ def _jobs(stage: Stage) -> Table:
         why = verdict.why if verdict is not None and ours else None
         colour = _COLOURS[index % len(_COLOURS)]
         table.add_row(
-            Text(f"job{index + 1} {job.title}", style=colour),
+            Text(f"job{index + 1} {job.name}", style=colour),
             _counts(seen),
             (verdict.phase if verdict is not None else "") if ours else "no gang",
             Text(why.sentence, style="yellow") if why is not None else "",

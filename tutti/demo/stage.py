@@ -15,7 +15,7 @@ from shared.kube.client import KubeClient
 from shared.kube.resources import NAMESPACES, PODS, Resource
 from tutti.cluster.kubelet import EXIT
 from tutti.demo.claims import Claim
-from tutti.demo.observer import Observer
+from tutti.demo.observer import Observer, Stuck
 from tutti.demo.processes import Ground
 from tutti.demo.record import Job, of_job
 from tutti.demo.tfjobs import Manifest, size
@@ -67,6 +67,7 @@ class Stage:
         tutti_jobs: Every job that Tutti had to place.
         claims: What was claimed so far.
         on_pause: Called when there is something to read.
+        trouble: What is done to the suite meanwhile; None for nothing.
     """
 
     def __init__(
@@ -83,7 +84,8 @@ class Stage:
         self.jobs: list[Job] = []
         self.tutti_jobs: list[Job] = []
         self.claims: list[Claim] = []
-        self.on_pause: Callable[[], None] = _nothing
+        self.on_pause: Callable[[], object] = _nothing
+        self.trouble: asyncio.Task[None] | None = None
 
     def act(self, title: str, about: str) -> None:
         """Begin an act."""
@@ -143,12 +145,13 @@ class Stage:
         await self.observer.until(probe, what, timeout_s=self.pace.patience_s)
 
     async def why(self, job: Job) -> Answer:
-        """What `tutti why tfjob/NAME` says, once there is a verdict to read. Raises Stuck."""
-        verdicts = self.observer.verdicts
-        await self.until(
-            lambda: job.uid in verdicts and verdicts[job.uid].why is not None,
-            f"a verdict that says why {job.title} waits",
-        )
+        """What `tutti why tfjob/NAME` says, once all its pods are judged. Raises Stuck."""
+
+        def judged() -> bool:
+            verdict = self.observer.verdicts.get(job.uid)
+            return verdict is not None and verdict.why is not None and verdict.members == job.size
+
+        await self.until(judged, f"a verdict that says why {job.title} waits")
         gatherer = Gatherer(self.client, job.namespace, SCHEDULER_NAMES)
         return explain(await gatherer.gather("tfjob", job.name), SCHEDULER_NAMES)
 
@@ -190,6 +193,13 @@ class Stage:
     async def watch_on(self) -> None:
         """Give what must not happen its time to happen."""
         await asyncio.sleep(self.pace.watch_s)
+
+    async def outlast_trouble(self) -> None:
+        """Wait until everything has been done to the suite. Raises Stuck."""
+        if self.trouble is not None:
+            await asyncio.wait([self.trouble], timeout=self.pace.patience_s)
+            if not self.trouble.done():
+                raise Stuck("every process is killed", self.pace.patience_s)
 
     async def let_read(self) -> None:
         """Give people time to read."""

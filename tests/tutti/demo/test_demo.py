@@ -1,0 +1,143 @@
+"""`tutti demo` as it is typed, on its own cluster, with the real suite: it passes and cleans up."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.waiting import eventually
+from tutti.lifeline import dying_with_parent
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+CLAIMS = (
+    "Pod by pod, job 1 runs",
+    "Pod by pod, job 2 is half started: its ps and 1 of 3 workers",
+    "Job 1 runs whole",
+    "Job 2 waits whole, its ps included",
+    "`tutti why` says so in one sentence",
+    "Job 2 starts only when job 1 makes room",
+    "Job 2 runs whole",
+    "One of the two runs whole",
+    "The other waits whole",
+    "No deadlock: one, then the other",
+    "There is room for N - 2 pods",
+    "All N pods stay pending",
+    "`tutti why` says why, from the budget",
+    "With two more nodes all N run",
+    "No gang was ever bound in part",
+    "No node was over-committed",
+)
+SURVIVED = "Every process was killed meanwhile, and is back"
+
+Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts `tutti demo` with flags, its folders below `tmp_path`, and lines of any length."""
+    started: list[asyncio.subprocess.Process] = []
+
+    async def start(*flags: str) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tutti.cli", "demo", "--fast", *flags),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "400"},
+            preexec_fn=dying_with_parent(),
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def told(process: asyncio.subprocess.Process) -> str:
+    """Everything that it says until it ends."""
+    assert process.stdout is not None
+    return (await process.stdout.read()).decode()
+
+
+async def hears(process: asyncio.subprocess.Process, words: str) -> None:
+    """Read on until a line has these words."""
+    assert process.stdout is not None
+    while words not in (line := (await process.stdout.readline()).decode()):
+        assert line, f"it ended without saying {words!r}"
+
+
+def left_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
+
+
+def family(process: asyncio.subprocess.Process) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+async def test_every_claim_holds_and_nothing_is_left(start: Start, tmp_path: Path) -> None:
+    picture = tmp_path / "demo.svg"
+    process = await start(f"--record={picture}")
+    output = await told(process)
+    assert await process.wait() == 0, output
+    for claim in CLAIMS:
+        assert f"✓ {claim} (" in output
+    assert output.count("✓") == len(CLAIMS)
+    assert "✗" not in output
+    assert "Every claim held." in output
+    assert "<svg" in picture.read_text()
+    assert left_in(tmp_path) == [picture.name]
+
+
+@pytest.mark.timeout(180)
+async def test_it_passes_with_every_process_of_the_suite_killed_meanwhile(start: Start) -> None:
+    process = await start("--kill")
+    output = await told(process)
+    assert await process.wait() == 0, output
+    for claim in (*CLAIMS, SURVIVED):
+        assert f"✓ {claim} (" in output
+    assert output.count("SIGKILL to ") == 7
+
+
+async def test_ctrl_c_ends_everything(start: Start, tmp_path: Path) -> None:
+    process = await start()
+    await hears(process, "Job 1 runs whole")
+    members = family(process)
+    assert len(members) >= 9  # cluster, tutti up, NATS, six services
+    process.send_signal(signal.SIGINT)
+    await told(process)
+    assert await process.wait() == 128 + signal.SIGINT
+    assert [each for each in members if each.is_running()] == []
+    assert left_in(tmp_path) == []
+
+
+async def test_a_killed_demo_takes_its_processes_along(start: Start) -> None:
+    process = await start()
+    await hears(process, "Job 1 runs whole")
+    members = family(process)
+    process.kill()
+    await process.wait()
+
+    def living() -> list[str]:
+        return [
+            str(each)
+            for each in members
+            if each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+        ]
+
+    await eventually(lambda: not living(), because=f"all of {members} end")
+
+
+async def test_what_is_kept_goes_on_until_ctrl_c(start: Start) -> None:
+    process = await start("--keep")
+    await hears(process, "Cluster and suite go on running: kubectl --kubeconfig ")
+    assert len([each for each in family(process) if each.is_running()]) >= 9
+    process.send_signal(signal.SIGINT)
+    await told(process)
+    assert await process.wait() == 0
