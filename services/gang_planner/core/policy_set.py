@@ -46,20 +46,14 @@ class PolicySet:
             key.extend(one(queue, totals))
         return (*key, queue.name)
 
-    def scores(
-        self, shape: ShapeEntry, ground: Ground, slots: Ints, *, packed: bool
-    ) -> tuple[Ints, Ints | None]:
-        """Points of the first pod on each node, and their change per further pod (None: none).
-
-        `packed` turns the slope off: nodes are filled up, which leaves the most room for other
-        shapes.
-        """
+    def scores(self, shape: ShapeEntry, ground: Ground, slots: Ints) -> tuple[Ints, Ints | None]:
+        """Points of the first pod on each node, and their change per further pod (None: none)."""
         nodes = Candidates(shape, ground, slots)
         score: Ints = np.zeros(len(slots), dtype=np.int64)
         slope: Ints | None = None
         for weight, one in self._scores:
             score += weight * one.score(nodes)
-            part = None if packed else one.slope(nodes)
+            part = one.slope(nodes)
             if part is not None:
                 slope = weight * part if slope is None else slope + weight * part
         return score, slope

@@ -15,6 +15,7 @@ from services.gang_planner.core.filling import distribute
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.ratings import Ratings
 from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.statement import Allocation, Statement
 
@@ -37,6 +38,7 @@ class Session:
         self.shapes = shapes
         self.policies = policies
         self.fits = Fits(ground, masks, policies.room_filters)
+        self.ratings = Ratings(ground, policies)
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
         self._totals: list[int] = []
@@ -87,8 +89,11 @@ class Session:
             return 0
         capacity = counts[slots]
         wanted = min(wanted, int(capacity.sum()))
-        score, slope = self.policies.scores(shape, self.ground, slots, packed=packed)
-        taken = distribute(wanted, capacity, score, slope, self.ground.nodes.rank()[slots])
+        score, slope = self.ratings.of(shape)
+        # Without a slope nodes are filled up, which leaves the most room for other shapes.
+        slope = None if packed or slope is None else slope[slots]
+        rank = self.ground.nodes.rank()[slots]
+        taken = distribute(wanted, capacity, score[slots], slope, rank)
         used = np.flatnonzero(taken)
         statement.allocate(Allocation(role, shape, slots[used], taken[used]))
         return wanted

@@ -40,7 +40,8 @@ class TaintToleration:
     def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
         """See `NodeFilter`."""
         found: Counter[str] = Counter()
-        for taint_set, count in Counter(nodes.taint_set[slots].tolist()).items():
+        sets: list[int] = nodes.taint_set[slots].tolist()
+        for taint_set, count in Counter(sets).items():
             taint = first_untolerated(shape.shape.tolerations, nodes.taints.sets[taint_set])
             if taint is not None:
                 found[f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"] += count

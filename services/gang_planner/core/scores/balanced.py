@@ -23,11 +23,16 @@ class BalancedAllocation:
         return FULL - distance // 2
 
     def slope(self, nodes: Candidates) -> Ints | None:
-        """None: balance after the first pod stands for all. It bends, and must not hide the
-        straight scores.
+        """Half of how much each pod widens the distance; 0 where pods narrow it.
+
+        Where they narrow it the score would rise until the shares cross and fall behind, which is
+        no straight line: the first pod's points stand for all.
         """
-        del nodes
-        return None
+        cpu, cpu_taken = nodes.shares("cpu")
+        memory, memory_taken = nodes.shares("memory")
+        widens = (cpu_taken - memory_taken) * np.sign(memory - cpu)
+        lost: Ints = np.maximum(widens, 0) // 2
+        return -lost
 
 
 SCORE: Final[NodeScore] = BalancedAllocation()

@@ -10,7 +10,7 @@ from services.gang_planner.core.taints import preferred_against
 
 
 class TaintPreference:
-    """Full points without such a taint, none on the node with the most."""
+    """Full points without such a taint, none with the most that any set of taints has."""
 
     name = "tainttoleration"
 
@@ -19,12 +19,11 @@ class TaintPreference:
         taints = nodes.ground.nodes.taints
         if not taints.any_preference:
             return np.full(len(nodes.slots), FULL, dtype=np.int64)
-        against = np.array(
-            [preferred_against(nodes.shape.shape.tolerations, one) for one in taints.sets],
-            dtype=np.int64,
-        )[nodes.ground.nodes.taint_set[nodes.slots]]
-        worst = int(against.max(initial=0))
-        return FULL - against * FULL // max(worst, 1)
+        tolerations = nodes.shape.shape.tolerations
+        against = [preferred_against(tolerations, one) for one in taints.sets]
+        points = [FULL - count * FULL // max(*against, 1) for count in against]
+        by_set: Ints = np.array(points, dtype=np.int64)
+        return by_set[nodes.ground.nodes.taint_set[nodes.slots]]
 
     def slope(self, nodes: Candidates) -> Ints | None:
         """None: taints do not depend on load."""

@@ -1,4 +1,5 @@
-"""A planner with a small cluster around it: objects go in, cycles run, decisions can be carried out.
+"""A planner with a small cluster around it: objects go in, cycles run, decisions can be carried
+out.
 
 Every cycle is followed by the check of all invariants, so each test that uses a scene is also a
 test of those.

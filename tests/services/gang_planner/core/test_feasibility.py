@@ -148,7 +148,8 @@ def holds(requirement: Requirement, value: str | None) -> bool:
             if bound is None or have is None:
                 return False
             return have > bound if requirement.operator == "Gt" else have < bound
-    return False
+        case _:
+            return False
 
 
 def selected(shape: Shape, node: Node) -> bool:

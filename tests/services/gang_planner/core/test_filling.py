@@ -1,5 +1,7 @@
 """Distributing a gang at once gives what placing pod after pod on the best node gives."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,17 +78,15 @@ def test_packing_fills_a_node_before_it_touches_the_next(
 
 
 def test_a_gang_of_500_on_5000_nodes_is_distributed_within_two_milliseconds() -> None:
-    import time
-
     generator = np.random.default_rng(7)
     capacity = generator.integers(0, 9, 5000)
     score = generator.integers(0, 200_000, 5000)
     slope = np.full(5000, -700, dtype=np.int64)
     rank = generator.permutation(5000)
-    best_s = 1.0
+    took_s: list[float] = []
     for _ in range(5):
         before = time.process_time()
         found = distribute(500, capacity, score, slope, rank)
-        best_s = min(best_s, time.process_time() - before)
-    assert int(found.sum()) == 500
-    assert best_s < 0.002
+        took_s.append(time.process_time() - before)
+        assert int(found.sum()) == 500
+    assert min(took_s) < 0.002

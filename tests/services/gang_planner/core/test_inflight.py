@@ -1,4 +1,6 @@
-"""What is decided stays assumed until an event ends it; outcomes, restarts and re-creations do not."""
+"""What is decided stays assumed until an event ends it, through outcomes and restarts."""
+
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,7 +23,7 @@ from tests.services.gang_planner.core.scene import (
 FULL = make_shape({"cpu": 4000})
 
 
-def one_gang(size: int = 2, *, nodes: int = 2, **pods: object) -> tuple[Scene, GangDecision]:
+def one_gang(size: int = 2, *, nodes: int = 2, **pods: Any) -> tuple[Scene, GangDecision]:
     """A gang that fills as many nodes as it has members, decided."""
     scene = Scene(make_node(f"n{i}") for i in range(nodes))
     scene.put(make_group("a", size), *make_pods("a", size, FULL, **pods))
@@ -271,7 +273,7 @@ def test_a_standby_that_reads_a_decision_before_its_pods_assumes_them_when_they_
 
 
 def test_nothing_is_decided_while_the_log_names_pods_that_the_picture_is_too_old_to_know() -> None:
-    scene, decision = one_gang(2)
+    _, decision = one_gang(2)
     ahead = msgspec.structs.replace(
         decision, cycle=msgspec.structs.replace(decision.cycle, cluster_seq=999)
     )

@@ -16,7 +16,6 @@ from services.gang_planner.core.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import NodeChanges, PodChanges, PodGroupChanges, SnapshotPage, Synced
 from shared.contracts.decisions import EpochOpened, GangDecision
-from shared.contracts.outcomes import Outcome
 from shared.model.objects import HostPort, Node, Pod, PodGroup
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -47,7 +46,6 @@ class Life(RuleBasedStateMachine):
         self.nodes: dict[str, Node] = {}
         self.groups: dict[str, PodGroup] = {}
         self.serial = 1
-        self.outcomes: list[tuple[int, Outcome]] = []
         self.open: list[GangDecision] = []
         self.scene = Scene()
         for name in NODES[:3]:

@@ -1,4 +1,4 @@
-"""Scenarios as data: nodes, queues and gangs in; who is bound where, and what the others are told."""
+"""Scenarios as data: nodes, queues and gangs in; who is bound, and what others are told."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,0 +1,143 @@
+"""`volcano-scheduler.conf`: what users have is accepted, what is wrong is named."""
+
+import pytest
+
+from services.gang_planner.core.configuration import ConfigurationError, parse_configuration
+from services.gang_planner.core.policies import discovered
+
+#: The configuration of Volcano's chart.
+CHART = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+
+#: The example that kube-batch shipped.
+KUBE_BATCH = """
+actions: "reclaim, allocate, backfill, preempt"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: drf
+  - name: predicates
+    arguments:
+      predicate.MemoryPressureEnable: "true"
+  - name: proportion
+  - name: nodeorder
+    arguments:
+      leastrequested.weight: "2"
+"""
+
+
+def test_an_empty_file_is_volcanos_built_in_default() -> None:
+    found = parse_configuration("")
+    assert found.actions == ("enqueue", "allocate", "backfill")
+    assert [one.name for one in found.plugins][:3] == ["priority", "gang", "conformance"]
+    assert found == parse_configuration("")
+
+
+def test_volcanos_chart_is_accepted_and_what_does_nothing_yet_is_listed() -> None:
+    found = parse_configuration(CHART)
+    assert found.not_yet == ("conformance", "overcommit", "drf")
+    assert [one.name for one in found.policies().policies] == [
+        "priority",
+        "gang",
+        "predicates",
+        "proportion",
+        "nodeorder",
+        "binpack",
+    ]
+
+
+def test_kube_batchs_example_is_accepted() -> None:
+    found = parse_configuration(KUBE_BATCH)
+    assert found.actions == ("allocate", "backfill")
+    assert found.not_yet == ("reclaim", "preempt", "conformance", "drf")
+
+
+def test_the_digest_tells_configurations_apart() -> None:
+    assert parse_configuration(CHART).digest != parse_configuration(KUBE_BATCH).digest
+
+
+def test_a_flag_switches_a_policys_part_off() -> None:
+    text = "tiers: [{plugins: [{name: priority, enableJobOrder: false}, {name: gang}]}]"
+    policies = parse_configuration(text).policies().policies
+    assert [one.group_key is None for one in policies] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "rule"),
+    [
+        ("actions: [", "file", "YAML"),
+        ("- a", "file", "mapping, not list"),
+        ("action: allocate", "action", "unknown key"),
+        ("actions: allocate, dance", "actions", "unknown action 'dance'"),
+        ("actions: ' , '", "actions", "at least one"),
+        ("actions: 7", "actions", "separated by commas"),
+        ("tiers: x", "tiers", "must be a list"),
+        ("tiers: [x]", "tiers[0]", "must be a mapping"),
+        ("tiers: [{plugins: [{name: gagn}]}]", "tiers[0].plugins[0].name", "unknown plugin 'gagn'"),
+        ("tiers: [{plugins: [{name: gang, enable: true}]}]", "plugins[0].enable", "unknown key"),
+        (
+            "tiers: [{plugins: [{name: gang, enableJobOrder: 'no'}]}]",
+            "plugins[0].enableJobOrder",
+            "true or false",
+        ),
+        ("tiers: [{plugins: [{name: gang}, {name: gang}]}]", "tiers", "more than once"),
+        ("tiers: [{plugins: [{name: proportion}, {name: capacity}]}]", "tiers", "exclude"),
+        (
+            "tiers: [{plugins: [{name: nodeorder, arguments: {leastrequested.weight: much}}]}]",
+            "tiers[0].plugins[nodeorder].arguments[leastrequested.weight]",
+            "whole number",
+        ),
+        (
+            "tiers: [{plugins: [{name: binpack, arguments: {binpack.weight: -1}}]}]",
+            "arguments[binpack.weight]",
+            "at least 0",
+        ),
+        (
+            "tiers: [{plugins: [{name: predicates, arguments: {predicate.NodePortsEnable: 2}}]}]",
+            "arguments[predicate.NodePortsEnable]",
+            "true or false",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place_and_rule(text: str, where: str, rule: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_configuration(text)
+    assert where in caught.value.where
+    assert rule in str(caught.value)
+
+
+def test_a_file_of_megabytes_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="characters"):
+        parse_configuration("# " + "x" * 300_000)
+
+
+def test_an_alias_bomb_does_not_explode() -> None:
+    bomb = "a: &a [x, x]\n" + "".join(
+        f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(20)
+    )
+    with pytest.raises(ConfigurationError, match="unknown key"):
+        parse_configuration(bomb)
+
+
+def test_every_policy_in_the_folder_can_be_configured() -> None:
+    for name in discovered():
+        found = parse_configuration(f"tiers: [{{plugins: [{{name: {name}}}]}}]")
+        assert [one.name for one in found.policies().policies] == [name]

@@ -1,0 +1,156 @@
+"""Which pods are one gang, which object declares it, and what its id is."""
+
+from typing import Any
+
+import pytest
+
+from shared.contracts.identity import nameless_gang_id
+from shared.model.objects import Owner, PodGroup
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+CPU = make_shape({"cpu": 1000})
+OWNER = Owner(api_version="apps/v1", kind="ReplicaSet", name="web", uid="owner-web")
+
+
+def a_scene() -> Scene:
+    return Scene([make_node("n0"), make_node("n1")])
+
+
+def budget(size: int) -> PodGroup:
+    return make_group(
+        "web", size, uid="pdb", dialect="disruption_budget", by_owner=True, owner=OWNER
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "preferred", "other"),
+    [
+        ("kube-batch", "incubator", "volcano"),
+        ("kube-batch", "sigs", "volcano"),
+        ("kube-batch", "incubator", "sigs"),
+        ("volcano", "volcano", "incubator"),
+        ("tutti", "volcano", "sigs"),
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True], ids=["preferred first", "preferred last"])
+def test_of_two_objects_of_one_name_the_preferred_counts_and_the_other_is_told(
+    scheduler: str, preferred: str, other: str, reverse: bool
+) -> None:
+    scene = a_scene()
+    objects: list[Any] = [
+        make_group("a", 1, uid="right", dialect=preferred),
+        make_group("a", 9, uid="wrong", dialect=other),
+    ]
+    scene.put(*(reversed(objects) if reverse else objects))
+    scene.put(*make_pods("a", 1, CPU, scheduler_name=scheduler))
+    (decision,) = scene.settle()
+    assert decision.gang_id == "right"
+    told = scene.verdicts["wrong"]
+    assert told.why is not None
+    assert (told.why.reason, told.conditions[0].reason) == ("DuplicateGroup", "DuplicateGroup")
+    scene.remove(objects[0])
+    scene.step()
+    assert scene.verdicts["right"].phase == "Gone"
+    assert scene.verdicts["wrong"].phase == "Starting", "the twin takes over what is in flight"
+
+
+def test_bare_pods_of_one_owner_are_one_gang_of_the_size_their_annotation_says() -> None:
+    scene = a_scene()
+    scene.put(*make_pods("web", 2, CPU, group_name="", owner=OWNER, group_min_member=3))
+    assert scene.settle() == []
+    verdict = scene.verdicts["owner-web"]
+    assert (verdict.dialect, verdict.uid, verdict.owner_uid) == ("", "", "owner-web")
+    assert (verdict.min_member, verdict.name) == (3, "web")
+    scene.put(*make_pods("web", 3, CPU, group_name="", owner=OWNER)[2:])
+    (decision,) = scene.settle()
+    assert (decision.gang_id, len(decision.bindings)) == ("owner-web", 3)
+
+
+def test_a_bare_pod_without_owner_is_a_gang_of_one() -> None:
+    scene = a_scene()
+    scene.put(*make_pods("solo", 2, CPU, group_name="", owner=None))
+    assert sorted(len(one.bindings) for one in scene.settle()) == [1, 1]
+
+
+def test_a_vanished_budget_leaves_its_number_behind() -> None:
+    scene = a_scene()
+    scene.put(budget(2), *make_pods("web", 1, CPU, group_name="", owner=OWNER))
+    scene.settle()
+    scene.remove(budget(2))
+    assert scene.settle() == []
+    verdict = scene.verdicts["owner-web"]
+    assert (verdict.min_member, verdict.uid) == (2, "")
+
+
+def test_a_budget_without_pods_of_ours_is_nobodys_business() -> None:
+    scene = a_scene()
+    scene.put(budget(2))
+    scene.settle()
+    assert scene.told == []
+    assert dict(scene.planner.gangs_by_phase()) == {}
+
+
+def test_pods_whose_group_we_make_ourselves_wait_for_it_and_say_its_name() -> None:
+    scene = a_scene()
+    pods = make_pods("podgroup-owner-web", 1, CPU, group_implied=True, owner=OWNER)
+    scene.put(*pods)
+    assert scene.settle() == []
+    verdict = scene.verdict("podgroup-owner-web")
+    assert verdict.group_wanted == "podgroup-owner-web"
+    assert verdict.owner_uid == "owner-web"
+    assert [one.uid for one in verdict.waiting] == [pods[0].uid]
+    scene.put(make_group("podgroup-owner-web", 1, dialect="volcano", waits_for_inqueue=True))
+    assert len(scene.settle()) == 1
+    assert scene.verdict("podgroup-owner-web").group_wanted == ""
+
+
+def test_pods_that_name_a_missing_group_are_a_gang_with_a_hashed_id_until_it_comes() -> None:
+    scene = a_scene()
+    scene.put(*make_pods("late", 1, CPU))
+    scene.settle()
+    hashed = nameless_gang_id("", "team", "late")
+    why = scene.verdicts[hashed].why
+    assert why is not None
+    assert why.sentence == "PodGroup team/late does not exist"
+    scene.put(make_group("late", 1))
+    (decision,) = scene.settle()
+    assert decision.gang_id == "group-late"
+    assert scene.verdicts[hashed].phase == "Gone"
+
+
+def test_a_pod_that_is_annotated_later_moves_to_its_group() -> None:
+    scene = a_scene()
+    scene.put(make_group("a", 2))
+    scene.put(*make_pods("a", 1, CPU))
+    scene.put(*make_pods("b", 1, CPU, group_name="", owner=None, gates=("wait",)))
+    scene.settle()
+    scene.change("b-worker-0", group_name="a", gates=())
+    (decision,) = scene.settle()
+    assert {one.uid for one in decision.bindings} == {"a-worker-0", "b-worker-0"}
+
+
+def test_groups_of_another_scheduler_are_left_alone() -> None:
+    scene = a_scene()
+    scene.put(make_group("theirs", 1, dialect="volcano"))
+    scene.put(
+        *make_pods("theirs", 1, CPU, ours=False, scheduler_name="other", node="n0", phase="Running")
+    )
+    scene.settle()
+    assert scene.told == []
+
+
+def test_a_group_whose_queue_changes_takes_its_charge_along() -> None:
+    scene = a_scene()
+    scene.put(make_group("a", 1, queue="default"), *make_pods("a", 1, CPU))
+    scene.settle()
+    scene.put(make_group("a", 1, queue="other", resource_version=2))
+    scene.settle()
+    state = scene.planner._state
+    assert not any(state.queues.entry("default").used.values())
+    assert any(state.queues.entry("other").used.values())

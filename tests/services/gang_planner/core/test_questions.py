@@ -1,0 +1,116 @@
+"""Would this gang fit, now and ever? Answered without leaving a trace."""
+
+from typing import Any
+
+from shared.contracts.asking import FitAnswer
+from shared.model.objects import HostPort, Queue
+from tests.services.gang_planner.core.scene import (
+    GPU,
+    Scene,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+FULL = make_shape({"cpu": 4000})
+
+
+def ask(scene: Scene, size: int, shape: bytes, **group: Any) -> FitAnswer:
+    return scene.planner.would_fit(
+        make_group("q", size, **group), tuple(make_pods("q", size, shape))
+    )
+
+
+def test_a_gang_that_fits_now() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    assert ask(scene, 2, FULL) == FitAnswer(fits=True, ever=True)
+
+
+def test_a_gang_that_would_fit_if_the_nodes_were_empty() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    scene.settle()
+    answer = ask(scene, 2, FULL)
+    assert (answer.fits, answer.ever) == (False, True)
+    assert "1 of 2 members would fit" in answer.sentence
+
+
+def test_a_gang_that_no_set_of_nodes_here_could_ever_hold() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    answer = ask(scene, 3, make_shape({GPU: 1}))
+    assert (answer.fits, answer.ever) == (False, False)
+    assert answer.sentence == (
+        "even on empty nodes: job needs 1 nvidia.com/gpu more: 0/2 nodes are available: "
+        "2 Insufficient nvidia.com/gpu; 2 of 3 members would fit"
+    )
+
+
+def test_ports_and_selectors_count_on_empty_nodes_too() -> None:
+    scene = Scene([make_node("n0")])
+    assert not ask(scene, 2, make_shape({"cpu": 1}, host_ports=(HostPort(port=80),))).ever
+    assert not ask(scene, 1, make_shape({"cpu": 1}, node_selector=(("a", "b"),))).ever
+
+
+def test_a_gang_above_its_queues_capability_never_fits() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(
+        Queue(
+            uid="q",
+            dialect="volcano",
+            name="small",
+            resource_version=1,
+            capability=amounts(cpu=5000),
+        )
+    )
+    answer = ask(scene, 2, FULL, queue="small")
+    assert (answer.fits, answer.ever) == (False, False)
+    assert "queue small is at its capability: needs 3 cpu more" in answer.sentence
+
+
+def test_what_nobody_can_judge_is_not_promised() -> None:
+    scene = Scene([make_node("n0")])
+    answer = ask(scene, 1, make_shape({"cpu": 1}, unsupported=("spec.resourceClaims",)))
+    assert (answer.fits, answer.ever) == (False, False)
+    assert "spec.resourceClaims" in answer.sentence
+
+
+def test_without_pods_the_declared_minimum_is_compared_with_all_nodes_together() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    scene.settle()
+
+    def answered(**minimum: int) -> tuple[bool, bool]:
+        answer = scene.planner.would_fit(make_group("q", 9, min_resources=amounts(**minimum)))
+        return answer.fits, answer.ever
+
+    assert answered(cpu=4000) == (True, True)
+    assert answered(cpu=8000) == (False, True)
+    assert answered(cpu=8001) == (False, False)
+    assert answered(gpu=3) == (False, False)
+    assert answered(**{"limits.cpu": 99_000, "count/pods": 9}) == (True, True)
+
+
+def test_a_question_leaves_no_trace() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    scene.settle()
+    state = scene.planner._state
+    before = (
+        state.ground.free.cells.tolist(),
+        len(state.shapes.entries),
+        sorted(state.queues.entries),
+        state.ground.freed,
+    )
+    ask(scene, 1, make_shape({"cpu": 123}), queue="unheard-of")
+    ask(scene, 99, make_shape({"cpu": 124, "new.example/x": 1}))
+    scene.planner.validate()
+    after = (
+        state.ground.free.cells.tolist(),
+        len(state.shapes.entries),
+        sorted(state.queues.entries),
+        state.ground.freed,
+    )
+    assert after == before
+    assert scene.settle() == []

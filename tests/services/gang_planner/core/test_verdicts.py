@@ -1,0 +1,181 @@
+"""The last word on each gang: told when its meaning changes, paced when only numbers do."""
+
+from shared.contracts.verdicts import Condition, PodRef, Verdict
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+FULL = make_shape({"cpu": 4000})
+
+
+def condition(verdict: Verdict, kind: str) -> Condition | None:
+    return next((one for one in verdict.conditions if one.type == kind), None)
+
+
+def test_conditions_speak_volcanos_words_and_turn_false_when_they_no_longer_hold() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    scene.settle()
+    waiting = condition(scene.verdict("a"), "Unschedulable")
+    assert waiting is not None
+    assert (waiting.status, waiting.reason) == ("True", "NotEnoughResources")
+    assert waiting.message.startswith("2/2 tasks in gang unschedulable: job needs 4 cpu more: 0/1 ")
+    scene.put(make_node("n1"))
+    (decision,) = scene.settle()
+    scene.now_ms += 500
+    scene.run(decision)
+    scene.settle()
+    running = scene.verdict("a")
+    turned = condition(running, "Unschedulable")
+    scheduled = condition(running, "Scheduled")
+    assert turned is not None
+    assert scheduled is not None
+    assert (turned.status, scheduled.status) == ("False", "True")
+    assert scheduled.reason == "tasks in gang are ready to be scheduled"
+    assert scheduled.since_ms == scene.now_ms > turned.since_ms
+
+
+def test_phases_follow_the_gangs_life() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = scene.settle()
+    scene.bind(decision)
+    scene.step()
+    scene.change("a-worker-0", phase="Failed")
+    scene.step()
+    scene.change("a-worker-1", phase="Succeeded")
+    scene.step()
+    scene.remove(*list(scene.pods.values()))
+    scene.step()
+    scene.remove(make_group("a", 2))
+    scene.step()
+    assert [one.phase for one in scene.told] == [
+        "Starting",
+        "Running",
+        "Unknown",
+        "Completed",
+        "Gone",
+    ]
+    assert dict(scene.planner.gangs_by_phase())["Completed"] == 0
+
+
+def test_placed_members_are_named_with_their_nodes_once_the_gang_has_started() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = scene.settle()
+    assert scene.verdict("a").placed == ()
+    scene.bind(decision)
+    scene.step()
+    assert scene.verdict("a").placed == tuple(
+        PodRef(uid=one.uid, name=one.name, node=one.node) for one in decision.bindings
+    )
+
+
+def test_nothing_is_told_twice() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    scene.settle()
+    told = len(scene.told)
+    for _ in range(5):
+        scene.step(after_ms=10_000)
+    assert len(scene.told) == told
+
+
+def test_counts_alone_are_told_once_a_second() -> None:
+    scene = Scene(make_node(f"n{i}") for i in range(5))
+    scene.put(make_group("a", 5), *make_pods("a", 5, FULL))
+    (decision,) = scene.settle()
+    scene.bind(decision)
+    scene.step()
+    told = len(scene.told)
+    for index in range(4):
+        scene.change(f"a-worker-{index}", phase="Running")
+        scene.step(after_ms=10)
+    assert len(scene.told) == told
+    assert scene.wakeup_ms is not None
+    scene.step(after_ms=scene.wakeup_ms - scene.now_ms)
+    assert len(scene.told) == told + 1
+    assert scene.verdict("a").running == 4
+
+
+def test_a_thousand_waiting_gangs_are_not_told_again_each_time_the_cluster_moves() -> None:
+    scene = Scene([make_node("n0")])
+    for index in range(1000):
+        scene.put(make_group(f"g{index:04d}", 2), *make_pods(f"g{index:04d}", 2, FULL))
+    scene.settle()
+    assert len(scene.told) == 1000
+    for serial in range(20):
+        # A node comes and goes that nobody may use: numbers change, meanings do not.
+        scene.put(make_node(f"cordoned-{serial}", unschedulable=True))
+        step = scene.step(after_ms=1_000)
+        assert len(step.verdicts) <= 100
+    assert 0 < len(scene.told) - 1000 <= 2000
+    assert "0/21 nodes" in next(
+        one.why.sentence for one in reversed(scene.told) if one.why is not None
+    )
+
+
+def test_one_attempt_answers_for_all_equal_gangs_and_unrelated_changes_cost_none() -> None:
+    scene = Scene([make_node("n0")])
+    for index in range(200):
+        scene.put(make_group(f"g{index:03d}", 2), *make_pods(f"g{index:03d}", 2, FULL))
+    scene.settle()
+    backlog = scene.planner._state.backlog
+    assert (len(backlog.buckets), backlog.waiting()) == (1, 200)
+    (bucket,) = backlog.buckets.values()
+    refused_at = bucket.refused_at
+    scene.put(make_group("other", 1))
+    scene.step()
+    assert bucket.refused_at == refused_at
+    assert not backlog.fresh
+
+
+def test_a_stale_picture_decides_nothing_and_says_so_to_who_comes_then() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    step = scene.step(after_ms=5_001, fresh=False)
+    assert step.decisions == []
+    why = scene.verdict("a").why
+    assert why is not None
+    assert why.reason == "ClusterViewStale"
+    assert scene.step(fresh=True).decisions
+    assert scene.verdict("a").phase == "Starting"
+
+
+def test_a_new_planner_does_not_repeat_what_the_old_one_told_and_takes_back_what_is_gone() -> None:
+    old = Scene([make_node("n0")])
+    groups = [make_group("a", 2), make_group("b", 2)]
+    for group in groups:
+        old.put(group, *make_pods(group.name, 2, FULL))
+    old.settle()
+    new = Scene(leading=False)
+    new.pods = {uid: pod for uid, pod in old.pods.items() if pod.group_name == "a"}
+    new.now_ms = old.now_ms + 3_000
+    new.load_snapshot([make_node("n0")], objects=groups[:1])
+    for verdict in old.told:
+        new.planner.apply_verdict(verdict)
+    new.planner.lead(9)
+    new.settle()
+    assert [(one.name, one.phase) for one in new.told] == [("b", "Gone")]
+
+
+def test_ahead_names_the_gangs_that_hold_what_is_missing() -> None:
+    scene = Scene(make_node(f"n{i}") for i in range(7))
+    for index in range(7):
+        scene.put(make_group(f"h{index}", 1, created_ms=index), *make_pods(f"h{index}", 1, FULL))
+    scene.settle()
+    scene.put(make_group("late", 1, created_ms=99), *make_pods("late", 1, FULL))
+    scene.settle()
+    why = scene.verdict("late").why
+    assert why is not None
+    assert why.ahead == tuple(f"team/h{index}" for index in range(5))
+    assert why.ahead_count == 7
+    (report,) = why.shapes
+    assert (report.wanted, report.fit, report.nodes) == (1, 0, 7)
+    assert [(one.reason, one.count, one.short) for one in report.reasons] == [
+        ("Insufficient cpu", 7, 4000)
+    ]
