@@ -4,91 +4,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
 import pytest
 
 from services.admission_webhook import following
 from services.admission_webhook.following import QueueFollower
-from shared.bus.asking import serve
 from shared.bus.connection import Bus
 from shared.bus.jetstream_api import ApiAnswer
-from shared.bus.publisher import Publisher
 from shared.bus.setup import ensure_streams
-from shared.contracts import codec, subjects
-from shared.contracts.cluster import (
-    Gone,
-    QueueChanges,
-    SnapshotPage,
-    SnapshotRequest,
-    SnapshotUnavailable,
-    Synced,
-)
-from shared.model.objects import Queue
+from shared.contracts import subjects
+from shared.contracts.cluster import Gone
 from tests.services.admission_webhook.reviews import volcano_queue
+from tests.services.admission_webhook.stand_in_watcher import a_watcher
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
 pytestmark = pytest.mark.integration
-
-
-class Watcher:
-    """A watcher's end of the bus: answers snapshots in two pages, appends changes."""
-
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-        self._publisher = Publisher(bus)
-        self.epoch = 2
-        self.queues: dict[str, Queue] = {}
-        self.asked: list[SnapshotRequest] = []
-        self.silent = False
-
-    async def listen(self) -> None:
-        await serve(self._bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer)
-
-    async def change(self, *changed: Queue, removed: tuple[Gone, ...] = ()) -> None:
-        """Queues appear, change and go."""
-        self.queues |= {queue.name: queue for queue in changed}
-        record = QueueChanges(epoch=self.epoch, at_ms=0, changed=changed, removed=removed)
-        await self._append(subjects.CLUSTER_QUEUES, record)
-
-    async def live(self) -> None:
-        """Give a sign of life."""
-        await self._append(subjects.CLUSTER_SYNCED, self._synced())
-
-    async def _append(self, subject: str, record: msgspec.Struct) -> None:
-        await (await self._publisher.publish(subject, codec.encode(record)))
-
-    async def _answer(self, question: SnapshotRequest) -> msgspec.Struct:
-        self.asked.append(question)
-        if self.silent:
-            return SnapshotUnavailable(reason="not synced")
-        last = (await self._bus.stream_info(subjects.CLUSTER)).last_seq
-        halves = [list(self.queues.values())[0::2], list(self.queues.values())[1::2]]
-        record = QueueChanges(epoch=self.epoch, at_ms=0, changed=tuple(halves[question.page]))
-        return SnapshotPage(
-            snapshot=f"{self.epoch}-1",
-            page=question.page,
-            pages=2,
-            epoch=self.epoch,
-            cluster_seq=last,
-            synced=self._synced(),
-            records=(record,),
-        )
-
-    def _synced(self) -> Synced:
-        return Synced(epoch=self.epoch, at_ms=0, watcher="w")
-
-
-@asynccontextmanager
-async def a_watcher(url: str) -> AsyncIterator[Watcher]:
-    bus = await Bus.connect(url, name="watcher")
-    try:
-        await ensure_streams(bus)
-        watcher = Watcher(bus)
-        await watcher.listen()
-        yield watcher
-    finally:
-        await bus.close()
 
 
 @asynccontextmanager
@@ -170,7 +100,7 @@ async def test_the_picture_outlives_a_restart_of_nats(nats_server: NatsServer) -
         await eventually(lambda: follower.queues is not None)
         await nats_server.kill()
         await nats_server.start()
-        await eventually(lambda: watcher._bus.connected)
+        await eventually(lambda: watcher.bus.connected)
         await watcher.change(volcano_queue("after"))
         await eventually(lambda: exists(follower, "after"))
 
@@ -182,8 +112,9 @@ async def test_a_cluster_stream_made_anew_is_followed_from_its_beginning(
         await watcher.change(volcano_queue("old"))
         await eventually(lambda: exists(follower, "old"))
         watcher.queues = {"new": volcano_queue("new")}
-        await watcher._bus.api(f"STREAM.DELETE.{subjects.CLUSTER}", None, ApiAnswer)
-        await ensure_streams(watcher._bus)
+        await watcher.bus.api(f"STREAM.DELETE.{subjects.CLUSTER}", None, ApiAnswer)
+        await ensure_streams(watcher.bus)
+        await watcher.live()  # a watcher's first record opens its epoch
         await eventually(lambda: exists(follower, "new") and not exists(follower, "old"))
         await watcher.change(volcano_queue("newer"))
         await eventually(lambda: exists(follower, "newer"))

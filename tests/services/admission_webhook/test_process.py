@@ -22,7 +22,6 @@ from shared.kube.resources import (
     JOBS_VOLCANO,
     MUTATING_WEBHOOKS,
     PODGROUPS_INCUBATOR,
-    PODGROUPS_VOLCANO,
     PODS,
     QUEUES_VOLCANO,
     VALIDATING_WEBHOOKS,
@@ -38,6 +37,7 @@ from tests.services.admission_webhook.reviews import (
     a_task,
 )
 from tests.services.admission_webhook.serving import HOST
+from tests.services.admission_webhook.stand_in_watcher import Watcher, a_watcher
 from tests.services.watcher.running import running_watcher
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
@@ -52,6 +52,13 @@ async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
     await ensure_streams(bus)
     yield bus
     await bus.close()
+
+
+@pytest.fixture
+async def queues(nats_server: NatsServer) -> AsyncIterator[Watcher]:
+    """Somebody who knows that there are no queues: else readiness waits for that."""
+    async with a_watcher(nats_server.url) as watcher:
+        yield watcher
 
 
 @asynccontextmanager
@@ -144,14 +151,19 @@ async def test_what_users_see_of_it(
 
 
 async def test_a_killed_webhook_hurts_nobody_and_the_next_one_cleans_up(
-    client: KubeClient, kubeconfig: Path, nats_server: NatsServer, bus: Bus, tmp_path: Path
+    client: KubeClient,
+    kubeconfig: Path,
+    nats_server: NatsServer,
+    bus: Bus,
+    tmp_path: Path,
+    queues: Watcher,
 ) -> None:
     flags = (f"--kubeconfig={kubeconfig}",)
     async with a_webhook(tmp_path, bus, nats_server.url, *flags) as webhook:
         await webhook.status()
         await is_asked(client)
         await webhook.kill()
-    stored, _ = await tried(client, PODGROUPS_VOLCANO, a_pod_group(minMember=1))
+    stored, _ = await tried(client, PODGROUPS_INCUBATOR, a_pod_group(PODGROUPS_INCUBATOR))
     assert '"queue"' not in stored, "admission goes on without it"
     async with a_webhook(tmp_path, bus, nats_server.url, *flags) as webhook:
         await webhook.status()
@@ -162,7 +174,12 @@ async def test_a_killed_webhook_hurts_nobody_and_the_next_one_cleans_up(
 
 
 async def test_a_burst_of_pods_is_answered_without_a_single_failure(
-    client: KubeClient, kubeconfig: Path, nats_server: NatsServer, bus: Bus, tmp_path: Path
+    client: KubeClient,
+    kubeconfig: Path,
+    nats_server: NatsServer,
+    bus: Bus,
+    tmp_path: Path,
+    queues: Watcher,
 ) -> None:
     flags = (f"--kubeconfig={kubeconfig}",)
     async with a_webhook(tmp_path, bus, nats_server.url, *flags) as webhook:
@@ -184,7 +201,7 @@ async def test_a_burst_of_pods_is_answered_without_a_single_failure(
 
 
 async def test_files_that_are_given_are_served_and_reloaded(
-    nats_server: NatsServer, bus: Bus, tmp_path: Path
+    nats_server: NatsServer, bus: Bus, tmp_path: Path, queues: Watcher
 ) -> None:
     authority = trustme.CA()
 
