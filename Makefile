@@ -44,11 +44,11 @@ test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
 demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" for a short one)
 	$(BIN)/tutti demo $(ARGS)
 
-certify: $(STAMP) ## What takes longer: benchmarks and long runs
-	$(BIN)/pytest -m certify $(ARGS)
+certify: $(STAMP) ## What takes longer: benchmarks and long runs; writes docs/certificates/
+	$(BIN)/python -m bench.certify $(ARGS)
 
-bench: $(STAMP) ## The benchmarks of bench/ (ARGS passes flags)
-	$(BIN)/tutti bench $(ARGS)
+bench: $(STAMP) ## Drains and live gangs on a real API server (ARGS passes flags, such as --runs 1)
+	$(BIN)/python -m bench $(ARGS)
 
 lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/runtime.lock pyproject.toml

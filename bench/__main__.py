@@ -30,6 +30,8 @@ def main() -> None:
 
     def say(line: str) -> None:
         console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", highlight=False, markup=False)
+        # Whoever follows a session of an hour through a pipe wants each line at once.
+        console.file.flush()
 
     found = uvloop.run(session.run(plan, say))
     report.print_tables(found, console)

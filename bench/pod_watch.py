@@ -82,9 +82,10 @@ class PodWatch:
         """Wait until so many pods are bound. Raises Stalled, WatchBroken."""
         await self._wait(lambda: self._bound, count, stall_s, "are bound")
 
-    async def wait_gone(self, *, stall_s: float = 60.0) -> None:
-        """Wait until no pod exists. Raises Stalled, WatchBroken."""
-        await self._wait(lambda: -len(self.pods), 0, stall_s, "are left")
+    def forget(self) -> None:
+        """Start anew, after all pods were deleted."""
+        self.pods.clear()
+        self._bound = 0
 
     def bound_s(self, names: Iterable[str]) -> list[float]:
         """When each of the pods was seen bound, in order; those that are not are left out."""
@@ -155,7 +156,7 @@ class PodWatch:
                         self._changed.clear()
             except TimeoutError:
                 raise Stalled(
-                    f"{abs(before)} of {len(self.pods)} pods {what}, nothing new for {stall_s:g} s"
+                    f"{before} of {len(self.pods)} pods {what}, nothing new for {stall_s:g} s"
                 ) from None
 
 

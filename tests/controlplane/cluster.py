@@ -94,6 +94,11 @@ class ControlPlane:
         return f"https://127.0.0.1:{self._ports[APISERVER].number}"
 
     @property
+    def etcd_server(self) -> str:
+        """etcd's address, for what would take the API server minutes."""
+        return f"http://127.0.0.1:{self._ports[ETCD].number}"
+
+    @property
     def admin_kubeconfig(self) -> Path:
         """A kubeconfig that may do everything."""
         return Files(root=self.dir).admin_kubeconfig
