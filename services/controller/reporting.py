@@ -1,6 +1,7 @@
 """What the controllers show of themselves: metrics, and per verdict a span and a line of log."""
 
 import logging
+from typing import Final
 
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
@@ -8,7 +9,9 @@ from shared.telemetry.tracing import Tracer, gang_span
 
 logger = logging.getLogger("services.controller")
 
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+#: A gang that has been running for longer than this is no longer starting.
+_STARTING_MS: Final = 60_000
+_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Reporting:
@@ -62,7 +65,7 @@ class Reporting:
             took_ms,
             extra={"trace_id": verdict.trace_id, "gang_id": verdict.gang_id},
         )
-        if verdict.trace_id and not _found_running(verdict):
+        if verdict.trace_id and _belongs_to_attempt(verdict):
             self._tracer.span(
                 "report",
                 trace_id=verdict.trace_id,
@@ -79,6 +82,15 @@ class Reporting:
             )
 
 
-def _found_running(verdict: Verdict) -> bool:
-    """Whether nobody here ever decided the gang and it runs all the same: it has no trace."""
-    return verdict.attempt == 0 and verdict.phase not in {"Pending", "Inqueue", "Gone"}
+def _belongs_to_attempt(verdict: Verdict) -> bool:
+    """Whether the verdict tells how the gang came to run, which is what its trace is about.
+
+    What becomes of it later is not; and a gang that nobody here decided has no trace.
+    """
+    if verdict.phase in {"Pending", "Inqueue", "Starting"}:
+        return True
+    if verdict.attempt == 0:
+        return verdict.phase == "Gone"
+    scheduled = (one for one in verdict.conditions if one.type == "Scheduled")
+    began_ms = next((one.since_ms for one in scheduled if one.status == "True"), 0)
+    return verdict.at_ms - began_ms <= _STARTING_MS

@@ -8,7 +8,14 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.exposition import generate_latest
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -21,6 +28,8 @@ class Metrics:
 
     def __init__(self, service: str) -> None:
         self._prefix = f"tutti_{service.replace('-', '_')}_"
+        # An instant beside every counter and histogram, which nobody reads: a third of all series.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
 
@@ -75,8 +84,6 @@ class Metrics:
             if family.type not in {"counter", "gauge"} or not family.name.startswith(self._prefix):
                 continue
             for sample in family.samples:
-                if sample.name.endswith("_created"):
-                    continue
                 labels = ",".join(f'{key}="{value}"' for key, value in sample.labels.items())
                 name = sample.name.removeprefix(self._prefix)
                 figures[f"{name}{{{labels}}}" if labels else name] = sample.value

@@ -1,8 +1,5 @@
 """Attempts followed through the logs: when their spans are told, by whom, and how they end."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import pytest
 
 from services.gang_planner import tracing as module
@@ -27,65 +24,21 @@ from shared.contracts.decisions import (
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Verdict
-from shared.telemetry.tracing import Attributes, gang_span
+from shared.telemetry.tracing import gang_span
+from tests.support.kept_spans import KeptSpans
 
 FIRST_SEEN_MS = 1_000
 DECIDED_MS = 2_000
 LINK = f"00-{'a' * 32}-{'b' * 16}-01"
 
 
-class Span(NamedTuple):
-    name: str
-    trace_id: str
-    start_ms: int
-    end_ms: int
-    parent: str
-    attributes: Attributes
-    links: Sequence[str]
-    error: str
-
-
-class Keeping:
-    """A tracer that keeps what it is given."""
-
-    enabled = True
-    lost = 0
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-
-    def span(
-        self,
-        name: str,
-        *,
-        trace_id: str,
-        start_ms: int,
-        end_ms: int,
-        key: str = "",
-        parent: str = "",
-        attributes: Attributes | None = None,
-        links: Sequence[str] = (),
-        error: str = "",
-    ) -> None:
-        assert not key
-        self.spans.append(
-            Span(name, trace_id, start_ms, end_ms, parent, attributes or {}, links, error)
-        )
-
-    async def close(self, timeout_s: float) -> None:
-        pass
-
-    def roots(self) -> list[Span]:
-        return [span for span in self.spans if span.name == "gang"]
+@pytest.fixture
+def tracer() -> KeptSpans:
+    return KeptSpans()
 
 
 @pytest.fixture
-def tracer() -> Keeping:
-    return Keeping()
-
-
-@pytest.fixture
-def leading(tracer: Keeping) -> GangTraces:
+def leading(tracer: KeptSpans) -> GangTraces:
     """Of the active planner."""
     traces = GangTraces(tracer)
     traces.lead(0)
@@ -154,7 +107,7 @@ def gone(*, attempt: int, at_ms: int = 9_000) -> VerdictArrival:
 
 
 def test_an_attempt_is_told_when_all_are_bound_and_the_quorum_is_placed(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([stored(5, decision(), stored_ms=2_003)])
     leading.take([outcome(5)])
@@ -175,7 +128,7 @@ def test_an_attempt_is_told_when_all_are_bound_and_the_quorum_is_placed(
 
 
 def test_the_order_in_which_the_logs_are_read_does_not_matter(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([outcome(5), stored(5, decision(), stored_ms=2_003), started(6)])
     assert [span.name for span in tracer.spans] == ["gang", "queue", "decide"]
@@ -183,7 +136,7 @@ def test_the_order_in_which_the_logs_are_read_does_not_matter(
 
 
 def test_the_root_lasts_until_the_last_member_is_bound(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     """Elastic extras are bound after the quorum was seen placed."""
     leading.take([stored(5, decision(quorum=1)), started(6, at_ms=2_050), outcome(5)])
@@ -191,52 +144,52 @@ def test_the_root_lasts_until_the_last_member_is_bound(
 
 
 def test_a_failed_attempt_is_an_error_and_the_next_begins_where_it_ended(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([stored(5, decision()), outcome(5, bound=2, stored_ms=2_500)])
     leading.take([stored(8, decision(2, now_ms=3_500)), outcome(8), started(9, attempt=2)])
-    first, second = tracer.roots()
+    first, second = tracer.named("gang")
     assert (first.end_ms, first.error) == (2_500, "1 of 3 members not bound: refused")
     assert (second.start_ms, second.error) == (2_500, "")
     assert second.trace_id == gang_trace_id("g", 2)
 
 
 def test_what_is_added_to_a_started_gang_ends_with_its_outcome(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([stored(5, decision()), outcome(5), started(6)])
     leading.take([stored(9, decision(2, now_ms=60_000)), outcome(9, last_ms=60_100)])
-    _, added = tracer.roots()
+    _, added = tracer.named("gang")
     assert (added.start_ms, added.end_ms) == (60_000, 60_100)
     assert added.attributes["result"] == "Bound"
 
 
 def test_an_attempt_whose_quorum_had_to_be_placed_anew_is_an_error(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     """All were bound, and the kubelets refused them."""
     leading.take([stored(5, decision()), outcome(5), stored(8, decision(2, now_ms=9_000))])
-    (first,) = tracer.roots()
+    (first,) = tracer.named("gang")
     assert (first.error, first.end_ms) == ("QuorumNotPlaced", 9_000)
 
 
 def test_a_repair_of_some_members_leaves_the_first_attempt_open(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([stored(5, decision()), outcome(5), stored(8, decision(2, quorum=1))])
     assert not tracer.spans
     leading.take([outcome(8), started(9, attempt=2)])
-    assert [root.error for root in tracer.roots()] == ["", ""]
+    assert [root.error for root in tracer.named("gang")] == ["", ""]
 
 
-def test_a_gang_that_goes_ends_what_is_open(leading: GangTraces, tracer: Keeping) -> None:
+def test_a_gang_that_goes_ends_what_is_open(leading: GangTraces, tracer: KeptSpans) -> None:
     leading.take([stored(5, decision()), gone(attempt=1)])
-    (root,) = tracer.roots()
+    (root,) = tracer.named("gang")
     assert (root.error, root.end_ms) == ("Gone", 9_000)
 
 
 def test_a_gang_that_goes_undecided_has_a_root_without_error(
-    leading: GangTraces, tracer: Keeping
+    leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([gone(attempt=0)])
     (root,) = tracer.spans
@@ -244,12 +197,12 @@ def test_a_gang_that_goes_undecided_has_a_root_without_error(
     assert root.trace_id == gang_trace_id("g", 1)
 
 
-def test_a_gang_that_ran_and_goes_is_not_told_again(leading: GangTraces, tracer: Keeping) -> None:
+def test_a_gang_that_ran_and_goes_is_not_told_again(leading: GangTraces, tracer: KeptSpans) -> None:
     leading.take([stored(5, decision()), outcome(5), started(6), gone(attempt=1)])
-    assert len(tracer.roots()) == 1
+    assert len(tracer.named("gang")) == 1
 
 
-def test_a_standby_is_silent_and_goes_on_where_the_active_one_died(tracer: Keeping) -> None:
+def test_a_standby_is_silent_and_goes_on_where_the_active_one_died(tracer: KeptSpans) -> None:
     standby = GangTraces(tracer)
     standby.take([stored(5, decision())])
     standby.lead(2_050)
@@ -259,17 +212,17 @@ def test_a_standby_is_silent_and_goes_on_where_the_active_one_died(tracer: Keepi
 
 
 def test_what_ended_just_before_a_takeover_is_told_again_and_nothing_older(
-    tracer: Keeping,
+    tracer: KeptSpans,
 ) -> None:
     standby = GangTraces(tracer)
     standby.take([stored(5, decision()), outcome(5), started(6)])
     other = decision(2, now_ms=60_000)
     standby.take([stored(9, other), outcome(9, last_ms=60_100)])
     standby.lead(60_100 + module.RECENT_MS)
-    assert [root.trace_id for root in tracer.roots()] == [other.trace_id]
+    assert [root.trace_id for root in tracer.named("gang")] == [other.trace_id]
 
 
-def test_a_checkpoint_brings_back_what_was_open(tracer: Keeping) -> None:
+def test_a_checkpoint_brings_back_what_was_open(tracer: KeptSpans) -> None:
     pause = NoteOpened(
         gang_id="h", epoch=2, kind="backoff", at_ms=1_700, until_ms=2_700, reason="DecisionFailed"
     )
@@ -287,15 +240,25 @@ def test_a_checkpoint_brings_back_what_was_open(tracer: Keeping) -> None:
     traces.lead(3_000)
     # Its outcome was read before the checkpoint was written.
     traces.take([started(10, at_ms=3_100)])
-    (root,) = tracer.roots()
+    (root,) = tracer.named("gang")
     assert (root.start_ms, root.end_ms, root.error) == (1_000, 3_100, "")
 
 
 def test_memory_is_bounded(
-    leading: GangTraces, tracer: Keeping, monkeypatch: pytest.MonkeyPatch
+    leading: GangTraces, tracer: KeptSpans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "OPEN_MAX", 2)
     for seq in (5, 6, 7):
         leading.take([stored(seq, decision(seq, quorum=8 - seq), stored_ms=2_000 + seq)])
-    (root,) = tracer.roots()
+    (root,) = tracer.named("gang")
     assert (root.error, root.attributes["decision.seq"]) == ("Unfinished", 5)
+
+
+def test_without_an_endpoint_nothing_is_kept() -> None:
+    """What is followed while nobody listens could not be told at a takeover either."""
+    tracer = KeptSpans(enabled=False)
+    traces = GangTraces(tracer)
+    traces.take([stored(5, decision()), outcome(5), started(6)])
+    tracer.enabled = True
+    traces.lead(2_300)
+    assert not tracer.spans
