@@ -69,13 +69,13 @@ class LogReader:
         self._next = start
 
         async def take(batch: list[Delivery]) -> None:
-            fresh = [delivery for delivery in batch if delivery.seq >= self._next]
-            if not fresh:
-                return
-            if not self._filtered and fresh[0].seq > self._next:
-                raise LogGap(self._stream, self._next, fresh[0].seq)
-            await handler(fresh)
-            self._next = fresh[-1].seq + 1
+            if batch[0].seq < self._next:
+                # The consumer was reset to the next record: this is another stream's.
+                raise Interrupted(f"record {batch[0].seq} came, {self._next} was next")
+            if not self._filtered and batch[0].seq > self._next:
+                raise LogGap(self._stream, self._next, batch[0].seq)
+            await handler(batch)
+            self._next = batch[-1].seq + 1
             self._tell_waiting()
 
         while True:
