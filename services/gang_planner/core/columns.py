@@ -26,6 +26,13 @@ def clamped(amount: int) -> int:
     return max(0, min(amount, AMOUNT_MAX))
 
 
+def requested(amount: int) -> int:
+    """The amount that a pod asks for as the columns keep it: beyond the clamp it is more than any
+    node is taken to have, so that two clamped amounts never pass for equal.
+    """
+    return max(0, min(amount, AMOUNT_MAX + 1))
+
+
 class ResourceIndex:
     """Resource name -> row; rows are never given back, their number is that of distinct names ever
     seen.

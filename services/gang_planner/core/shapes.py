@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from services.gang_planner.core.columns import Ints, ResourceIndex, clamped
+from services.gang_planner.core.columns import Ints, ResourceIndex, requested
 from shared.model.objects import Shape
 
 PODS: Final = "pods"
@@ -30,7 +30,9 @@ class ShapeEntry:
         self.encoded = encoded
         self.shape = shape
         self.pairs: tuple[tuple[int, int], ...] = tuple(
-            (resources.row(name), clamped(amount)) for name, amount in shape.requests if amount > 0
+            (resources.row(name), requested(amount))
+            for name, amount in shape.requests
+            if amount > 0
         )
         self.rows: Ints = np.array([row for row, _ in self.pairs], dtype=np.int64)
         self.amounts: Ints = np.array([amount for _, amount in self.pairs], dtype=np.int64)

@@ -343,3 +343,16 @@ def test_reasons_are_in_kube_schedulers_words() -> None:
         "Insufficient cpu": 1,
         "Too many pods": 1,
     }
+
+
+def test_a_request_beyond_what_the_columns_keep_fits_no_node_however_large() -> None:
+    """Both are clamped, and must not pass for equal: 2**54 bytes are less than 2**60."""
+    node = Node(
+        uid="n",
+        name="n0",
+        resource_version=1,
+        allocatable=(("memory", 2**54), ("pods", 110)),
+    )
+    columns = Columns([node])
+    assert columns.count(Shape(requests=(("memory", 2**53), ("pods", 1))), "n0", 12) == 1
+    assert columns.count(Shape(requests=(("memory", 2**60), ("pods", 1))), "n0", 12) == 0

@@ -164,7 +164,7 @@ def test_absurd_amounts_are_clamped_and_never_overflow(amount: int) -> None:
         )
     scene.put(*make_pods("a", 1, make_shape({"cpu": amount}), group_name="", owner=None))
     assert scene.settle() == []
-    assert free_cpu(scene, "n0") == AMOUNT_MAX - 50 * AMOUNT_MAX
+    assert free_cpu(scene, "n0") == AMOUNT_MAX - 50 * (AMOUNT_MAX + 1)
 
 
 def test_bytes_that_are_no_shape_make_a_pod_that_is_never_bound() -> None:
