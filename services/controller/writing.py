@@ -20,6 +20,7 @@ from services.controller.core.intents import (
     Situation,
     TellPlaced,
     remember_stored,
+    without_annotations,
 )
 from services.controller.core.pace import Pace
 from services.controller.core.waiting import MarkWaiting, bound_after_all
@@ -28,8 +29,9 @@ from services.controller.reporting import Reporting
 from services.controller.state import Memory
 from shared.contracts import annotations
 from shared.contracts.verdicts import Verdict
+from shared.dialects.protocol import StatusPatch
 from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError, Conflict, KubeError, NotFound, TooManyRequests
+from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound, TooManyRequests
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
 
 logger = logging.getLogger(__name__)
@@ -155,15 +157,16 @@ class Writer:
 
     async def _patch_group(self, intent: PatchGroup, memory: Memory) -> None:
         for patch in intent.patches:
-            await self._turn()
             try:
-                await self._client.patch(
-                    patch.resource,
-                    patch.name,
-                    patch.body,
-                    namespace=patch.namespace,
-                    subresource=patch.subresource,
-                )
+                try:
+                    await self._send(patch)
+                except Invalid as error:
+                    bare = without_annotations(patch)
+                    if bare is None:
+                        raise
+                    # A user's annotations may leave no room for ours: the status matters more.
+                    logger.info("group %s/%s: %s", patch.namespace, patch.name, error)
+                    await self._send(bare)
             except Conflict as error:
                 # Another object bears the name, or the server lost a race with itself.
                 stored = await self._stored(patch.resource, patch.namespace, patch.name)
@@ -173,6 +176,16 @@ class Writer:
                 return
             self._reporting.wrote("group")
         self._group_written(intent, memory)
+
+    async def _send(self, patch: StatusPatch) -> None:
+        await self._turn()
+        await self._client.patch(
+            patch.resource,
+            patch.name,
+            patch.body,
+            namespace=patch.namespace,
+            subresource=patch.subresource,
+        )
 
     def _group_written(self, intent: PatchGroup, memory: Memory) -> None:
         memory.annotation = intent.annotation

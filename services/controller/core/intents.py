@@ -222,6 +222,15 @@ def _patch_group(verdict: Verdict, patch: StatusPatch, wanted: str) -> PatchGrou
     return PatchGroup((patch, marked), wanted, meaning_of(verdict))
 
 
+def without_annotations(patch: StatusPatch) -> StatusPatch | None:
+    """The patch's status alone; None when it writes no annotations beside a status."""
+    metadata = patch.body.get("metadata", {})
+    if "annotations" not in metadata or "status" not in patch.body:
+        return None
+    bare = {key: value for key, value in metadata.items() if key != "annotations"}
+    return msgspec.structs.replace(patch, body={**patch.body, "metadata": bare})
+
+
 def _group_events(
     situation: Situation, resource: Resource, memory: Memory, now_ms: int, knobs: Knobs
 ) -> Iterator[_Timed]:

@@ -95,6 +95,18 @@ async def test_what_is_refused_for_good_counts_as_written_until_the_next_verdict
         assert bench.metrics.figures()['refused_total{kind="PatchGroup"}'] == 1
 
 
+async def test_a_group_whose_annotations_leave_no_room_gets_its_status_all_the_same() -> None:
+    full = failure(422, "Invalid", "metadata.annotations: Too long: may not be more than 262144")
+    async with a_bench(full, OK) as (bench, asked):
+        await bench.write(make_running(), PatchGroup)
+        assert bench.memory.meaning is not None
+        assert "refused_total" not in str(bench.metrics.figures())
+    assert len(asked) == 2
+    async with a_bench(full, full) as (bench, _):
+        await bench.write(make_running(), PatchGroup)
+        assert bench.metrics.figures()['refused_total{kind="PatchGroup"}'] == 1
+
+
 async def test_a_conflict_over_the_same_group_is_tried_again() -> None:
     group = {"metadata": {"uid": "gang-uid"}}
     async with a_bench(failure(409, "Conflict"), answer(200, group)) as (bench, _):
