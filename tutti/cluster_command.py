@@ -7,9 +7,9 @@ from typing import get_args
 
 import click
 
-from tutti.cluster.embedded import EmbeddedCluster, Settings, serve
-from tutti.cluster.tf_operator import Gang
+from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.shipped_crds import crds_folder
+from tutti.tf_operator.stand_in import CRD_FILE, Gang, TfOperator
 
 
 @click.group()
@@ -61,10 +61,9 @@ def up(
         port=port,
         nodes=nodes,
         node_labels=_labels(labels),
-        crds=(crds_folder(), *crds),
-        gang=gang,
+        crds=(crds_folder(), CRD_FILE, *crds),
     )
-    asyncio.run(_serve(settings, kubeconfig.expanduser().absolute()))
+    asyncio.run(_serve(settings, gang, kubeconfig.expanduser().absolute()))
 
 
 def _labels(given: tuple[str, ...]) -> dict[str, str]:
@@ -77,12 +76,12 @@ def _labels(given: tuple[str, ...]) -> dict[str, str]:
     return labels
 
 
-async def _serve(settings: Settings, kubeconfig: Path) -> None:
+async def _serve(settings: Settings, gang: Gang, kubeconfig: Path) -> None:
+    """Serves until a signal; the kubeconfig is there before the line that says so."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-
-    def ready(cluster: EmbeddedCluster) -> None:
+    async with EmbeddedCluster(settings) as cluster, TfOperator(cluster.api, gang):
+        cluster.kubeconfig(kubeconfig)
         click.echo(f"tutti: embedded cluster at {cluster.url}; kubeconfig: {kubeconfig}")
-
-    await serve(settings, kubeconfig, stop, ready)
+        await stop.wait()

@@ -20,13 +20,6 @@ async def test_a_binding_binds(api: Client, pods: str) -> None:
     assert bound["status"]["phase"] == "Pending"
 
 
-async def test_the_old_address_binds_too(api: Client, pods: str) -> None:
-    await api.create(pods, pod())
-    answer = await api.call("POST", pods.replace("/pods", "/bindings"), binding())
-    assert answer.status == 201
-    assert (await api.get(f"{pods}/one")).body["spec"]["nodeName"] == "node-a"
-
-
 async def refused(api: Client, pods: str, body: Obj, text: str) -> None:
     answer = await api.call("POST", f"{pods}/one/binding", body)
     assert (answer.status, answer.reason) == (409, "Conflict")

@@ -1,4 +1,4 @@
-"""Deleting: preconditions, grace, finalizers, owners, collections, namespaces, dry runs."""
+"""Deleting: preconditions, grace, finalizers, owners, namespaces, dry runs."""
 
 import pytest
 
@@ -127,45 +127,10 @@ async def test_of_several_owners_the_last_one_counts(api: Client, maps: str) -> 
     await gone(api, f"{maps}/child")
 
 
-async def test_orphans_stay(api: Client, maps: str) -> None:
-    parent = await api.create(maps, config_map("parent"))
-    await api.create(maps, config_map("child", ownerReferences=[owner(parent)]))
-    await api.call("DELETE", f"{maps}/parent", {"propagationPolicy": "Orphan"})
-    await gone(api, f"{maps}/parent")
-    child = (await api.get(f"{maps}/child")).body
-    assert "ownerReferences" not in child["metadata"] or not child["metadata"]["ownerReferences"]
-
-
-async def test_a_foreground_owner_waits_for_its_dependents(api: Client, maps: str) -> None:
-    parent = await api.create(maps, config_map("parent"))
-    reference = owner(parent, blockOwnerDeletion=True)
-    stay = {"finalizers": ["example.com/stay"]}
-    await api.create(maps, config_map("child", ownerReferences=[reference], **stay))
-    going = await api.call("DELETE", f"{maps}/parent", {"propagationPolicy": "Foreground"})
-    assert going.body["metadata"]["finalizers"] == ["foregroundDeletion"]
-
-    async def child_is_going() -> bool:
-        return "deletionTimestamp" in (await api.get(f"{maps}/child")).body["metadata"]
-
-    await eventually(child_is_going)
-    assert (await api.get(f"{maps}/parent")).status == 200
-    await api.patch(f"{maps}/child", {"metadata": {"finalizers": None}})
-    await gone(api, f"{maps}/parent")
-
-
 async def test_an_unknown_propagation_policy_is_refused(api: Client, maps: str) -> None:
     await api.create(maps, config_map("one"))
     refused = await api.call("DELETE", f"{maps}/one", {"propagationPolicy": "Sideways"})
     assert (refused.status, refused.reason) == (422, "Invalid")
-
-
-async def test_a_collection_goes_by_selector(api: Client, maps: str) -> None:
-    for name, team in (("a", "red"), ("b", "blue"), ("c", "red")):
-        await api.create(maps, config_map(name, labels={"team": team}))
-    answer = await api.call("DELETE", maps, labelSelector="team=red")
-    assert answer.status == 200
-    assert [item["metadata"]["name"] for item in answer.body["items"]] == ["a", "c"]
-    assert await api.names(maps, labelSelector="team") == ["b"]
 
 
 async def test_a_namespace_takes_its_contents_along(api: Client, ns: str) -> None:

@@ -146,12 +146,6 @@ async def test_lists_are_ordered_and_carry_the_version(api: Client, maps: str) -
     assert int(listed["metadata"]["resourceVersion"]) >= max(versions)
 
 
-async def test_a_list_from_the_future_times_out(api: Client, maps: str) -> None:
-    future = await api.get(maps, resourceVersion="999999999", resourceVersionMatch="NotOlderThan")
-    assert (future.status, future.reason) == (504, "Timeout")
-    assert "Too large resource version" in future.message
-
-
 async def test_a_pod_gets_its_defaults(api: Client, pods: str) -> None:
     made = await api.create(pods, {**pod(), "status": {"phase": "Running"}})
     spec, status = made["spec"], made["status"]
@@ -160,10 +154,6 @@ async def test_a_pod_gets_its_defaults(api: Client, pods: str) -> None:
     assert spec["restartPolicy"] == "Always"
     assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
     assert spec["terminationGracePeriodSeconds"] == 30
-    assert [item["key"] for item in spec["tolerations"]] == [
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/unreachable",
-    ]
     assert made["metadata"]["generation"] == 1
 
 
@@ -189,13 +179,6 @@ def _container(**resources: Obj) -> Obj:
         ({"restartPolicy": "Sometimes"}, 422, "spec.restartPolicy: Unsupported value"),
         ({"priorityClassName": "none"}, 403, "no PriorityClass with name none was found"),
         (_container(requests={"cpu": "much"}), 400, "Pod in version"),
-        (_container(requests={"cpu": "-1"}), 422, "must be greater than or equal to 0"),
-        (
-            _container(requests={"cpu": "2"}, limits={"cpu": "1"}),
-            422,
-            "must be less than or equal to cpu limit of 1",
-        ),
-        (_container(limits={"nvidia.com/gpu": "500m"}), 422, "must be an integer"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -293,13 +276,3 @@ async def test_the_server_says_what_it_serves(api: Client) -> None:
     assert by_name["nodes"]["namespaced"] is False
     groups = {group["name"] for group in (await api.get("/apis")).body["groups"]}
     assert {"policy", "apps", "batch", "scheduling.k8s.io", "apiextensions.k8s.io"} <= groups
-
-
-async def test_anyone_who_may_ask_may_do_everything(api: Client) -> None:
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {"verb": "create", "resource": "pods"}},
-    }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert (await api.create(path, review))["status"]["allowed"] is True

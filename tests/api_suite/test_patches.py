@@ -51,7 +51,8 @@ async def test_a_patch_of_nothing_is_not_found(api: Client, maps: str) -> None:
 
 
 async def test_a_strategic_patch_merges_lists_by_key(api: Client, pods: str) -> None:
-    await api.create(pods, pod())
+    main = {"name": "main", "image": "i:1", "resources": {"requests": {"cpu": "1"}}}
+    await api.create(pods, pod(spec={"containers": [main]}))
     for kind in ("Ready", "Initialized", "Ready"):
         condition = {"type": kind, "status": "True", "reason": f"Because{kind}"}
         patch = {"status": {"conditions": [condition]}}
@@ -61,7 +62,7 @@ async def test_a_strategic_patch_merges_lists_by_key(api: Client, pods: str) -> 
     assert {item["type"] for item in new["status"]["conditions"]} == {"Ready", "Initialized"}
     assert len(new["status"]["conditions"]) == 2
     assert new["spec"]["containers"][0]["image"] == "example/image:2"
-    assert new["spec"]["containers"][0]["terminationMessagePath"] == "/dev/termination-log"
+    assert new["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1"}}
     drop = {"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}}
     left = (await api.patch(f"{pods}/one/status", drop, STRATEGIC_PATCH)).body
     assert [item["type"] for item in left["status"]["conditions"]] == ["Initialized"]

@@ -5,12 +5,6 @@ import pytest
 from tests.api_suite.client import Client, Events
 from tests.api_suite.objects import binding, config_map, crd, define, pod, undefine
 
-STREAM = {
-    "sendInitialEvents": "true",
-    "resourceVersionMatch": "NotOlderThan",
-    "allowWatchBookmarks": "true",
-}
-
 
 async def test_a_watch_goes_on_where_the_list_ended(api: Client, maps: str) -> None:
     await api.create(maps, config_map("before"))
@@ -39,24 +33,6 @@ async def test_a_watch_without_a_version_begins_with_what_is_there(api: Client, 
         await events.take(2)
         await api.create(maps, config_map("c"))
         assert await events.next_name() == ("ADDED", "c")
-
-
-async def test_a_streaming_list_says_where_the_beginning_ends(api: Client, maps: str) -> None:
-    await api.create(maps, config_map("a"))
-    await api.create(maps, config_map("b"))
-    async with api.watch(maps, **STREAM) as events:
-        assert sorted(await events.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
-        kind, mark = await events.next()
-        assert (kind, mark["kind"]) == ("BOOKMARK", "ConfigMap")
-        assert mark["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-        assert int(mark["metadata"]["resourceVersion"]) > 0
-        await api.create(maps, config_map("c"))
-        assert await events.next_name() == ("ADDED", "c")
-
-
-async def test_a_streaming_list_of_nothing_ends_at_once(api: Client, maps: str) -> None:
-    async with api.watch(maps, **STREAM) as events:
-        assert (await events.next())[0] == "BOOKMARK"
 
 
 async def test_a_watch_ends_in_time_after_a_last_bookmark(api: Client, maps: str) -> None:
@@ -123,24 +99,6 @@ async def test_a_namespaces_watch_sees_no_other(api: Client, maps: str) -> None:
         await api.create(maps, config_map("one"))
         assert await events.next_name() == ("ADDED", "one")
     await api.call("DELETE", f"/api/v1/namespaces/default/configmaps/{other['metadata']['name']}")
-
-
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ({"sendInitialEvents": "true"}, "sendInitialEvents requires setting resourceVersionMatch"),
-        ({"resourceVersionMatch": "NotOlderThan"}, "resourceVersionMatch is forbidden for watch"),
-    ],
-    ids=str,
-)
-async def test_contradictions_are_refused(
-    api: Client, maps: str, query: dict[str, str], text: str
-) -> None:
-    refused = await api.get(maps, watch="1", **query)
-    assert (refused.status, refused.reason) == (422, "Invalid")
-    assert text in refused.message
-    listed = await api.get(maps, sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
-    assert "sendInitialEvents is forbidden for list" in listed.message
 
 
 async def test_two_watches_see_the_same(api: Client, maps: str) -> None:

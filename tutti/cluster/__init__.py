@@ -7,9 +7,8 @@ nothing on disk.
 From the inside out: `objects`, `errors`, `selectors`, `patches`, `schema` (values) < `resources`
 (kinds) < `store` (objects and their history) < `validation`, `pods`, `crds`, `deletion`, `kinds`
 (rules) < `admission` (webhooks) < `api` (the verbs) < `garbage` (owners, namespaces), `kubelet`
-(simulated nodes), `tf_operator` (a stand-in), `watching`, `tables`, `discovery`, `misbehave`,
-`queries`, `server` (HTTP) < `embedded` (all of it, started and stopped).
+(simulated nodes), `watching`, `tables`, `discovery`, `misbehave`, `queries`, `server` (HTTP) <
+`embedded` (all of it, started and stopped).
 
-Left out, on purpose: CEL, server-side apply, authentication, RBAC, quotas' enforcement, conversion
-webhooks, paged lists, protobuf bodies, built-in controllers other than garbage collection.
+What is left out, and why: docs/adr/0008-how-large-the-embedded-cluster-is.md.
 """

@@ -10,12 +10,11 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from tutti.cluster import crds, patches, pods
+from tutti.cluster import crds, kinds, patches, pods
 from tutti.cluster.admission import Admission, Call, Review
 from tutti.cluster.deletion import deleted, must_go
 from tutti.cluster.errors import (
     ApiError,
-    FieldError,
     already_exists,
     bad_request,
     cannot_be_handled,
@@ -25,10 +24,8 @@ from tutti.cluster.errors import (
     not_found,
     wrong,
 )
-from tutti.cluster.kinds import Kinds
 from tutti.cluster.objects import Obj, clone, dig, only, set_condition
-from tutti.cluster.resources import ACCESS_REVIEWS, CRDS, EVENTS, NAMESPACES, PODS, Registry
-from tutti.cluster.selectors import Predicate
+from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
 from tutti.cluster.store import Store, Stored
 
 # How often a write starts again because the object changed while webhooks were asked.
@@ -47,7 +44,6 @@ class Api:
     def __init__(self, store: Store, registry: Registry) -> None:
         self.store = store
         self.registry = registry
-        self.kinds = Kinds(store, registry)
         self.admission = Admission(store)
 
     def call(
@@ -61,7 +57,7 @@ class Api:
         user: str = "system:admin",
     ) -> Call:
         """A request from inside this process. Raises KeyError for a kind that is not served."""
-        resource = self.registry.at((group, plural))
+        resource = self.registry[(group, plural)]
         version = resource.versions[0]
         return Call(resource, version, namespace, name, subresource=sub, user=user)
 
@@ -72,31 +68,22 @@ class Api:
             raise not_found(call.resource, call.name)
         return row
 
-    def select(self, call: Call, wanted: Predicate | None) -> list[Stored]:
-        """The objects of a kind (in the call's namespace, if it has one) that a selector wants."""
-        rows = self.store.rows(call.resource.key, call.namespace)
-        return rows if wanted is None else [row for row in rows if wanted(row.obj)]
-
     async def create(self, call: Call, body: Obj) -> Obj:
         """Creates an object and returns it as stored (or as it would be, in a dry run)."""
         resource = call.resource
         _check_identity(call, body)
-        if resource.key == ACCESS_REVIEWS:
-            return body | {"status": {"allowed": True}}
-        if dig(body, "metadata.resourceVersion"):
-            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         obj = self._decoded(call, body)
         self._check_namespace(call, obj)
-        self.kinds.new(resource, obj, call.namespace)
+        kinds.new(resource, obj, call.namespace, self.store)
         obj = await self._mutated(Review(call, "CREATE", obj))
-        generated = self.kinds.named(obj)
+        generated = kinds.named(obj)
         self._check(call, obj, None)
         await self.admission.validate(Review(call, "CREATE", obj))
         while self.store.get(resource.key, call.namespace, obj["metadata"]["name"]) is not None:
             if not generated:
                 raise already_exists(resource, obj["metadata"]["name"])
             del obj["metadata"]["name"]
-            self.kinds.named(obj)
+            kinds.named(obj)
         self._check_namespace(call, obj)
         return obj if call.dry_run else self._written(call, obj)
 
@@ -111,18 +98,19 @@ class Api:
             row = self.get(call)
             body = change(resource.view(row.obj, call.version))
             _check_identity(call, body)
-            if resource.needs_version and not dig(body, "metadata.resourceVersion"):
+            if resource.custom and not dig(body, "metadata.resourceVersion"):
                 error = wrong("metadata.resourceVersion", 0, "must be specified for an update")
                 raise invalid(resource.kind, resource.group, call.name, [error])
-            obj = self.kinds.changed(resource, self._decoded(call, body), row.obj, call.subresource)
+            obj = kinds.changed(resource, self._decoded(call, body), row.obj, call.subresource)
             obj = await self._mutated(Review(call, "UPDATE", obj, row.obj))
-            obj = self.kinds.changed(resource, obj, row.obj, call.subresource)
+            obj = kinds.changed(resource, obj, row.obj, call.subresource)
             self._check(call, obj, row.obj)
             await self.admission.validate(Review(call, "UPDATE", obj, row.obj))
             if self.store.get(resource.key, call.namespace, call.name) is row:
                 if call.dry_run or obj == row.obj:
                     return obj
-                return self._removed(call, obj) if must_go(obj) else self._written(call, obj)
+                going = must_go(resource, obj)
+                return self.remove(call, obj) if going else self._written(call, obj)
         raise conflict(resource, call.name, "the object kept changing while webhooks were asked")
 
     async def modify(self, call: Call, change: Callable[[Obj], None]) -> Obj:
@@ -151,40 +139,22 @@ class Api:
 
     async def delete(self, call: Call, options: Obj) -> tuple[Obj, bool]:
         """Deletes by DeleteOptions; the object's last state, and whether it is gone by now."""
-        await self._admitted(Review(call, "DELETE", None, self.get(call).obj, options))
+        await self._admitted(Review(call, "DELETE", None, self.get(call).obj))
         old = self.get(call).obj
         new, gone = deleted(call.resource, old, options)
         if call.dry_run:
             return new, gone
         if gone and call.resource.key != PODS:
-            return self._removed(call, old), True
+            return self.remove(call, old), True
         if new != old:
             new = self._written(call, new)
         # A pod's watchers see it going even if it goes at once.
-        return (self._removed(call, new), True) if gone else (new, False)
-
-    async def delete_collection(
-        self, call: Call, wanted: Predicate | None, options: Obj
-    ) -> list[Obj]:
-        """Deletes what a selector wants, one by one; what vanishes meanwhile is no error."""
-        gone: list[Obj] = []
-        for row in self.select(call, wanted):
-            place = only(row.obj["metadata"], "namespace", "name")
-            try:
-                gone.append((await self.delete(replace(call, **place), options))[0])
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-        return gone
+        return (self.remove(call, new), True) if gone else (new, False)
 
     async def bind(self, call: Call, binding: Obj) -> None:
         """POST pods/binding. Whether the node exists or has room is not asked."""
-        target = binding.get("target") or {}
-        if dig(binding, "metadata.name") != call.name:
-            raise bad_request("name in URL does not match name in Binding object")
-        if target.get("kind", "") not in ("", "Node") or not target.get("name"):
-            field = "kind: Unsupported value" if target.get("name") else "name: Required value"
-            raise ApiError(500, "", f"target.{field}")
+        if not dig(binding, "target.name"):
+            raise ApiError(500, "", "target.name: Required value")
         await self._admitted(Review(call, "CREATE", binding))
         pod = pods.bound(self.get(call).obj, binding, call.resource)
         if not call.dry_run:
@@ -192,8 +162,6 @@ class Api:
 
     async def evict(self, call: Call, eviction: Obj) -> None:
         """POST pods/eviction: a delete that disruption budgets may refuse (429)."""
-        if dig(eviction, "metadata.name") != call.name:
-            raise bad_request("name in URL does not match name in Eviction object")
         asked: Obj = dict(eviction.get("deleteOptions") or {})
         call.dry_run = call.dry_run or bool(asked.get("dryRun"))
         await self._admitted(Review(call, "CREATE", eviction))
@@ -209,35 +177,39 @@ class Api:
             asked["preconditions"] = {"uid": pod["metadata"]["uid"]}
         await self.delete(replace(call, subresource=""), asked)
 
+    def remove(self, call: Call, obj: Obj) -> Obj:
+        """Takes an object out, which must be there; `obj` is the last state its watchers see."""
+        if call.resource.key == CRDS:
+            self.registry.pop(crds.defined_by(obj), None)
+        return self.store.remove(call.resource.key, obj).obj
+
     async def _admitted(self, review: Review) -> None:
         await self._mutated(review)
         await self.admission.validate(review)
 
     async def _mutated(self, review: Review) -> Obj:
         """What the mutating webhooks, one after the other, make of the review's object."""
-        obj = review.obj or {}
-        for hook, version in self.admission.mutating(review):
-            now = review._replace(obj=obj if review.obj else None)
-            wanted = await self.admission.mutate(hook, version, now)
-            if wanted is None or review.call.subresource in ("binding", "eviction"):
+        obj, call = review.obj or {}, review.call
+        for hook in self.admission.mutating(review):
+            wanted = await self.admission.mutate(hook, review)
+            if wanted is None or not obj or call.subresource in ("binding", "eviction"):
                 continue
             system = only(obj["metadata"], "uid", "creationTimestamp", "generation")
-            obj, _ = self.kinds.decoded(review.call.resource, version, wanted)
+            obj, _ = kinds.decoded(call.resource, call.version, wanted)
             obj["metadata"] |= system
+            review = review._replace(obj=obj)
         return obj
 
     def _decoded(self, call: Call, body: Obj) -> Obj:
-        obj, unknown = self.kinds.decoded(call.resource, call.version, body)
-        texts = [f'unknown field "{path}"' for path in unknown]
-        if texts and call.field_validation == "Strict":
-            raise cannot_be_handled(call.resource, "strict decoding error: " + ", ".join(texts))
-        if call.field_validation == "Warn":
-            call.warnings.extend(text for text in texts if text not in call.warnings)
+        obj, unknown = kinds.decoded(call.resource, call.version, body)
+        if unknown and call.strict:
+            texts = ", ".join(f'unknown field "{path}"' for path in unknown)
+            raise cannot_be_handled(call.resource, f"strict decoding error: {texts}")
         return obj
 
     def _check(self, call: Call, obj: Obj, old: Obj | None) -> None:
         resource = call.resource
-        errors: list[FieldError] = self.kinds.errors(resource, call.version, obj, old)
+        errors = kinds.errors(resource, call.version, obj, old)
         if errors:
             name = obj["metadata"].get("name", "")
             raise invalid(resource.kind, resource.group, name, errors)
@@ -248,7 +220,7 @@ class Api:
             return
         row = self.store.get(NAMESPACES, "", call.namespace)
         if row is None:
-            raise not_found(self.registry.at(NAMESPACES), call.namespace)
+            raise not_found(self.registry[NAMESPACES], call.namespace)
         if row.obj["metadata"].get("deletionTimestamp"):
             why = f"unable to create new content in namespace {call.namespace} because it is being "
             raise forbidden(call.resource, obj["metadata"].get("name", ""), why + "terminated")
@@ -257,15 +229,10 @@ class Api:
         key = call.resource.key
         stored = self.store.put(key, obj)
         if key == CRDS:
-            self.registry.add(crds.resource_of(obj))
+            self.registry[crds.defined_by(obj)] = crds.resource_of(obj)
         elif key == EVENTS and (oldest := self.store.oldest(EVENTS, EVENTS_MAX)):
             self.store.remove(EVENTS, oldest.obj)
         return stored.obj
-
-    def _removed(self, call: Call, obj: Obj) -> Obj:
-        if call.resource.key == CRDS:
-            self.registry.remove(crds.defined_by(obj))
-        return self.store.remove(call.resource.key, obj).obj
 
 
 def _check_identity(call: Call, body: Obj) -> None:
@@ -274,14 +241,12 @@ def _check_identity(call: Call, body: Obj) -> None:
         raise bad_request("the body of the request is not an object")
     resource = call.resource
     own = {"kind": resource.kind, "apiVersion": resource.api_version(call.version)}
-    for key in own:
+    for key, value in own.items():
         if not body.get(key) and resource.custom:
             raise bad_request(f"Object '{key[0].upper()}{key[1:]}' is missing in the body")
-    if body.get("kind", own["kind"]) != own["kind"] or (
-        body.get("apiVersion", own["apiVersion"]) != own["apiVersion"]
-    ):
-        which = f'{body.get("kind", "")} in version "{body.get("apiVersion", "")}"'
-        raise bad_request(f"{which} cannot be handled as a {resource.kind}: expected {own}")
+        if body.get(key, value) != value:
+            which = f'{body.get("kind", "")} in version "{body.get("apiVersion", "")}"'
+            raise bad_request(f"{which} cannot be handled as a {resource.kind}: expected {own}")
     namespace, name = dig(body, "metadata.namespace"), dig(body, "metadata.name")
     if namespace and namespace != call.namespace:
         text = "the namespace of the provided object does not match the namespace sent on"

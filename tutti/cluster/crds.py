@@ -2,9 +2,7 @@
 
 from tutti.cluster.errors import FieldError, not_supported, required, wrong
 from tutti.cluster.objects import Obj, dig, set_condition
-from tutti.cluster.resources import Key, Registry, Resource
-
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+from tutti.cluster.resources import Key, Resource
 
 
 def defined_by(crd: Obj) -> Key:
@@ -21,9 +19,6 @@ def prepare(crd: Obj) -> None:
     names.setdefault("singular", names["kind"].lower())
     names.setdefault("listKind", names["kind"] + "List")
     spec.setdefault("conversion", {"strategy": "None"})
-    finalizers = crd["metadata"].setdefault("finalizers", [])
-    if CLEANUP not in finalizers and not crd["metadata"].get("deletionTimestamp"):
-        finalizers.append(CLEANUP)
     status: Obj = crd.setdefault("status", {})
     status["acceptedNames"] = names
     status["storedVersions"] = [each["name"] for each in spec["versions"] if each["storage"]]
@@ -31,28 +26,27 @@ def prepare(crd: Obj) -> None:
     set_condition(status, "Established", "True", reason="InitialNamesAccepted")
 
 
-def check(crd: Obj, registry: Registry) -> list[FieldError]:
+def check(crd: Obj) -> list[FieldError]:
     """The rules of a definition that this server depends on."""
-    spec, own_name = crd["spec"], crd["metadata"].get("name", "")
-    group, plural = defined_by(crd)
+    spec, own_name, wanted = (
+        crd["spec"],
+        crd["metadata"].get("name"),
+        ".".join(defined_by(crd)[::-1]),
+    )
     errors: list[FieldError] = []
-    if own_name != f"{plural}.{group}":
-        text = f'must be spec.names.plural+"."+spec.group, {plural}.{group}'
+    if own_name != wanted:
+        text = f'must be spec.names.plural+"."+spec.group, {wanted}'
         errors.append(wrong("metadata.name", own_name, text))
-    if (group, plural) in registry.built_in:
-        errors.append(wrong("spec.group", group, "is the server's own"))
     if spec["scope"] not in ("Namespaced", "Cluster"):
         errors.append(not_supported("spec.scope", spec["scope"], ["Cluster", "Namespaced"]))
     if sum(version["storage"] for version in spec["versions"]) != 1:
         text = "must have exactly one version marked as storage version"
         errors.append(wrong("spec.versions", "", text))
-    strategy = dig(spec, "conversion.strategy")
-    if strategy != "None":
-        errors.append(wrong("spec.conversion.strategy", strategy, "is not served here"))
+    if dig(spec, "conversion.strategy") != "None":
+        errors.append(wrong("spec.conversion.strategy", "", "only None is served here"))
     for index, version in enumerate(spec["versions"]):
         if not dig(version, "schema.openAPIV3Schema"):
-            path = f"spec.versions[{index}].schema.openAPIV3Schema"
-            errors.append(required(path, "schemas are required"))
+            errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     return errors
 
 
@@ -68,10 +62,8 @@ def resource_of(crd: Obj) -> Resource:
         singular=names["singular"],
         namespaced=spec["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
         has_status=any(dig(v, "subresources.status") is not None for v in served),
         has_generation=True,
-        needs_version=True,
         custom=True,
         schemas={v["name"]: v["schema"]["openAPIV3Schema"] for v in served},
         columns={v["name"]: v.get("additionalPrinterColumns") or [] for v in served},

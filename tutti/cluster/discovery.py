@@ -2,10 +2,10 @@
 
 from tutti.cluster.errors import no_such_path
 from tutti.cluster.objects import Obj
-from tutti.cluster.resources import PODS, Registry
+from tutti.cluster.resources import PODS, Registry, Resource
 
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+tutti-embedded"}
-_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 def answer(path: str, registry: Registry) -> Obj | None:
@@ -21,11 +21,6 @@ def answer(path: str, registry: Registry) -> Obj | None:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(registry)}
-        case ["apis", group]:
-            for found in _groups(registry):
-                if found["name"] == group:
-                    return {"kind": "APIGroup", "apiVersion": "v1", **found}
-            raise no_such_path()
         case ["api", version]:
             return _resource_list("", version, registry)
         case ["apis", group, version]:
@@ -35,44 +30,36 @@ def answer(path: str, registry: Registry) -> Obj | None:
 
 
 def _groups(registry: Registry) -> list[Obj]:
-    groups: dict[str, list[Obj]] = {}
+    groups: dict[str, dict[str, Obj]] = {}
     for resource in registry.all():
         for version in resource.versions if resource.group else ():
             entry = {"groupVersion": f"{resource.group}/{version}", "version": version}
-            versions = groups.setdefault(resource.group, [])
-            versions += [] if entry in versions else [entry]
-    return [
-        {"name": group, "versions": versions, "preferredVersion": versions[0]}
-        for group, versions in groups.items()
-    ]
+            groups.setdefault(resource.group, {})[version] = entry
+    found = [(group, list(entries.values())) for group, entries in groups.items()]
+    return [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in found]
 
 
 def _resource_list(group: str, version: str, registry: Registry) -> Obj:
-    rows: list[Obj] = []
-    for resource in registry.all():
-        if resource.group != group or version not in resource.versions:
-            continue
-        only_asked = resource.kind == "SelfSubjectAccessReview"
-        row: Obj = {"name": resource.plural, "singularName": resource.singular}
-        row |= {"namespaced": resource.namespaced, "kind": resource.kind}
-        row["verbs"] = ["create"] if only_asked else _VERBS
-        row |= {"shortNames": list(resource.short_names)} if resource.short_names else {}
-        row |= {"categories": list(resource.categories)} if resource.categories else {}
-        rows.append(row)
-        part = {"singularName": "", "namespaced": resource.namespaced}
-        if resource.has_status:
-            status = {"name": f"{resource.plural}/status", "kind": resource.kind}
-            rows.append(status | part | {"verbs": ["get", "patch", "update"]})
-        if resource.key == PODS:
-            eviction = {"kind": "Eviction", "group": "policy", "version": "v1"}
-            for name, own in (
-                ("bindings", {"kind": "Binding"}),
-                ("pods/binding", {"kind": "Binding"}),
-                ("pods/eviction", eviction),
-            ):
-                rows.append({"name": name, **own, **part, "verbs": ["create"]})
-    if not rows:
+    served = [each for each in registry.all() if each.group == group and version in each.versions]
+    if not served:
         raise no_such_path()
     group_version = f"{group}/{version}" if group else version
     head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version}
-    return head | {"resources": rows}
+    return head | {"resources": [row for resource in served for row in _rows(resource)]}
+
+
+def _rows(resource: Resource) -> list[Obj]:
+    """A kind and its subresources."""
+    row: Obj = {"name": resource.plural, "namespaced": resource.namespaced, "kind": resource.kind}
+    rows = [row | {"singularName": resource.singular, "verbs": _VERBS}]
+    if resource.short_names:
+        rows[0]["shortNames"] = list(resource.short_names)
+    if resource.has_status:
+        name = f"{resource.plural}/status"
+        rows.append(row | {"name": name, "singularName": "", "verbs": ["get", "patch", "update"]})
+    if resource.key == PODS:
+        part = {"singularName": "", "namespaced": True, "verbs": ["create"]}
+        eviction = {"kind": "Eviction", "group": "policy", "version": "v1"}
+        rows.append({"name": "pods/binding", "kind": "Binding", **part})
+        rows.append({"name": "pods/eviction", **eviction, **part})
+    return rows

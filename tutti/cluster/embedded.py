@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,7 +17,6 @@ from tutti.cluster.objects import Obj
 from tutti.cluster.resources import CRDS, NAMESPACES, PRIORITY_CLASSES, Key, Registry
 from tutti.cluster.server import Server
 from tutti.cluster.store import HISTORY_MAX, Store
-from tutti.cluster.tf_operator import CRD_FILE, Gang, TfOperator
 
 HOST = "127.0.0.1"
 NAMESPACES_AT_START = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -33,13 +31,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an embedded cluster is made with."""
 
     port: int = 0  # 0: any free one
-    # What clients must bring; empty: anybody on this machine may do everything. kubectl, as all of
-    # client-go, sends no token over plain HTTP, so it can only use a cluster without one.
-    token: str = ""
     nodes: int = 4  # simulated ones, each as in seeds/000: 4 CPU, 16 GiB, one GPU
     node_labels: dict[str, str] = {}
     crds: tuple[Path, ...] = ()  # manifests, or folders of them, that are served from the start
-    gang: Gang = "podgroup"  # how the tf-operator stand-in asks for gangs
     history_max: int = HISTORY_MAX
     pod_start_s: float = 0.05
     pod_stop_s: float = 0.05
@@ -56,15 +50,11 @@ class EmbeddedCluster:
         self.settings = given = settings or Settings()
         self.store = Store(given.history_max)
         self.api = Api(self.store, Registry())
-        collector, self.tf_operator = Collector(self.api), TfOperator(self.api, given.gang)
+        collector = Collector(self.api)
         self.kubelets = Kubelets(self.api, start_s=given.pod_start_s, stop_s=given.pod_stop_s)
-        self.add_node, self.finish = self.kubelets.add_node, self.kubelets.finish
-        self._runs = {
-            "garbage": collector.run,
-            "kubelets": self.kubelets.run,
-            "tf": self.tf_operator.run,
-        }
-        server = Server(self.api, given.token)
+        self.add_node = self.kubelets.add_node
+        self._runs = {"garbage": collector.run, "kubelets": self.kubelets.run}
+        server = Server(self.api)
         self.misbehave = server.misbehave
         self._runner = web.AppRunner(
             server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN_S
@@ -108,7 +98,7 @@ class EmbeddedCluster:
             await self._create(NAMESPACES, {"metadata": {"name": name}})
         for name, value in _SYSTEM_PRIORITIES.items():
             await self._create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
-        for path in (CRD_FILE, *self.settings.crds):
+        for path in self.settings.crds:
             for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
                 for manifest in yaml.safe_load_all(file.read_text()):
                     if manifest and manifest.get("kind") == "CustomResourceDefinition":
@@ -126,28 +116,13 @@ class EmbeddedCluster:
     def kubeconfig(self, path: Path) -> Path:
         """Writes a kubeconfig for this cluster and returns its path."""
         name = "tutti-embedded"
-        user = {"token": self.settings.token} if self.settings.token else {}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": name, "cluster": {"server": self.url}}],
-            "users": [{"name": name, "user": user}],
+            "users": [{"name": name, "user": {}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
             "current-context": name,
         }
-        path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
         return path
-
-
-async def serve(
-    settings: Settings,
-    kubeconfig: Path,
-    stop: asyncio.Event,
-    ready: Callable[[EmbeddedCluster], None],
-) -> None:
-    """Serves until `stop` is set; writes the kubeconfig first, then calls `ready`."""
-    async with EmbeddedCluster(settings) as cluster:
-        cluster.kubeconfig(kubeconfig)
-        ready(cluster)
-        await stop.wait()

@@ -3,16 +3,12 @@
 Texts, reasons and details follow k8s.io/apimachinery, because clients and their tests read them.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tutti.cluster.objects import Obj
 
 if TYPE_CHECKING:
     from tutti.cluster.resources import Resource
-
-MODIFIED = (
-    "the object has been modified; please apply your changes to the latest version and try again"
-)
 
 
 class ApiError(Exception):
@@ -40,12 +36,12 @@ class ApiError(Exception):
         return status | {key: value for key, value in rest.items() if value} | {"code": self.code}
 
 
-class FieldError(Exception):
+class FieldError(NamedTuple):
     """One broken rule of one field; several of them become one `invalid`."""
 
-    def __init__(self, path: str, reason: str, text: str) -> None:
-        super().__init__(f"{path}: {text}")
-        self.cause: Obj = {"reason": f"FieldValue{reason}", "message": text, "field": path}
+    path: str
+    reason: str
+    text: str
 
 
 def required(path: str, text: str = "") -> FieldError:
@@ -73,18 +69,22 @@ def details_of(resource: "Resource", name: str) -> Obj:
     return {"name": name, **group, "kind": resource.plural}
 
 
+def _about(code: int, reason: str, resource: "Resource", name: str, what: str) -> ApiError:
+    text = f'{resource.qualified} "{name}" {what}'
+    return ApiError(code, reason, text, details=details_of(resource, name))
+
+
 def not_found(resource: "Resource", name: str) -> ApiError:
-    text = f'{resource.qualified} "{name}" not found'
-    return ApiError(404, "NotFound", text, details=details_of(resource, name))
-
-
-def no_such_path() -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+    return _about(404, "NotFound", resource, name, "not found")
 
 
 def already_exists(resource: "Resource", name: str) -> ApiError:
-    text = f'{resource.qualified} "{name}" already exists'
-    return ApiError(409, "AlreadyExists", text, details=details_of(resource, name))
+    return _about(409, "AlreadyExists", resource, name, "already exists")
+
+
+def forbidden(resource: "Resource", name: str, why: str) -> ApiError:
+    """403 by a rule (not by RBAC, which this server does not have)."""
+    return _about(403, "Forbidden", resource, name, f"is forbidden: {why}")
 
 
 def conflict(resource: "Resource", name: str, why: str, *, kind: str = "") -> ApiError:
@@ -92,6 +92,20 @@ def conflict(resource: "Resource", name: str, why: str, *, kind: str = "") -> Ap
     details = details_of(resource, name) | {"kind": kind or resource.plural}
     text = f'Operation cannot be fulfilled on {kind or resource.qualified} "{name}": {why}'
     return ApiError(409, "Conflict", text, details=details)
+
+
+def invalid(kind: str, group: str, name: str, errors: list[FieldError]) -> ApiError:
+    """422: every broken rule at once."""
+    texts = [f"{error.path}: {error.text}" for error in errors]
+    causes = [
+        {"reason": f"FieldValue{error.reason}", "message": error.text, "field": error.path}
+        for error in errors
+    ]
+    qualified = f"{kind}.{group}" if group else kind
+    text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    message = f'{qualified} "{name}" is invalid: {text}'
+    details = {"name": name, "group": group, "kind": kind, "causes": causes}
+    return ApiError(422, "Invalid", message, details={k: v for k, v in details.items() if v})
 
 
 def bad_request(text: str) -> ApiError:
@@ -105,32 +119,18 @@ def cannot_be_handled(resource: "Resource", why: object) -> ApiError:
     return bad_request(f"{resource.kind} {text}")
 
 
-def forbidden(resource: "Resource", name: str, why: str) -> ApiError:
-    """403 by a rule (not by RBAC, which this server does not have)."""
-    text = f'{resource.qualified} "{name}" is forbidden: {why}'
-    return ApiError(403, "Forbidden", text, details=details_of(resource, name))
-
-
-def invalid(kind: str, group: str, name: str, errors: list[FieldError]) -> ApiError:
-    """422: every broken rule at once."""
-    texts = [str(error) for error in errors]
-    text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
-    details = {"name": name, "group": group, "kind": kind}
-    details = {key: value for key, value in details.items() if value}
-    causes = {"causes": [error.cause for error in errors]}
-    qualified = f"{kind}.{group}" if group else kind
-    message = f'{qualified} "{name}" is invalid: {text}'
-    return ApiError(422, "Invalid", message, details=details | causes)
-
-
-def unsupported(content_type: str, allowed: str) -> ApiError:
-    text = "the body of the request was in an unknown format - accepted media types include: "
-    return ApiError(415, "UnsupportedMediaType", f"{text}{allowed} (got {content_type})")
+def no_such_path() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
 def not_allowed() -> ApiError:
     text = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", text)
+
+
+def unsupported(content_type: str, allowed: str) -> ApiError:
+    text = "the body of the request was in an unknown format - accepted media types include: "
+    return ApiError(415, "UnsupportedMediaType", f"{text}{allowed} (got {content_type})")
 
 
 def expired(text: str) -> ApiError:

@@ -5,15 +5,8 @@ import uuid
 
 from shared.kube.quantities import QuantityError
 from tutti.cluster import crds, pods, schema
-from tutti.cluster.errors import (
-    MODIFIED,
-    FieldError,
-    cannot_be_handled,
-    conflict,
-    required,
-    wrong,
-)
-from tutti.cluster.objects import Obj, Value, now_text, only, without
+from tutti.cluster.errors import FieldError, cannot_be_handled, conflict, required, wrong
+from tutti.cluster.objects import Obj, Value, clone, now_text, only, without
 from tutti.cluster.resources import (
     CRDS,
     MUTATING,
@@ -21,125 +14,120 @@ from tutti.cluster.resources import (
     PODS,
     PRIORITY_CLASSES,
     VALIDATING,
-    Registry,
     Resource,
 )
 from tutti.cluster.store import Store
 from tutti.cluster.validation import check_metadata, check_shape
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, no look-alikes
-_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
-_SYSTEM = ("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", *_DELETION)
+_MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+_SYSTEM = (
+    *("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds"),
+)
 
 
-class Kinds:
-    """The rules, with the little that they look up."""
+def decoded(resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]:
+    """An object as it came (or left a webhook), in stored form with its defaults.
 
-    def __init__(self, store: Store, registry: Registry) -> None:
-        self._store = store
-        self._registry = registry
+    Returns also the unknown fields that were dropped.
 
-    def decoded(self, resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]:
-        """An object as it came (or left a webhook), in stored form with its defaults.
-
-        Returns also the unknown fields that were dropped.
-
-        Raises:
-            ApiError: 400 for what is no object of this kind.
-        """
-        obj = resource.stored_form(obj if resource.custom else _stripped(obj))
-        check_shape(resource, obj)
-        obj["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None}
+    Raises:
+        ApiError: 400 for what is no object of this kind.
+    """
+    obj = resource.stored_form(obj if resource.custom else _stripped(obj))
+    check_shape(resource, obj)
+    obj["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None}
+    try:
         if resource.custom:
-            return obj, schema.fit(resource.schemas[version], obj)
-        try:
-            if resource.key == PODS:
-                pods.default(obj)
-            elif resource.key == CRDS:
-                crds.prepare(obj)
-            elif resource.key in (MUTATING, VALIDATING):
-                _default_webhooks(obj)
-        except (QuantityError, KeyError, TypeError, AttributeError) as error:
-            raise cannot_be_handled(resource, error) from error
-        return obj, []
-
-    def new(self, resource: Resource, obj: Obj, namespace: str) -> None:
-        """Gives a decoded object what the server alone decides at creation, in place."""
-        metadata: Obj = without(obj["metadata"], *_SYSTEM, "namespace")
-        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now_text()}
-        metadata |= {"namespace": namespace} if namespace else {}
-        metadata |= {"generation": 1} if resource.has_generation else {}
-        obj["metadata"] = metadata
-        if resource.has_status and not resource.keeps_status and resource.key != CRDS:
-            obj.pop("status", None)
+            return obj, schema.fit(resource.schemas[version], obj)[0]
         if resource.key == PODS:
-            pods.admit(obj, resource, self._store)
-            obj["status"] = pods.first_status(obj)
-        elif resource.key == NAMESPACES:
-            labels = metadata.setdefault("labels", {})
-            labels["kubernetes.io/metadata.name"] = metadata.get("name", "")
-            obj |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
-        elif resource.key == PRIORITY_CLASSES:
-            obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-    def named(self, obj: Obj) -> bool:
-        """Makes the name of an object that asked for a generated one; whether it did."""
-        metadata: Obj = obj["metadata"]
-        if metadata.get("name") or not metadata.get("generateName"):
-            return False
-        ending = "".join(secrets.choice(_ALPHABET) for _ in range(5))
-        metadata["name"] = metadata["generateName"][:58] + ending
-        return True
-
-    def changed(self, resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
-        """What of a decoded object may take effect on the stored one by this address.
-
-        Raises:
-            ApiError: 409 for another object's UID or an older resourceVersion.
-        """
-        metadata, before = obj["metadata"], old["metadata"]
-        if metadata.get("uid", before["uid"]) != before["uid"]:
-            uids = f"UID in precondition: {metadata['uid']}, UID in object meta: {before['uid']}"
-            raise conflict(resource, before["name"], f"Precondition failed: {uids}")
-        if metadata.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
-            raise conflict(resource, before["name"], MODIFIED)
-        new = dict(obj)
-        if subresource == "status" and resource.custom:
-            new = without(old, "status") | only(obj, "status")
-        elif subresource == "status":  # labels and annotations may be changed this way, too
-            owners = only(before, "ownerReferences")
-            new["metadata"] = without(metadata, "ownerReferences") | owners
-            new |= only(old, "spec")
-        elif resource.has_status:
-            new = without(obj, "status") | only(old, "status")
-        kept = only(before, *_SYSTEM, "namespace", "name")
-        new["metadata"] = without(new["metadata"], *_SYSTEM) | kept
-        if resource.key == NAMESPACES and subresource != "finalize":
-            new["spec"] = old["spec"]
-        if resource.key == PODS:  # a manifest without them keeps what admission gave
-            new["spec"] = only(old["spec"], "priority", "preemptionPolicy") | new["spec"]
-        ignored = ("metadata", "status") if resource.has_status else ("metadata",)
-        if resource.has_generation and without(new, *ignored) != without(old, *ignored):
-            new["metadata"]["generation"] = before.get("generation", 0) + 1
-        return new
-
-    def errors(
-        self, resource: Resource, version: str, obj: Obj, old: Obj | None
-    ) -> list[FieldError]:
-        """Every broken rule of an object that is about to be stored."""
-        found = check_metadata(obj["metadata"], (old or obj)["metadata"])
-        if resource.custom:
-            found += schema.check(resource.schemas[version], obj)
-        elif resource.key == PODS:
-            found += pods.check(obj) if old is None else pods.check_update(obj, old)
+            pods.default(obj)
         elif resource.key == CRDS:
-            found += crds.check(obj, self._registry)
-        elif resource.key == PRIORITY_CLASSES and not isinstance(obj.get("value"), int):
-            found.append(required("value"))
+            crds.prepare(obj)
         elif resource.key in (MUTATING, VALIDATING):
-            for index, webhook in enumerate(obj.get("webhooks") or ()):
-                found += _check_webhook(webhook, f"webhooks[{index}]")
-        return found
+            _default_webhooks(obj)
+    except (QuantityError, KeyError, TypeError, AttributeError) as error:
+        raise cannot_be_handled(resource, error) from error
+    return obj, []
+
+
+def new(resource: Resource, obj: Obj, namespace: str, store: Store) -> None:
+    """Gives a decoded object what the server alone decides at creation, in place."""
+    metadata: Obj = without(obj["metadata"], *_SYSTEM, "namespace")
+    metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now_text()}
+    metadata |= {"namespace": namespace} if namespace else {}
+    metadata |= {"generation": 1} if resource.has_generation else {}
+    obj["metadata"] = metadata
+    if resource.has_status and not resource.keeps_status and resource.key != CRDS:
+        obj.pop("status", None)
+    if resource.key == PODS:
+        pods.admit(obj, resource, store)
+        obj["status"] = pods.first_status(obj)
+    elif resource.key == NAMESPACES:
+        labels = metadata.setdefault("labels", {})
+        labels["kubernetes.io/metadata.name"] = metadata.get("name", "")
+        obj |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+
+
+def named(obj: Obj) -> bool:
+    """Makes the name of an object that asked for a generated one; whether it did."""
+    metadata: Obj = obj["metadata"]
+    if metadata.get("name") or not metadata.get("generateName"):
+        return False
+    ending = "".join(secrets.choice(_ALPHABET) for _ in range(5))
+    metadata["name"] = metadata["generateName"][:58] + ending
+    return True
+
+
+def changed(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
+    """What of a decoded object may take effect on the stored one by this address.
+
+    Raises:
+        ApiError: 409 for another object's UID or an older resourceVersion.
+    """
+    metadata, before = obj["metadata"], old["metadata"]
+    if metadata.get("uid", before["uid"]) != before["uid"]:
+        uids = f"UID in precondition: {metadata['uid']}, UID in object meta: {before['uid']}"
+        raise conflict(resource, before["name"], f"Precondition failed: {uids}")
+    if metadata.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
+        raise conflict(resource, before["name"], _MODIFIED)
+    fresh = dict(obj)
+    if subresource and resource.custom:
+        fresh = without(old, "status") | only(obj, "status")
+    elif subresource:  # labels and annotations may be changed this way, too
+        fresh |= only(old, "spec")
+    elif resource.has_status:
+        fresh = without(obj, "status") | only(old, "status")
+    kept = only(before, *_SYSTEM, "namespace", "name")
+    fresh["metadata"] = without(fresh["metadata"], *_SYSTEM) | kept
+    if resource.key == NAMESPACES:
+        fresh["spec"] = old["spec"]
+    if resource.key == PODS:  # a manifest without them keeps what admission gave
+        fresh["spec"] = only(old["spec"], "priority", "preemptionPolicy") | fresh["spec"]
+    ignored = ("metadata", "status") if resource.has_status else ("metadata",)
+    if resource.has_generation and without(fresh, *ignored) != without(old, *ignored):
+        fresh["metadata"]["generation"] = before.get("generation", 0) + 1
+    return fresh
+
+
+def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[FieldError]:
+    """Every broken rule of an object that is about to be stored."""
+    found = check_metadata(obj["metadata"], (old or obj)["metadata"])
+    if resource.custom:
+        found += schema.fit(resource.schemas[version], clone(obj))[1]
+    elif resource.key == PODS:
+        found += pods.check(obj) if old is None else pods.check_update(obj, old)
+    elif resource.key == CRDS:
+        found += crds.check(obj)
+    elif resource.key == PRIORITY_CLASSES and not isinstance(obj.get("value"), int):
+        found.append(required("value"))
+    elif resource.key in (MUTATING, VALIDATING):
+        for index, webhook in enumerate(obj.get("webhooks") or ()):
+            found += _check_webhook(webhook, f"webhooks[{index}]")
+    return found
 
 
 def _stripped(value: Value) -> Value:
@@ -152,7 +140,6 @@ def _stripped(value: Value) -> Value:
 def _default_webhooks(config: Obj) -> None:
     for webhook in config.get("webhooks") or ():
         webhook.setdefault("failurePolicy", "Fail")
-        webhook.setdefault("matchPolicy", "Equivalent")
         webhook.setdefault("timeoutSeconds", 10)
         webhook.setdefault("namespaceSelector", {})
         webhook.setdefault("objectSelector", {})
@@ -163,17 +150,15 @@ def _default_webhooks(config: Obj) -> None:
 
 
 def _check_webhook(webhook: Obj, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     if webhook.get("matchConditions"):
-        errors.append(wrong(f"{path}.matchConditions", "", "CEL is not served here"))
+        found.append(wrong(f"{path}.matchConditions", "", "CEL is not served here"))
     if webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
-        errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
+        found.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
     if "v1" not in (webhook.get("admissionReviewVersions") or ()):
-        errors.append(required(f"{path}.admissionReviewVersions", "must specify one of v1"))
-    target, where = webhook.get("clientConfig") or {}, f"{path}.clientConfig"
-    if ("url" in target) == ("service" in target):
-        errors.append(required(where, "exactly one of url or service is required"))
-    elif "url" in target and not str(target["url"]).startswith("https://"):
+        found.append(required(f"{path}.admissionReviewVersions", "must specify one of v1"))
+    url = (webhook.get("clientConfig") or {}).get("url", "https:")
+    if not str(url).startswith("https:"):
         text = "'https' is the only allowed URL scheme"
-        errors.append(wrong(f"{where}.url", target["url"], text))
-    return errors
+        found.append(wrong(f"{path}.clientConfig.url", url, text))
+    return found

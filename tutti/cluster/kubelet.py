@@ -2,9 +2,8 @@
 whether there is room: a pod that does not fit is refused (phase Failed, OutOfcpu…). What they admit
 they run, restart by its restartPolicy, finish and, when it is deleted, remove.
 
-A pod's annotations steer it: RUN_SECONDS, after which its containers end with exit code 0, and
-EXIT, which ends them with the code that is its first word as soon as it appears or changes.
-Taints, node affinity terms and volumes are not looked at.
+A pod's annotation EXIT ends its containers, with the code that is its first word, as soon as it
+appears or changes. Taints, node affinity terms and volumes are not looked at.
 """
 
 import asyncio
@@ -20,14 +19,13 @@ from shared.model.objects import HostPort
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
 from tutti.cluster.objects import Obj, dig, now_text, set_condition
+from tutti.cluster.pods import ENDED
 from tutti.cluster.resources import NODES, PODS, Key
 from tutti.cluster.store import Change
 
-RUN_SECONDS = "tutti.dev/run-seconds"
 EXIT = "tutti.dev/exit"
 PODS_PER_NODE = "110"
 RETRY_S = 0.5  # after a report that a webhook refused
-_ENDED = ("Succeeded", "Failed")
 _ALIVE = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 _log = logging.getLogger(__name__)
@@ -48,7 +46,6 @@ class _Worker:
         self.obj = obj
         self.place = (obj["metadata"]["namespace"], obj["metadata"]["name"])
         self.changed = asyncio.Event()
-        self.told: int | None = None  # an exit code from `Kubelets.finish`
         self.seen_exit = ""  # the annotation as it was when the containers restarted
         self.restarts = 0
         self.task: asyncio.Task[None] | None = None
@@ -57,15 +54,15 @@ class _Worker:
     def uid(self) -> str:
         return str(self.obj["metadata"]["uid"])
 
-    def number(self, name: str) -> float | None:
-        """A number in an annotation; one that is none counts as absent."""
-        try:
-            return float(self.text(name).split()[0])
-        except (ValueError, IndexError):
-            return None
+    def exit_text(self) -> str:
+        return str((self.obj["metadata"].get("annotations") or {}).get(EXIT, ""))
 
-    def text(self, name: str) -> str:
-        return str((self.obj["metadata"].get("annotations") or {}).get(name, ""))
+    def exit_code(self) -> int | None:
+        """The code that its containers are told to end with and did not yet."""
+        words = self.exit_text().split()
+        if self.exit_text() == self.seen_exit or not words or not words[0].isdigit():
+            return None
+        return int(words[0])
 
 
 class Kubelets:
@@ -108,29 +105,6 @@ class Kubelets:
         node |= {"spec": {"taints": taints or []}, "status": status}
         self._nodes[name] = await self._api.create(self._api.call("nodes"), node)
 
-    async def remove_node(self, name: str) -> None:
-        """The node vanishes with its kubelet: its pods stay in the API as last reported.
-
-        Raises:
-            ApiError: 404.
-        """
-        self._nodes.pop(name, None)
-        for worker in list(self._workers.values()):
-            if worker.obj["spec"]["nodeName"] == name:
-                self._drop(worker.uid)
-        await self._api.delete(self._api.call("nodes", name=name), {})
-
-    def finish(self, namespace: str, name: str, exit_code: int = 0) -> None:
-        """Lets a running pod's containers end. Its restartPolicy says whether they start again.
-
-        Raises:
-            KeyError: No simulated node runs such a pod.
-        """
-        places = {worker.place: worker for worker in self._workers.values()}
-        worker = places[(namespace, name)]
-        worker.told = exit_code
-        worker.changed.set()
-
     async def run(self) -> None:
         """Plays the kubelets until it is cancelled; pods then stay as they are."""
         async with asyncio.TaskGroup() as self._group:
@@ -150,7 +124,7 @@ class Kubelets:
         if worker is not None:
             worker.obj = obj
             worker.changed.set()
-        elif obj["spec"].get("nodeName") in self._nodes and obj["status"]["phase"] not in _ENDED:
+        elif obj["spec"].get("nodeName") in self._nodes and obj["status"]["phase"] not in ENDED:
             worker = self._workers[uid] = _Worker(obj)
             worker.task = group.create_task(self._live(worker), name=f"pod-{uid}")
 
@@ -178,7 +152,7 @@ class Kubelets:
                     await self._report(worker, _finished(worker, code))
                     return
                 worker.restarts += 1
-                worker.seen_exit = worker.text(EXIT)
+                worker.seen_exit = worker.exit_text()
             grace_s = worker.obj["metadata"].get("deletionGracePeriodSeconds", 0)
             await asyncio.sleep(min(self._stop_s, grace_s))
             call = self._api.call("pods", *worker.place)
@@ -192,21 +166,12 @@ class Kubelets:
         """Runs the containers until they end; their exit code, or None: the pod is deleted."""
         if not dig(worker.obj, "metadata.deletionTimestamp"):
             await self._report(worker, _running(worker, address))
-        run_s = worker.number(RUN_SECONDS)
-        end = None if run_s is None else asyncio.get_running_loop().time() + run_s
         while not dig(worker.obj, "metadata.deletionTimestamp"):
-            worker.changed.clear()
-            if worker.told is not None:
-                code, worker.told = worker.told, None
+            code = worker.exit_code()
+            if code is not None:
                 return code
-            wanted = worker.number(EXIT)
-            if wanted is not None and worker.text(EXIT) != worker.seen_exit:
-                return int(wanted)
-            try:
-                async with asyncio.timeout_at(end):
-                    await worker.changed.wait()
-            except TimeoutError:
-                return 0
+            worker.changed.clear()
+            await worker.changed.wait()
         return None
 
     def _admit(self, worker: _Worker) -> tuple[str, str] | None:

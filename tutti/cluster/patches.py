@@ -1,8 +1,6 @@
-"""The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902), simple strategic merge.
-
-Strategic merge here: maps merge, lists of maps merge by the well-known key of their field,
-`$patch: delete|replace` and `$deleteFromPrimitiveList` are applied, ordering directives dropped.
-Kubernetes finds merge keys by type, we by field name, which agrees on the kinds served here.
+"""The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902), and of strategic merge what
+kubectl's apply, cordon and taint send: lists of maps merge by the well-known key of their field,
+items marked `$patch: delete` go, other directives are dropped.
 """
 
 import jsonpatch
@@ -14,49 +12,36 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-# Field -> the key its items are merged by. `tolerations` and `args` are absent: atomic lists.
+# Field -> the key its items are merged by; other lists are replaced. Kubernetes finds the key by
+# type, we by the field's name, which agrees on pods and nodes.
 MERGE_KEYS = {
-    **dict.fromkeys(("containers", "initContainers", "env", "volumes", "webhooks"), "name"),
-    **dict.fromkeys(("imagePullSecrets", "schedulingGates", "secrets"), "name"),
+    **dict.fromkeys(("containers", "initContainers", "env", "volumes"), "name"),
     **dict.fromkeys(("conditions", "addresses"), "type"),
     "taints": "key",
     "ownerReferences": "uid",
     "volumeMounts": "mountPath",
     "ports": "containerPort",
 }
-MERGED_PRIMITIVES = ("finalizers", "podCIDRs")
 
 
 def merge(target: Value, patch: Value, *, strategic: bool = False) -> Value:
     """Null removes, maps merge, everything else replaces; or as the module says of strategic."""
     if not isinstance(patch, dict):
         return patch
-    if strategic and patch.get("$patch") == "replace":
-        return {key: value for key, value in patch.items() if key != "$patch"}
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
-        elif strategic and key.startswith("$deleteFromPrimitiveList/"):
-            name = key.partition("/")[2]
-            result[name] = [item for item in result.get(name) or [] if item not in value]
         elif strategic and key.startswith("$"):
             continue
-        elif strategic and isinstance(value, list):
-            result[key] = _merged_list(key, result.get(key) or [], value)
+        elif strategic and isinstance(value, list) and key in MERGE_KEYS:
+            result[key] = _merged_list(MERGE_KEYS[key], result.get(key) or [], value)
         else:
             result[key] = merge(result.get(key), value, strategic=strategic)
     return result
 
 
-def _merged_list(field: str, target: list[Value], patch: list[Value]) -> list[Value]:
-    if field in MERGED_PRIMITIVES:
-        return target + [item for item in patch if item not in target]
-    key = MERGE_KEYS.get(field)
-    if key is None:
-        return patch
-    if any(item.get("$patch") == "replace" for item in patch):
-        return [item for item in patch if "$patch" not in item]
+def _merged_list(key: str, target: list[Obj], patch: list[Obj]) -> list[Obj]:
     result = {item.get(key): item for item in target}
     for item in patch:
         if item.get("$patch") == "delete":
@@ -95,14 +80,9 @@ def apply(content_type: str, obj: Obj, body: bytes, *, custom: bool) -> Obj:
         raise unsupported(kind, ", ".join(allowed))
     try:
         patch = decode(body)
-    except ValueError as error:
-        raise bad_request(f"error decoding patch: {error}") from error
-    if kind == JSON_PATCH:
-        return apply_json_patch(obj, patch)
-    if not isinstance(patch, dict):
-        raise bad_request("error decoding patch: a merge patch is a JSON object")
-    try:
-        patched: Obj = merge(obj, patch, strategic=kind == STRATEGIC_PATCH)
-    except (AttributeError, TypeError) as error:  # its lists are not what their fields hold
+        if kind == JSON_PATCH:
+            return apply_json_patch(obj, patch)
+        patched: Obj = merge(obj, dict(patch), strategic=kind == STRATEGIC_PATCH)
+    except (ValueError, TypeError, AttributeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
     return patched

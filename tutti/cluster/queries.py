@@ -9,7 +9,6 @@ from aiohttp import web
 
 from tutti.cluster.admission import Call
 from tutti.cluster.errors import (
-    FieldError,
     bad_request,
     invalid,
     no_such_path,
@@ -19,14 +18,16 @@ from tutti.cluster.errors import (
     unsupported,
 )
 from tutti.cluster.objects import Obj, Value, decode
-from tutti.cluster.resources import NAMESPACES, PODS, Registry, Resource
+from tutti.cluster.resources import PODS, Registry, Resource
 from tutti.cluster.selectors import Predicate, selector
 from tutti.cluster.watching import WATCH_S, Wish
 
 _TRUE = ("1", "true", "True")
 _JSON_TYPES = ("", "application/json", "application/octet-stream")
-_VALIDATIONS = ["Ignore", "Strict", "Warn"]
-_MATCH = "resourceVersionMatch"
+# By method: the verb on an object or its status, on a collection, on a subresource that only acts.
+_ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_ON_COLLECTION = {"GET": "list", "POST": "create"}
+_ON_ACTION = {"POST": "create"}
 
 
 class _Address(NamedTuple):
@@ -47,15 +48,11 @@ def _address(path: str) -> _Address:
             pass
         case _:
             raise no_such_path()
-    if first == "namespaces" and len(more) >= 2 and more[1] not in ("status", "finalize"):
+    namespace = ""
+    if first == "namespaces" and len(more) >= 2 and more[1] != "status":
         namespace, first, *more = more
-    else:
-        namespace = ""
     if len(more) > 2:
         raise no_such_path()
-    if (group, first, more) == ("", "bindings", []):
-        # The old way to bind: the pod's name is in the body.
-        return _Address(group, version, namespace, "pods", "", "binding")
     return _Address(group, version, namespace, first, *more)
 
 
@@ -67,46 +64,34 @@ def call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:
             parameters.
     """
     group, version, namespace, plural, name, sub = _address(request.path)
-    resource = registry.find(group, version, plural)
-    if resource is None or (namespace and not resource.namespaced):
+    resource = registry.get((group, plural))
+    if resource is None or version not in resource.versions:
+        raise no_such_path()
+    if namespace and not resource.namespaced:
         raise no_such_path()
     verb = _verb(request, resource, name, sub)
     if verb not in ("list", "watch") and resource.namespaced and not namespace:
         raise not_allowed()
     dry_run = request.query.getall("dryRun", [])
-    validation = request.query.get("fieldValidation") or "Warn"
-    errors: list[FieldError] = []
     if dry_run not in ([], ["All"]):
-        errors.append(not_supported("dryRun", dry_run[0], ["All"]))
-    if validation not in _VALIDATIONS:
-        errors.append(not_supported("fieldValidation", validation, _VALIDATIONS))
-    if errors:
-        raise invalid(f"{verb.capitalize()}Options", "meta.k8s.io", "", errors)
-    return verb, Call(resource, version, namespace, name, sub, bool(dry_run), validation)
+        error = not_supported("dryRun", dry_run[0], ["All"])
+        raise invalid(f"{verb.capitalize()}Options", "meta.k8s.io", "", [error])
+    strict = request.query.get("fieldValidation") == "Strict"
+    return verb, Call(resource, version, namespace, name, sub, bool(dry_run), strict)
 
 
 def _verb(request: web.Request, resource: Resource, name: str, sub: str) -> str:
-    known = ["status"] if resource.has_status else []
-    known += ["binding", "eviction"] if resource.key == PODS else []
-    known += ["finalize"] if resource.key == NAMESPACES else []
-    if sub and sub not in known:
+    acts = sub in ("binding", "eviction") and resource.key == PODS
+    if sub and not acts and not (sub == "status" and resource.has_status):
         raise no_such_path()
-    if request.method == "GET":
-        return "get" if name else "watch" if request.query.get("watch") in _TRUE else "list"
-    if sub in ("binding", "eviction"):
-        verbs = {"POST": "create"}
-    elif sub:
-        verbs = {"PUT": "update", "PATCH": "patch"}
-    elif name:
-        verbs = {"PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-    else:
-        verbs = {"POST": "create", "DELETE": "deletecollection"}
-    if request.method not in verbs:
+    verbs = _ON_ACTION if acts else _ON_OBJECT if name else _ON_COLLECTION
+    verb = verbs.get(request.method)
+    if verb is None or (sub and verb == "delete"):
         raise not_allowed()
-    return verbs[request.method]
+    return "watch" if verb == "list" and request.query.get("watch") in _TRUE else verb
 
 
-def number(query: Mapping[str, str], name: str) -> int:
+def _number(query: Mapping[str, str], name: str) -> int:
     """A query parameter that is a whole number; 0 when it is absent. Raises ApiError 400."""
     text = query.get(name) or "0"
     if not text.isascii() or not text.isdigit():
@@ -120,32 +105,20 @@ def selected(call: Call, query: Mapping[str, str]) -> Predicate | None:
     return selector(labels, fields, call.resource.plural, call.namespace)
 
 
-def check_list(query: Mapping[str, str]) -> None:
-    """Raises ApiError 422 for what only a watch may ask."""
-    if "sendInitialEvents" in query:
-        error = not_permitted("sendInitialEvents", "sendInitialEvents is forbidden for list")
-        raise invalid("ListOptions", "meta.k8s.io", "", [error])
-
-
 def wish_of(call: Call, query: Mapping[str, str]) -> Wish:
-    """What a watch asks for. Raises ApiError 400 or 422 for contradictions."""
-    initial, match_rule, why = query.get("sendInitialEvents"), query.get(_MATCH, ""), ""
-    if initial is not None and match_rule != "NotOlderThan":
-        why = f"sendInitialEvents requires setting {_MATCH} to NotOlderThan"
-    elif initial is None and match_rule:
-        why = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
-    if why:
-        raise invalid("ListOptions", "meta.k8s.io", "", [not_permitted(_MATCH, why)])
-    revision = number(query, "resourceVersion")
-    from_start = initial in _TRUE or (initial is None and not revision)
-    bookmarks = query.get("allowWatchBookmarks") in _TRUE
+    """What a watch asks for. Raises ApiError 400, and 422 for a streaming list.
+
+    Clients that prefer streaming lists take that as the word of a server without them: they list.
+    """
+    if "sendInitialEvents" in query:
+        error = not_permitted("sendInitialEvents", "streaming lists are not served here")
+        raise invalid("ListOptions", "meta.k8s.io", "", [error])
     # Spread, so that many clients' watches do not end together.
     spread_s = WATCH_S * (1 + random.random())  # noqa: S311 - no secret
     return Wish(
-        revision=None if from_start else revision,
-        initial_bookmark=initial in _TRUE and bookmarks,
-        bookmarks=bookmarks,
-        timeout_s=number(query, "timeoutSeconds") or spread_s,
+        revision=_number(query, "resourceVersion") or None,
+        bookmarks=query.get("allowWatchBookmarks") in _TRUE,
+        timeout_s=_number(query, "timeoutSeconds") or spread_s,
         wanted=selected(call, query),
     )
 

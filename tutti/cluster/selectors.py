@@ -15,17 +15,12 @@ _EXISTS_TERM = re.compile(r"^\s*(!?)\s*([^\s!=,()]+)\s*$")
 
 # What each kind can be selected by besides name and namespace. Others are refused, as really.
 _SELECTABLE = {
-    "pods": "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
-    "spec.hostNetwork status.phase status.podIP status.nominatedNodeName",
-    "events": "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid "
-    "involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath "
-    "reason type reportingComponent",
-    "nodes": "spec.unschedulable",
-    "namespaces": "status.phase",
-    "secrets": "type",
-    "jobs": "status.successful",
+    "pods": ("spec.nodeName", "spec.schedulerName", "status.phase"),
+    "events": (
+        *(f"involvedObject.{key}" for key in ("kind", "namespace", "name", "uid", "fieldPath")),
+        *("reason", "type"),
+    ),
 }
-_FALSE_IF_ABSENT = ("spec.unschedulable", "spec.hostNetwork")
 
 
 def _term(key: str, operator: str, values: Iterable[str] = ()) -> LabelTest:
@@ -58,8 +53,9 @@ def labels_of_object(selector: Obj | None) -> LabelTest:
     """A LabelSelector. An empty one selects everything; an absent one nothing."""
     if selector is None:
         return lambda _: False
-    equal = (selector.get("matchLabels") or {}).items()
-    terms = [_term(key, "in", [value]) for key, value in equal]
+    terms = [
+        _term(key, "in", [value]) for key, value in (selector.get("matchLabels") or {}).items()
+    ]
     terms += [
         _term(item["key"], item["operator"], item.get("values") or ())
         for item in selector.get("matchExpressions") or ()
@@ -72,18 +68,9 @@ def _field_term(text: str, plural: str) -> Predicate:
     if not found:
         raise bad_request(f'invalid selector: "{text}"; can\'t understand "{text}"')
     path, operator, wanted = found[1], found[2], found[3]
-    allowed = _SELECTABLE.get(plural, "").split()
-    if path not in ("metadata.name", "metadata.namespace", *allowed):
+    if path not in ("metadata.name", "metadata.namespace", *_SELECTABLE.get(plural, ())):
         raise bad_request(f"field label not supported: {path}")
-    absent = path in _FALSE_IF_ABSENT
-
-    def value(obj: Obj) -> str:
-        found = dig(obj, path)
-        if absent:
-            return "true" if found else "false"
-        return "" if found is None else str(found)
-
-    return lambda obj: (value(obj) == wanted) != (operator == "!=")
+    return lambda obj: (str(dig(obj, path) or "") == wanted) != (operator == "!=")
 
 
 def selector(labels: str, fields: str, plural: str, namespace: str = "") -> Predicate | None:

@@ -1,7 +1,6 @@
 """The HTTP face: from requests to calls, and from what they return to representations."""
 
 import asyncio
-import hmac
 import logging
 
 from aiohttp import web
@@ -9,18 +8,11 @@ from aiohttp import web
 from tutti.cluster import discovery
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
-from tutti.cluster.errors import ApiError, bad_request, details_of, expired
+from tutti.cluster.errors import ApiError, bad_request, details_of
 from tutti.cluster.misbehave import Misbehaviour
 from tutti.cluster.objects import Obj, dig, encode
-from tutti.cluster.queries import (
-    body_of,
-    call_of,
-    check_list,
-    delete_options_of,
-    number,
-    selected,
-    wish_of,
-)
+from tutti.cluster.queries import body_of, call_of, delete_options_of, selected, wish_of
+from tutti.cluster.resources import PODS
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
 from tutti.cluster.watching import lines
@@ -28,20 +20,14 @@ from tutti.cluster.watching import lines
 _log = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 3 * 1024 * 1024  # the API server's own limit
-# Built-in kinds whose DELETE answers with the object even when it is gone at once.
-_RETURNED = (
-    *("pods", "services", "serviceaccounts", "resourcequotas", "persistentvolumes"),
-    *("persistentvolumeclaims", "namespaces", "storageclasses"),
-)
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
 class Server:
     """Requests in, answers out."""
 
-    def __init__(self, api: Api, token: str = "") -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._authorization = f"Bearer {token}".encode() if token else b""
         self._watching: set[asyncio.Transport] = set()
         self.misbehave = Misbehaviour(self._drop_watches, api.store.expire_all)
 
@@ -71,9 +57,6 @@ class Server:
         path = request.path
         if path in ("/healthz", "/readyz", "/livez"):
             return web.Response(text="ok")
-        given = request.headers.get("Authorization", "").encode()
-        if self._authorization and not hmac.compare_digest(given, self._authorization):
-            raise ApiError(401, "Unauthorized", "Unauthorized")
         if path == "/openapi/v2":
             # An empty document (in protobuf): kubectl then leaves all validation to us.
             return web.Response(body=b"", content_type="application/octet-stream")
@@ -85,15 +68,15 @@ class Server:
         if document is not None:
             return _json(document)
         verb, call = call_of(request, self._api.registry)
-        fault = self.misbehave.fault(verb, call)
-        if fault is None:
+        rule = self.misbehave.rule_for(verb, call)
+        if rule is None:
             return await self._do(verb, call, request)
-        await asyncio.sleep(fault.latency_ms / 1000)
-        answer = None
-        if fault.error is None or fault.after:
-            answer = await self._do(verb, call, request)
-        if fault.error is not None or answer is None:
-            raise fault.error or AssertionError("a fault without effect")
+        await asyncio.sleep(rule.latency_ms / 1000)
+        if rule.status and not rule.after:
+            raise rule.error(call)
+        answer = await self._do(verb, call, request)
+        if rule.status:
+            raise rule.error(call)
         return answer
 
     async def _do(self, verb: str, call: Call, request: web.Request) -> web.StreamResponse:
@@ -102,9 +85,13 @@ class Server:
             case "watch":
                 return await self._watch(call, request)
             case "list":
-                return self._list(call, request)
+                # `limit` is not kept: a list comes whole, which its client has to be ready for.
+                wanted = selected(call, request.query)
+                rows = api.store.rows(call.resource.key, call.namespace)
+                chosen = [row for row in rows if wanted is None or wanted(row.obj)]
+                return _list(request, call, chosen, api.store.revision)
             case "get":
-                return _list_or_table(request, call, [api.get(call)], {}, single=True)
+                return _one(request, call, api.get(call))
             case "create":
                 return await self._create(call, request)
             case "update":
@@ -113,44 +100,23 @@ class Server:
             case "patch":
                 content_type = request.headers.get("Content-Type", "")
                 return _object(call, await api.patch(call, content_type, await request.read()))
-            case "delete":
+            case _:
                 obj, gone = await api.delete(call, await delete_options_of(request, call))
-                if not gone or call.resource.plural in _RETURNED:
+                if not gone or call.resource.key == PODS:
                     return _object(call, obj)
                 details = details_of(call.resource, call.name) | {"uid": obj["metadata"]["uid"]}
                 return _json({**_SUCCESS, "details": details}, warnings=call.warnings)
-            case _:
-                options = await delete_options_of(request, call)
-                wanted = selected(call, request.query)
-                gone_ones = await api.delete_collection(call, wanted, options)
-                rows = [Stored(obj, int(obj["metadata"]["resourceVersion"])) for obj in gone_ones]
-                return _list_or_table(request, call, rows, _version(api.store.revision))
 
     async def _create(self, call: Call, request: web.Request) -> web.Response:
         body = await body_of(request)
         if call.subresource not in ("binding", "eviction"):
             return _object(call, await self._api.create(call, body), status=201)
-        if not isinstance(dig(body, "metadata"), dict):
-            raise bad_request("the body of the request has no metadata")
-        call.name = call.name or str(body["metadata"].get("name") or "")
-        if call.subresource == "binding":
-            await self._api.bind(call, body)
-        else:
-            await self._api.evict(call, body)
+        if dig(body, "metadata.name") != call.name:
+            kind = call.subresource.capitalize()
+            raise bad_request(f"name in URL does not match name in {kind} object")
+        act = self._api.bind if call.subresource == "binding" else self._api.evict
+        await act(call, body)
         return _json({**_SUCCESS, "code": 201}, status=201, warnings=call.warnings)
-
-    def _list(self, call: Call, request: web.Request) -> web.Response:
-        query, revision = request.query, self._api.store.revision
-        check_list(query)
-        asked = number(query, "resourceVersion")
-        if asked > revision:
-            text = f"Too large resource version: {asked}, current: {revision}"
-            raise ApiError(504, "Timeout", text, retry_after_s=1)
-        if query.get("resourceVersionMatch") == "Exact" and asked < revision:
-            raise expired(f"too old resource version: {asked} ({revision})")
-        # `limit` is not kept: a list comes whole, for which its client has to be ready anyway.
-        rows = self._api.select(call, selected(call, query))
-        return _list_or_table(request, call, rows, _version(revision))
 
     async def _watch(self, call: Call, request: web.Request) -> web.StreamResponse:
         wish = wish_of(call, request.query)
@@ -158,7 +124,7 @@ class Server:
 
         def encoded(row: Stored) -> bytes:
             if as_table:
-                return encode(table(call, [row], _version(row.revision)))
+                return encode(table(call, [row], row.revision))
             return row.encoded(call.resource, call.version)
 
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -177,10 +143,6 @@ class Server:
         finally:
             self._watching.discard(transport)
         return response
-
-
-def _version(revision: int) -> Obj:
-    return {"resourceVersion": str(revision)}
 
 
 def _wants_table(request: web.Request) -> bool:
@@ -208,23 +170,26 @@ def _failure(error: ApiError) -> web.Response:
     return response
 
 
-def _list_or_table(
-    request: web.Request, call: Call, rows: list[Stored], metadata: Obj, *, single: bool = False
-) -> web.Response:
+def _one(request: web.Request, call: Call, row: Stored) -> web.Response:
+    if _wants_table(request):
+        return _json(table(call, [row], row.revision))
+    return web.Response(
+        body=row.encoded(call.resource, call.version), content_type="application/json"
+    )
+
+
+def _list(request: web.Request, call: Call, rows: list[Stored], revision: int) -> web.Response:
     """Rows as the client wants them, made of encodings that exist already.
 
     Typed kinds' items in a list go without kind and apiVersion, as in Kubernetes.
     """
     if _wants_table(request):
-        return _json(table(call, rows, metadata))
+        return _json(table(call, rows, revision))
     resource = call.resource
     items = [row.encoded(resource, call.version) for row in rows]
-    if single:
-        return web.Response(body=items[0], content_type="application/json")
-    version = resource.api_version(call.version)
-    head = {"kind": resource.kind + "List", "apiVersion": version, "metadata": metadata}
+    own = {"kind": resource.kind, "apiVersion": resource.api_version(call.version)}
     if not resource.custom:
-        typed = len(encode({"kind": resource.kind, "apiVersion": version}))
-        items = [b"{" + item[typed:] for item in items]
+        items = [b"{" + item[len(encode(own)) :] for item in items]
+    head = own | {"kind": resource.kind + "List", "metadata": {"resourceVersion": str(revision)}}
     body = encode(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
     return web.Response(body=body, content_type="application/json")

@@ -69,15 +69,13 @@ class Log:
         if dropped > self._history_max:
             self._floor = self._changes[dropped - 1].revision
             del self._changes[:dropped]
-        self._wake()
+        for waker in self.wakers:
+            waker.set()
 
     def expire(self, floor: int) -> None:
         """Forgets everything before a revision."""
         self._changes.clear()
         self._floor = floor
-        self._wake()
-
-    def _wake(self) -> None:
         for waker in self.wakers:
             waker.set()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tutti.cluster.admission import Call
-from tutti.cluster.objects import Obj, dig, instant_of
+from tutti.cluster.objects import Obj, dig
 from tutti.cluster.store import Stored
 
 Cell = Callable[[Obj], Any]
@@ -18,7 +18,7 @@ def age(text: object) -> str:
     """How long ago an instant was, as short as kubectl says it."""
     if not isinstance(text, str):
         return "<unknown>"
-    seconds = int((dt.datetime.now(dt.UTC) - instant_of(text)).total_seconds())
+    seconds = int((dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(text)).total_seconds())
     for unit, length, limit in (("s", 1, 120), ("m", 60, 180 * 60), ("h", 3600, 48 * 3600)):
         if seconds < limit:
             return f"{max(seconds, 0) // length}{unit}"
@@ -46,10 +46,10 @@ def _pod_status(pod: Obj) -> str:
     status: Obj = pod["status"]
     if pod["metadata"].get("deletionTimestamp"):
         return "Terminating"
+    if "SchedulingGated" in [item.get("reason") for item in status.get("conditions", ())]:
+        return "SchedulingGated"
     states = [dig(item, "state.terminated.reason") for item in status.get("containerStatuses", ())]
-    gate = [dig(item, "reason") for item in status.get("conditions", ())]
-    gated = "SchedulingGated" if "SchedulingGated" in gate else None
-    return str(status.get("reason") or next(iter(states), None) or gated or status["phase"])
+    return str(status.get("reason") or next(iter(states), None) or status["phase"])
 
 
 def _ready(pod: Obj) -> str:
@@ -91,22 +91,25 @@ def _custom(column: Obj) -> Column:
     return column["name"] + ("*" if column.get("priority") else ""), cell
 
 
-def table(call: Call, rows: list[Stored], metadata: Obj) -> Obj:
+def table(call: Call, rows: list[Stored], revision: int) -> Obj:
     """A meta.k8s.io/v1 Table; each row carries its object's metadata."""
     own = [_custom(column) for column in call.resource.columns.get(call.version, ())]
     plural = "" if call.resource.custom else call.resource.plural
     columns = [_NAME, *own] if own else _BUILT_IN.get(plural, [_NAME, _AGE])
-    heads = [
-        {"name": name.rstrip("*"), "type": "string", "priority": int(name.endswith("*"))}
-        for name, _ in columns
-    ]
     part: Obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-    lines = [
-        {
-            "cells": [cell(row.obj) for _, cell in columns],
-            "object": part | {"metadata": row.obj["metadata"]},
-        }
-        for row in rows
-    ]
-    head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    return head | {"columnDefinitions": heads, "rows": lines}
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": str(revision)},
+        "columnDefinitions": [
+            {"name": name.rstrip("*"), "type": "string", "priority": int(name.endswith("*"))}
+            for name, _ in columns
+        ],
+        "rows": [
+            {
+                "cells": [cell(row.obj) for _, cell in columns],
+                "object": part | {"metadata": row.obj["metadata"]},
+            }
+            for row in rows
+        ],
+    }

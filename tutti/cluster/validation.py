@@ -10,7 +10,7 @@ from tutti.cluster.objects import Obj
 from tutti.cluster.resources import BUDGETS, NODES, PODS, Key, Resource
 
 _SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
-_LABEL_NAME = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
+_LABEL_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 _NAME_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character"
@@ -19,9 +19,7 @@ _VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
     "'.', and must start and end with an alphanumeric character"
 )
-_KEY_RULE = "name part must consist of alphanumeric characters, '-', '_' or '.'"
 ANNOTATIONS_BYTES_MAX = 256 * 1024
-_OWNER_KEYS = ("apiVersion", "kind", "name", "uid")
 
 
 class _Typed(KubeStruct, frozen=True, kw_only=True):
@@ -47,24 +45,12 @@ def check_metadata(metadata: Obj, before: Obj) -> list[FieldError]:
         errors.append(required("metadata.name", "name or generateName is required"))
     elif len(name) > 253 or not _SUBDOMAIN.match(name):
         errors.append(wrong("metadata.name", name, _NAME_RULE))
-    for key, value in (metadata.get("labels") or {}).items():
-        prefix, _, short = key.rpartition("/")
-        if not _LABEL_NAME.match(short) or (prefix and not _SUBDOMAIN.match(prefix)):
-            errors.append(wrong("metadata.labels", key, _KEY_RULE))
-        if value and not _LABEL_NAME.match(value):
-            errors.append(wrong("metadata.labels", value, _VALUE_RULE))
+    odd = [v for v in (metadata.get("labels") or {}).values() if not _LABEL_VALUE.match(v)]
+    errors += [wrong("metadata.labels", value, _VALUE_RULE) for value in odd]
     texts = (metadata.get("annotations") or {}).items()
     if sum(len(key.encode()) + len(text.encode()) for key, text in texts) > ANNOTATIONS_BYTES_MAX:
         text = f"Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes"
         errors.append(FieldError("metadata.annotations", "TooLong", text))
-    owners = metadata.get("ownerReferences") or []
-    for index, owner in enumerate(owners):
-        empty = [key for key in _OWNER_KEYS if not owner.get(key)]
-        path = f"metadata.ownerReferences[{index}]"
-        errors.extend(wrong(f"{path}.{key}", "", "must not be empty") for key in empty)
-    if sum(bool(owner.get("controller")) for owner in owners) > 1:
-        text = "Only one reference can have Controller set to true"
-        errors.append(wrong("metadata.ownerReferences", "", text))
     known = set(before.get("finalizers") or ())
     if before.get("deletionTimestamp") and set(metadata.get("finalizers") or ()) - known:
         text = "no new finalizers can be added if the object is being deleted"

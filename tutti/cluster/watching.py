@@ -7,7 +7,7 @@ import msgspec
 
 from tutti.cluster.admission import Call
 from tutti.cluster.errors import ApiError
-from tutti.cluster.objects import Obj, encode
+from tutti.cluster.objects import encode
 from tutti.cluster.selectors import Predicate
 from tutti.cluster.store import Change, Follower, Store, Stored
 
@@ -24,7 +24,6 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What a watch request asks for."""
 
     revision: int | None  # None: begin with everything that is there
-    initial_bookmark: bool  # say when the beginning is complete
     bookmarks: bool
     timeout_s: float
     wanted: Predicate | None
@@ -34,10 +33,9 @@ def _line(kind: str, obj: bytes) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
 
 
-def _bookmark(call: Call, revision: int, **metadata: Obj) -> bytes:
-    head = call.resource.view({}, call.version)
-    version = {"resourceVersion": str(revision), "creationTimestamp": None}
-    return _line("BOOKMARK", encode(head | {"metadata": version | metadata}))
+def _bookmark(call: Call, revision: int) -> bytes:
+    metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+    return _line("BOOKMARK", encode(call.resource.view({"metadata": metadata}, call.version)))
 
 
 def _next_bookmark(now_s: float, end_s: float) -> float:
@@ -72,12 +70,8 @@ async def lines(store: Store, call: Call, wish: Wish, encoded: Encode) -> AsyncI
             # Taken in one step with the follower's position: no change falls between them.
             rows = store.rows(call.resource.key, call.namespace)
             chosen = [row for row in rows if wish.wanted is None or wish.wanted(row.obj)]
-            piece = b"".join(_line("ADDED", encoded(row)) for row in chosen)
-            if wish.initial_bookmark:
-                complete = {"k8s.io/initial-events-end": "true"}
-                piece += _bookmark(call, follower.revision, annotations=complete)
-            if piece:
-                yield piece
+            if chosen:
+                yield b"".join(_line("ADDED", encoded(row)) for row in chosen)
         while True:
             until = min(end, next_bookmark) if wish.bookmarks else end
             try:

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.cluster.tf_operator import Gang
 from tutti.shipped_crds import crds_folder
+from tutti.tf_operator.stand_in import CRD_FILE, Gang, TfOperator
 
 READY: Final = "ready"
 #: What seed 000's nodeSelector asks for.
@@ -27,8 +27,8 @@ GPUS: Final = {"nvidia.com/gpu": "1"}
 
 
 async def _serve(kubeconfig: Path) -> None:
-    settings = Settings(nodes=4, node_labels=LABELS, crds=(crds_folder(),))
-    async with EmbeddedCluster(settings) as cluster:
+    settings = Settings(nodes=4, node_labels=LABELS, crds=(crds_folder(), CRD_FILE))
+    async with EmbeddedCluster(settings) as cluster, TfOperator(cluster.api) as tf_operator:
         cluster.kubeconfig(kubeconfig)
         print(READY, flush=True)
         loop = asyncio.get_running_loop()
@@ -37,14 +37,14 @@ async def _serve(kubeconfig: Path) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, reader.feed_eof)
         while line := (await reader.readline()).decode().strip():
-            await _obey(cluster, line)
+            await _obey(cluster, tf_operator, line)
             print(line, flush=True)
 
 
-async def _obey(cluster: EmbeddedCluster, line: str) -> None:
+async def _obey(cluster: EmbeddedCluster, tf_operator: TfOperator, line: str) -> None:
     match line.split():
         case ["gang", mode]:
-            cluster.tf_operator.gang = msgspec.convert(mode, Gang)
+            tf_operator.gang = msgspec.convert(mode, Gang)
         case ["node", name]:
             await cluster.add_node(name, resources=GPUS, labels=LABELS)
         case _:

@@ -1,1 +1,1 @@
-"""Tests of what the embedded cluster adds to the API: nodes, the operator's stand-in, faults."""
+"""Tests of what the embedded cluster adds to the API: nodes, faults, a process of its own."""

@@ -1,4 +1,4 @@
-"""The cluster as one thing: real kubectl, load, limits, tokens, its own process."""
+"""The cluster as one thing: real kubectl, load, limits, its own process."""
 
 import asyncio
 import os
@@ -6,13 +6,9 @@ import signal
 import sys
 from pathlib import Path
 
-import aiohttp
-import yaml
-
 from tests.api_suite.client import Client, connected
 from tests.api_suite.objects import config_map, pod
 from tests.controlplane.binaries import ensure_binaries
-from tests.tutti.cluster.conftest import CRDS_DIR
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -112,37 +108,20 @@ async def test_a_reader_that_is_too_slow_is_told_so(tmp_path: Path) -> None:
             assert (await events.next())[1]["code"] == 410
 
 
-async def test_a_token_is_asked_for(tmp_path: Path) -> None:
-    async with EmbeddedCluster(Settings(nodes=0, token="secret")) as cluster:
-        kubeconfig = cluster.kubeconfig(tmp_path / "kubeconfig")
-        assert yaml.safe_load(kubeconfig.read_text())["users"][0]["user"] == {"token": "secret"}
-        assert kubeconfig.stat().st_mode & 0o077 == 0
-        async with connected(kubeconfig) as api:
-            refused = await api.get("/api/v1/pods")
-            assert (refused.status, refused.reason) == (401, "Unauthorized")
-        headers = {"Authorization": "Bearer secret"}
-        async with (
-            aiohttp.ClientSession(cluster.url, headers=headers) as session,
-            session.get("/api/v1/pods") as answer,
-        ):
-            assert answer.status == 200
-
-
 async def test_it_runs_alone_and_stops_on_sigterm(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tutti.cluster",
+        Path(sys.executable).with_name("tutti"),
+        "cluster",
+        "up",
         f"--kubeconfig={kubeconfig}",
         "--nodes=2",
-        f"--crds={CRDS_DIR}",
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert process.stdout is not None
     line = (await process.stdout.readline()).decode()
-    assert line.startswith("embedded cluster ready at http://127.0.0.1:")
+    assert line.startswith("tutti: embedded cluster at http://127.0.0.1:")
     async with connected(kubeconfig) as api:
         assert await api.names("/api/v1/nodes") == ["node-1", "node-2"]
         async with api.watch("/api/v1/nodes"):

@@ -6,7 +6,7 @@ from tests.api_suite.client import Client, Obj
 from tests.api_suite.objects import binding, pod
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster
-from tutti.cluster.kubelet import EXIT, RUN_SECONDS
+from tutti.cluster.kubelet import EXIT
 
 
 def asking(name: str, spec: Obj | None = None, /, **annotations: str) -> Obj:
@@ -32,6 +32,11 @@ async def phase_of(api: Client, pods: str, name: str, phase: str) -> Obj:
     found = await eventually(read, because=f"{name} is {phase}")
     assert found is not None
     return found
+
+
+async def finish(api: Client, pods: str, name: str, code: str) -> None:
+    """Lets a running pod's containers end."""
+    await api.patch(f"{pods}/{name}", {"metadata": {"annotations": {EXIT: code}}})
 
 
 async def test_the_nodes_are_those_of_the_seeds(api: Client) -> None:
@@ -95,9 +100,9 @@ async def test_two_pods_cannot_have_one_port(api: Client, pods: str) -> None:
 
 async def test_a_finished_pod_gives_its_room_back(api: Client, pods: str) -> None:
     for index in range(4):
-        await start(api, pods, asking(f"short-{index}", **{RUN_SECONDS: "0"}))
+        await start(api, pods, asking(f"short-{index}", **{EXIT: "0"}))
         await phase_of(api, pods, f"short-{index}", "Succeeded")
-    await start(api, pods, asking("next", **{RUN_SECONDS: "soon"}))
+    await start(api, pods, asking("next", **{EXIT: "soon"}))
     await phase_of(api, pods, "next", "Running")
 
 
@@ -105,27 +110,16 @@ async def test_an_annotation_ends_a_pod_with_its_code(api: Client, pods: str) ->
     for name, code, phase in (("good", "0", "Succeeded"), ("bad", "3", "Failed")):
         await start(api, pods, asking(name))
         await phase_of(api, pods, name, "Running")
-        await api.patch(f"{pods}/{name}", {"metadata": {"annotations": {EXIT: code}}})
+        await finish(api, pods, name, code)
         ended = await phase_of(api, pods, name, phase)
         state = ended["status"]["containerStatuses"][0]["state"]["terminated"]
         assert state["exitCode"] == int(code)
 
 
-async def test_a_pod_is_told_to_finish(api: Client, pods: str, cluster: EmbeddedCluster) -> None:
-    await start(api, pods, asking("one"))
-    await phase_of(api, pods, "one", "Running")
-    cluster.finish("default", "one")
-    await phase_of(api, pods, "one", "Succeeded")
-    with pytest.raises(KeyError):
-        cluster.finish("default", "one")
-
-
-async def test_the_restart_policy_restarts(
-    api: Client, pods: str, cluster: EmbeddedCluster
-) -> None:
+async def test_the_restart_policy_restarts(api: Client, pods: str) -> None:
     await start(api, pods, asking("one", {"restartPolicy": "OnFailure"}))
     await phase_of(api, pods, "one", "Running")
-    cluster.finish("default", "one", exit_code=1)
+    await finish(api, pods, "one", "1")
 
     async def restarted() -> bool:
         status = (await api.get(f"{pods}/one")).body["status"]
@@ -133,7 +127,7 @@ async def test_the_restart_policy_restarts(
         return (status["phase"], restarts) == ("Running", 1)
 
     await eventually(restarted)
-    cluster.finish("default", "one")
+    await finish(api, pods, "one", "0")
     await phase_of(api, pods, "one", "Succeeded")
 
 
@@ -151,13 +145,9 @@ async def test_a_deleted_pod_goes_and_its_room_is_free(api: Client, pods: str) -
     await phase_of(api, pods, "one", "Running")
 
 
-async def test_a_removed_node_is_silent(api: Client, pods: str, cluster: EmbeddedCluster) -> None:
+async def test_a_node_that_comes_later_has_a_kubelet(
+    api: Client, pods: str, cluster: EmbeddedCluster
+) -> None:
     await cluster.add_node("extra", cpu="1", labels={"zone": "a"})
     await start(api, pods, asking("one", {"nodeSelector": {"zone": "a"}}), "extra")
     await phase_of(api, pods, "one", "Running")
-    await cluster.kubelets.remove_node("extra")
-    assert (await api.get("/api/v1/nodes/extra")).status == 404
-    await api.call("DELETE", f"{pods}/one")
-    left = (await api.get(f"{pods}/one")).body
-    assert left["status"]["phase"] == "Running"
-    assert left["metadata"]["deletionTimestamp"]

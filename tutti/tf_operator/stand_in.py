@@ -10,7 +10,7 @@ and then keeps cleanPodPolicy. It makes no Services and knows no backoff limit, 
 
 import asyncio
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
@@ -33,19 +33,33 @@ Pods = dict[str, Obj]  # by name
 
 
 class TfOperator:
-    """The stand-in. Make it before the first TFJob, then `run` it in a task.
+    """The stand-in: an asynchronous context manager inside which it works. Make it before the first
+    TFJob.
 
-    `gang` may be set while it runs: jobs that it looks at from then on are treated in that way.
+    `gang` may be set while it runs: jobs that it looks at from then on are treated in that way. On
+    the way out the error is raised that broke it meanwhile.
     """
 
     def __init__(self, api: Api, gang: Gang = "podgroup") -> None:
         self._api = api
         self.gang: Gang = gang
+        self._task: asyncio.Task[None] | None = None
         self._due: dict[tuple[str, str], None] = {}  # (namespace, name) of jobs to look at
         self._wake = asyncio.Event()
         api.store.listeners.append(self._heard)
 
-    async def run(self) -> None:
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run(), name="tf-operator")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.result()  # it broke before: raised here
+
+    async def _run(self) -> None:
         """Works until it is cancelled. What fails is tried again: a refusal, a missing CRD."""
         while True:
             await self._wake.wait()

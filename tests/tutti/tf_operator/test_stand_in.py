@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.api_suite.objects import binding
 from tests.support.waiting import eventually
 from tests.tutti.cluster.conftest import CRDS_DIR
 from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.cluster.kubelet import EXIT
+from tutti.tf_operator.stand_in import CRD_FILE, Gang, TfOperator
 
 PODS = "/api/v1/namespaces/default/pods"
 GROUPS = "/apis/scheduling.incubator.k8s.io/v1alpha1/namespaces/default/podgroups"
@@ -48,6 +51,36 @@ async def submit(api: Client, job: Obj) -> list[str]:
     names = await eventually(made)
     assert names is not None
     return names
+
+
+@asynccontextmanager
+async def operated(kubeconfig: Path, gang: Gang) -> AsyncIterator[Client]:
+    settings = Settings(crds=(CRDS_DIR, CRD_FILE), pod_start_s=0, pod_stop_s=0)
+    async with (
+        EmbeddedCluster(settings) as cluster,
+        TfOperator(cluster.api, gang),
+        connected(cluster.kubeconfig(kubeconfig)) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Client]:
+    async with operated(tmp_path / "kubeconfig", "podgroup") as client:
+        yield client
+
+
+@pytest.fixture
+async def old_api(tmp_path: Path) -> AsyncIterator[Client]:
+    """A cluster whose operator asks for gangs in the older way."""
+    async with operated(tmp_path / "kubeconfig", "pdb") as client:
+        yield client
+
+
+async def finish(api: Client, name: str, code: int = 0) -> None:
+    """Lets a running pod's containers end."""
+    patch = {"metadata": {"annotations": {EXIT: str(code)}}}
+    assert (await api.patch(f"{PODS}/{name}", patch)).status == 200
 
 
 async def run(api: Client, names: list[str]) -> None:
@@ -95,13 +128,11 @@ async def test_a_job_becomes_pods_and_a_group(api: Client, version: str) -> None
     assert group["metadata"]["ownerReferences"][0]["uid"] == owner["uid"]
 
 
-async def test_a_job_succeeds_with_its_workers_and_its_servers_go(
-    api: Client, cluster: EmbeddedCluster
-) -> None:
+async def test_a_job_succeeds_with_its_workers_and_its_servers_go(api: Client) -> None:
     await run(api, await submit(api, tf_job()))
     await ended(api, "Running")
-    cluster.finish("default", "job-worker-0")
-    cluster.finish("default", "job-worker-1")
+    await finish(api, "job-worker-0")
+    await finish(api, "job-worker-1")
     job = await ended(api, "Succeeded")
     assert job["status"]["completionTime"]
     assert job["status"]["replicaStatuses"]["Worker"] == {"succeeded": 2}
@@ -113,13 +144,11 @@ async def test_a_job_succeeds_with_its_workers_and_its_servers_go(
     await eventually(cleaned)
 
 
-async def test_a_job_fails_with_a_member_that_may_not_restart(
-    api: Client, cluster: EmbeddedCluster
-) -> None:
+async def test_a_job_fails_with_a_member_that_may_not_restart(api: Client) -> None:
     job = tf_job(cleanPodPolicy="All")
     job["spec"]["tfReplicaSpecs"]["Worker"] = replica(2, "Never")
     await run(api, await submit(api, job))
-    cluster.finish("default", "job-worker-0", exit_code=1)
+    await finish(api, "job-worker-0", 1)
     await ended(api, "Failed")
 
     async def cleaned() -> bool:
@@ -148,17 +177,6 @@ async def test_a_deleted_job_takes_everything_along(api: Client) -> None:
         return await api.names(PODS) == [] and await api.names(GROUPS) == []
 
     await eventually(gone)
-
-
-@pytest.fixture
-async def old_api(tmp_path: Path) -> AsyncIterator[Client]:
-    """A cluster whose operator asks for gangs in the older way."""
-    settings = Settings(crds=(CRDS_DIR,), gang="pdb")
-    async with (
-        EmbeddedCluster(settings) as running,
-        connected(running.kubeconfig(tmp_path / "old")) as client,
-    ):
-        yield client
 
 
 async def test_the_older_operator_makes_a_budget(old_api: Client) -> None:
