@@ -15,8 +15,10 @@ class Reporting:
     """The metrics, each made once."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._reviews = metrics.counters("reviews_total", "Reviews answered", "result")
-        self._advice = metrics.counters("advice_total", "Questions to the planner", "ending")
+        self._reviews = metrics.counters("reviews_total", "Reviews answered, by result", "result")
+        self._advice = metrics.counters(
+            "advice_total", "Questions to the planner, by how they ended", "ending"
+        )
         self.review_seconds = metrics.histogram(
             "review_seconds", "From a whole request to its answer", _BUCKETS
         )

@@ -44,7 +44,7 @@ class Reporting:
             "outcomes_total", "Outcomes read, by what became of the decision.", "result"
         )
         self._lag_s = metrics.gauges(
-            "log_lag_seconds", "Age of the newest record applied, when it was applied.", "stream"
+            "log_lag_seconds", "Age of the newest record when it was applied, by stream.", "stream"
         )
         metrics.watch(
             "view_age_seconds",

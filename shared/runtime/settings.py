@@ -229,7 +229,8 @@ def _rule(field: _Field) -> str:
     if get_origin(kind) is Literal:
         return " | ".join(str(choice) for choice in get_args(kind))
     if field.is_list:
-        return f"list of {get_args(kind)[0].__name__}"
+        item = get_args(kind)[0]
+        return f"list of {getattr(item, '__origin__', item).__name__}"
     bounds = {">=": meta.ge, ">": meta.gt, "<=": meta.le, "<": meta.lt}
     parts = [f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None]
     if meta.min_length:

@@ -1,0 +1,1 @@
+"""What the documents say of settings and metrics is what the code says of itself."""

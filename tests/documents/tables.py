@@ -1,0 +1,121 @@
+"""The tables of docs/operations.md, made from the code: settings, options of `tutti up`, metrics.
+
+A table stands between the comments `<!-- table: NAME -->` and `<!-- end -->`. To bring them all up
+to date: `.venv/bin/python -m tests.documents.tables`.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import click
+
+from services.admission_webhook.config import WebhookSettings
+from services.admission_webhook.reporting import Reporting as WebhookReporting
+from services.binder.config import BinderSettings
+from services.binder.reporting import Reporting as BinderReporting
+from services.controller.config import ControllerSettings
+from services.controller.reporting import Reporting as ControllerReporting
+from services.gang_planner.config import Settings as PlannerSettings
+from services.gang_planner.reporting import Reporting as PlannerReporting
+from services.watcher.config import WatcherSettings
+from services.watcher.reporting import Reporting as WatcherReporting
+from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.tracing import tracer_for
+from tutti.up.command import up
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "operations.md"
+_TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
+_SETTINGS: Final[dict[str, type[CommonSettings]]] = {
+    "watcher": WatcherSettings,
+    "gang-planner": PlannerSettings,
+    "binder": BinderSettings,
+    "controller": ControllerSettings,
+    "admission-webhook": WebhookSettings,
+}
+
+
+def tables() -> dict[str, str]:
+    """All tables by name."""
+    common, kube = describe(CommonSettings), describe(KubeSettings)
+    made = {
+        "options up": _up(),
+        "settings all": _settings(common),
+        "settings kube": _settings(_without(kube, common)),
+    }
+    for service, settings in _SETTINGS.items():
+        made[f"settings {service}"] = _settings(_without(describe(settings), kube))
+    for service, register in _metrics_of().items():
+        metrics = Metrics(service)
+        register(metrics)
+        made[f"metrics {service}"] = _metrics(metrics)
+    return made
+
+
+def with_tables(text: str) -> str:
+    """The document with every table made anew. Raises KeyError for a table of no known name."""
+    made = tables()
+    return _TABLE.sub(lambda found: f"{found[1]}{made[found[2]]}{found[3]}", text)
+
+
+def named_in(text: str) -> list[str]:
+    """Names of the tables that the document has."""
+    return [found[2] for found in _TABLE.finditer(text)]
+
+
+def _metrics_of() -> dict[str, Callable[[Metrics], object]]:
+    silent = tracer_for("", service="documents", instance="documents-0")
+    return {
+        "watcher": lambda metrics: WatcherReporting(metrics, silent),
+        "gang-planner": lambda metrics: PlannerReporting(metrics, lambda: 0),
+        "binder": lambda metrics: BinderReporting(metrics, silent),
+        "controller": lambda metrics: ControllerReporting(metrics, silent),
+        "admission-webhook": WebhookReporting,
+    }
+
+
+def _without(settings: list[Setting], others: list[Setting]) -> list[Setting]:
+    known = {one.flag for one in others}
+    return [one for one in settings if one.flag not in known]
+
+
+def _settings(settings: Iterable[Setting]) -> str:
+    return _rows(
+        ("flag", "variable", "default", "rule", "what it is"),
+        (
+            (f"`{one.flag}`", f"`{one.variable}`", one.default, one.rule, one.description)
+            for one in settings
+        ),
+    )
+
+
+def _up() -> str:
+    context = click.Context(up)
+    rows = []
+    for option in up.params:
+        found = option.get_help_record(context)
+        if found is not None:
+            rows.append((f"`{found[0]}`", found[1]))
+    return _rows(("option", "what it does"), rows)
+
+
+def _metrics(metrics: Metrics) -> str:
+    rows = []
+    for family in metrics.registry.collect():
+        if not family.name.startswith("process_"):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            rows.append((f"`{name}`", family.type, family.documentation.rstrip(".")))
+    return _rows(("metric", "type", "what it tells"), rows)
+
+
+def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(with_tables(DOCUMENT.read_text()))
