@@ -3,7 +3,7 @@
 import os
 import sys
 
-from services.gang_planner.config import Settings
+from services.gang_planner.config import PlannerSettings
 from services.gang_planner.service import main
 from shared.runtime.lifecycle import run
 from shared.runtime.settings import load
@@ -11,7 +11,7 @@ from shared.runtime.settings import load
 
 def start() -> int:
     """Read the settings and run to the end; returns the exit status."""
-    settings = load(Settings, sys.argv[1:], os.environ, "python -m services.gang_planner")
+    settings = load(PlannerSettings, sys.argv[1:], os.environ, "python -m services.gang_planner")
     return run("gang-planner", settings, main)
 
 

@@ -7,7 +7,7 @@ from msgspec import Meta
 from shared.runtime.settings import CommonSettings
 
 
-class Settings(CommonSettings, frozen=True, kw_only=True):
+class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     """What a planner can be told; it has no credentials for the cluster."""
 
     scheduler_conf: Annotated[

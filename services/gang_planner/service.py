@@ -13,7 +13,7 @@ import asyncio
 import logging
 
 from services.gang_planner.applying import Applier
-from services.gang_planner.config import Settings
+from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import Follower
 from services.gang_planner.inbox import Arrival, Inbox
@@ -33,7 +33,7 @@ _LEASE_KEY = "gang-planner"
 class GangPlanner:
     """One planner process, active or standby."""
 
-    def __init__(self, context: Context[Settings]) -> None:
+    def __init__(self, context: Context[PlannerSettings]) -> None:
         settings = context.settings
         self._context = context
         self._policy = PolicyFile(settings.scheduler_conf)
@@ -117,6 +117,6 @@ class GangPlanner:
         return max(0.0, (wakeup_ms - self._context.now_ms()) / 1000)
 
 
-async def main(context: Context[Settings]) -> None:
+async def main(context: Context[PlannerSettings]) -> None:
     """Run the planner in `context` until it is stopped."""
     await GangPlanner(context).run()

@@ -9,7 +9,7 @@ import asyncio
 import pathlib
 
 from services.gang_planner.applying import Applier
-from services.gang_planner.config import Settings
+from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import fetch_snapshot
 from services.gang_planner.inbox import (
@@ -29,7 +29,9 @@ from shared.runtime.lifecycle import Context
 class Standby:
     """What a planner does while another one decides."""
 
-    def __init__(self, context: Context[Settings], planner: Planner, applier: Applier) -> None:
+    def __init__(
+        self, context: Context[PlannerSettings], planner: Planner, applier: Applier
+    ) -> None:
         settings = context.settings
         self._context = context
         self._planner = planner

@@ -11,7 +11,7 @@ import logging
 import time
 
 from services.gang_planner.applying import Applier
-from services.gang_planner.config import Settings
+from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival
@@ -38,7 +38,7 @@ class Writer:
 
     def __init__(
         self,
-        context: Context[Settings],
+        context: Context[PlannerSettings],
         planner: Planner,
         applier: Applier,
         reporting: Reporting,

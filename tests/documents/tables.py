@@ -17,7 +17,7 @@ from services.binder.config import BinderSettings
 from services.binder.reporting import Reporting as BinderReporting
 from services.controller.config import ControllerSettings
 from services.controller.reporting import Reporting as ControllerReporting
-from services.gang_planner.config import Settings as PlannerSettings
+from services.gang_planner.config import PlannerSettings
 from services.gang_planner.reporting import Reporting as PlannerReporting
 from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
