@@ -149,7 +149,7 @@ def _object_refusal(gang: Gang) -> str:
 def _queue_refusal(gang: Gang) -> str:
     if gang.queue.queue is None:
         return "QueueMissing"
-    if not gang.queue.open and not gang.history.started:
+    if not gang.queue.open and not gang.history.started and not gang.have():
         return "QueueNotOpen"
     return ""
 

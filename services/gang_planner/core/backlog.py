@@ -137,7 +137,7 @@ class Backlog:
         if freed != self.swept_at:
             self.swept_at = freed
             self.fresh = dict(self.buckets)
-        return [bucket for bucket in self.fresh.values() if bucket.refused_at != freed]
+        return list(self.fresh.values())
 
     def waiting(self) -> int:
         """Number of gangs that want to be placed."""

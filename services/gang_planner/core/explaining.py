@@ -24,6 +24,8 @@ from shared.contracts.verdicts import Reason, ShapeReport, Why
 _AHEAD_MAX: Final = 5
 #: Distinct reasons per shape: node-specific taints could make thousands.
 _REASONS_MAX: Final = 20
+#: Errors of a group and names of fields are users' texts.
+_SENTENCE_CHARACTERS_MAX: Final = 2_048
 
 _FIXED_SENTENCES: Final = {
     "GroupMissing": "PodGroup {gang} does not exist",
@@ -63,12 +65,12 @@ class Explainer:
             found = Explanation(_plain_sentence(gang, reason))
         return Why(
             reason=reason,
-            sentence=found.sentence,
+            sentence=found.sentence[:_SENTENCE_CHARACTERS_MAX],
             since_ms=since_ms,
             shapes=found.shapes,
             quota=found.quota,
             ahead=tuple(name for name in found.ahead if name != gang.full_name),
-            ahead_count=found.ahead_count,
+            ahead_count=max(found.ahead_count - bool(gang.held), 0),
         )
 
     def bucket(self, bucket: Bucket) -> Explanation:
@@ -102,7 +104,7 @@ class Explainer:
             for resource, amount in lacking.items():
                 short[resource] = short.get(resource, 0) + amount
             if not blocking:
-                blocking = counted
+                blocking = counted.copy()
             reports.append(
                 ShapeReport(
                     role=group.role,
@@ -113,6 +115,8 @@ class Explainer:
                 )
             )
         attempt.statement.discard()
+        if need.avoid:
+            blocking["node(s) refused one of its members lately"] = len(need.avoid)
         names = self._holding(need.queue, short)
         return Explanation(
             sentence=_sentence(state.nodes.count, blocking, short, fitting, wanted),

@@ -76,7 +76,7 @@ def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
     """Everything that is open, in pages of at most 512 KiB; a single larger decision has a page of
     its own.
     """
-    if state.view.epoch:
+    if state.view.epoch and not state.unresolved:
         # The picture is whole: what it does not show will not come back under the same UID.
         state.gangs.remembered.clear()
     pages: list[tuple[list[OpenDecision], list[OpenGang]]] = [([], [])]

@@ -11,6 +11,7 @@
 
 import heapq
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -33,6 +34,10 @@ from shared.model.objects import PodGroup
 _COUNTS_MS: Final = 1_000
 _NUMBERS_MS: Final = 5_000
 _REFRESHES_MAX: Final = 100
+#: What names of waiting members, and of placed ones, may take of a message.
+_REFS_BYTES_MAX: Final = 400 * 1024
+#: Field names, lengths and markers of one reference in msgpack.
+_REF_OVERHEAD_BYTES: Final = 24
 #: Refusals whose numbers change with the cluster.
 _MOVING: Final = frozenset({"NotEnoughResources", "NotEnoughQuota"})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
@@ -240,7 +245,7 @@ def build(
         why=why,
         attempt=gang.history.attempt,
         waiting=_waiting(gang) if why is not None else (),
-        placed=_placed(gang),
+        placed=_placed(gang, last),
         trace_id=gang_trace_id(gang.gang_id, max(gang.history.attempt, 1)),
         first_seen_ms=gang.history.first_seen_ms,
     )
@@ -269,23 +274,41 @@ def _group_wanted(gang: Gang) -> str:
 
 
 def _waiting(gang: Gang) -> tuple[PodRef, ...]:
-    return tuple(
+    return _bounded(
         PodRef(uid=uid, name=member.pod.name)
         for uid, member in gang.members.items()
         if member.state in {WAITING, UNSUPPORTED}
     )
 
 
-def _placed(gang: Gang) -> tuple[PodRef, ...]:
-    """Members of the newest decision that CLUSTER shows placed, once the gang has started."""
+def _placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
+    """Members of the newest decision that CLUSTER shows placed, once the gang has started.
+
+    After a restart the newest decision may be out of memory: what was published last stands for it.
+    """
     if not gang.history.started:
         return ()
-    found = (gang.members.get(uid) for uid in gang.latest)
-    return tuple(
+    uids = gang.latest
+    if not uids and last is not None and last.attempt == gang.history.attempt:
+        uids = tuple(one.uid for one in last.placed)
+    found = (gang.members.get(uid) for uid in uids)
+    return _bounded(
         PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node)
         for member in found
         if member is not None and member.state in _PLACED_STATES
     )
+
+
+def _bounded(pods: Iterable[PodRef]) -> tuple[PodRef, ...]:
+    """As many as leave the verdict below the size of a message."""
+    kept: list[PodRef] = []
+    left = _REFS_BYTES_MAX
+    for one in pods:
+        left -= len(one.uid) + len(one.name) + len(one.node) + _REF_OVERHEAD_BYTES
+        if left < 0:
+            break
+        kept.append(one)
+    return tuple(kept)
 
 
 def _conditions(

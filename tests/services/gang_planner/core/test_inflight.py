@@ -11,7 +11,7 @@ from services.gang_planner.core.planner import Planner
 from shared.contracts.decisions import GangDecision, GangStarted, NoteClosed, NoteOpened
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import MemberResult
-from shared.model.objects import Owner
+from shared.model.objects import Owner, Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -147,6 +147,28 @@ def test_pauses_double_up_to_a_minute_and_start_anew_after_success() -> None:
     scene.run(decision)
     scene.step()
     assert scene.planner._state.gangs.by_id["group-a"].history.failures == 0
+
+
+def test_a_half_placed_gang_is_completed_although_its_queue_was_closed_meanwhile() -> None:
+    scene, decision = one_gang(2, nodes=4)
+    scene.bind(decision, only=1)
+    scene.outcome(decision, {decision.bindings[1].uid: "refused"})
+    closed = Queue(uid="q", dialect="volcano", name="default", resource_version=1, state="Closed")
+    scene.put(closed)
+    scene.step()
+    assert len(scene.step(after_ms=1_000).decisions) == 1
+
+
+def test_the_only_node_that_refused_is_named_and_tried_again_after_a_minute() -> None:
+    scene, decision = one_gang(1, nodes=1)
+    scene.outcome(decision, {decision.bindings[0].uid: "refused"})
+    scene.step()
+    assert scene.step(after_ms=1_000).decisions == []
+    why = scene.verdict("a").why
+    assert why is not None
+    assert "1 node(s) refused one of its members lately" in why.sentence
+    assert scene.wakeup_ms is not None
+    assert len(scene.step(after_ms=59_000).decisions) == 1
 
 
 def test_a_member_of_a_started_gang_that_is_refused_pauses_too() -> None:

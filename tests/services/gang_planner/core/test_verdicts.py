@@ -1,5 +1,7 @@
 """The last word on each gang: told when its meaning changes, paced when only numbers do."""
 
+from shared.contracts import codec
+from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.contracts.verdicts import Condition, PodRef, Verdict
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -161,6 +163,37 @@ def test_a_new_planner_does_not_repeat_what_the_old_one_told_and_takes_back_what
     new.planner.lead(9)
     new.settle()
     assert [(one.name, one.phase) for one in new.told] == [("b", "Gone")]
+
+
+def test_a_running_gang_is_not_told_again_by_a_new_planner() -> None:
+    old = Scene([make_node("n0"), make_node("n1")])
+    old.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = old.settle()
+    old.run(decision)
+    old.settle()
+    new = Scene(leading=False)
+    new.pods = old.pods
+    new.now_ms = old.now_ms + 3_000
+    new.planner.restore(old.planner.checkpoint(old.outcome_seq))
+    new.cluster_seq = old.cluster_seq
+    new.load_snapshot([make_node("n0"), make_node("n1")], objects=[make_group("a", 2)])
+    new.planner.apply_verdict(old.verdict("a"))
+    new.planner.lead(99)
+    new.decision_seq = 99
+    new.settle()
+    assert new.told == []
+    assert new.records == []
+
+
+def test_a_gang_of_twelve_thousand_is_told_in_one_message() -> None:
+    scene = Scene([make_node("n0")])
+    name = "a-job-with-a-name-of-usual-length"
+    scene.put(make_group(name, 12_000), *make_pods(name, 12_000, FULL))
+    scene.settle()
+    verdict = scene.verdict(name)
+    assert verdict.members == 12_000
+    assert len(codec.encode(verdict)) < MESSAGE_BYTES_MAX
+    assert len(verdict.waiting) > 3_000
 
 
 def test_ahead_names_the_gangs_that_hold_what_is_missing() -> None:
