@@ -48,7 +48,7 @@ certify: $(STAMP) ## What takes longer: benchmarks and long runs; writes docs/ce
 	$(BIN)/python -m bench.certify $(ARGS)
 
 bench: $(STAMP) ## Drains and live gangs on a real API server (ARGS passes flags, such as --runs 1)
-	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/tutti bench $(ARGS)
 
 lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/runtime.lock pyproject.toml

@@ -55,13 +55,16 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         runs=arguments.runs,
         drains=drains if arguments.what in {"drain", "all"} else (),
         with_live=arguments.what in {"live", "all"},
+        with_webhook=arguments.what in {"webhook", "all"},
         contenders=contenders,
     )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("what", nargs="?", default="all", choices=("drain", "live", "all"))
+    parser.add_argument(
+        "what", nargs="?", default="all", choices=("drain", "live", "webhook", "all")
+    )
     parser.add_argument("--runs", type=_positive, default=3, help="runs of each (medians)")
     parser.add_argument("--nodes", type=_positive, default=1000)
     parser.add_argument(

@@ -12,6 +12,7 @@ import msgspec
 
 from bench.drain import DrainRun
 from bench.live import LiveRun
+from bench.webhook import CreationRun, WebhookRun
 from bench.yardstick import Yardstick, bind_limit
 
 MIB = 2**20
@@ -135,6 +136,31 @@ def live_figures(runs: Sequence[LiveRun]) -> list[Figure]:
     if all(run.ready_s is not None for run in runs):
         figures.append(figure("ready after start", lambda r: r.ready_s or 0.0, "s", 3.0))
     return figures
+
+
+def webhook_figures(runs: Sequence[WebhookRun], creations: Sequence[CreationRun]) -> list[Figure]:
+    """The figures of the webhook's runs, called directly and by the API server."""
+    found = [
+        Figure(group="webhook", name=name, value=value, unit=unit, bar=bar, runs=len(runs))
+        for name, value, unit, bar in (
+            ("32 connections, p99", median(run.p99_ms for run in runs), "ms", 20.0),
+            ("32 connections, p50", median(run.p50_ms for run in runs), "ms", None),
+            ("reviews", median(run.per_s for run in runs), "1/s", None),
+            ("failed, of all reviews", float(sum(run.failed for run in runs)), "", 0.0),
+        )
+    ]
+    if creations:
+        created = sum(run.pods for run in creations)
+        failed_open = Figure(
+            group="webhook",
+            name=f"admitted without an answer, of {created:,} creations",
+            value=float(sum(run.failed_open for run in creations)),
+            unit="",
+            bar=0.0,
+            runs=len(creations),
+        )
+        found.append(failed_open)
+    return found
 
 
 def cpu_by_role(runs: Iterable[DrainRun]) -> dict[str, float]:

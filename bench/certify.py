@@ -56,6 +56,7 @@ def main() -> None:
             runs=arguments.runs,
             drains=DRAINS,
             with_live=True,
+            with_webhook=True,
             contenders=[Tutti(), *rivals],
         )
         found = uvloop.run(session.run(plan, lambda line: print(line, flush=True)))

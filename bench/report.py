@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from bench.bars import Figure, cpu_by_role, drain_figures, live_figures
+from bench.bars import Figure, cpu_by_role, drain_figures, live_figures, webhook_figures
 from bench.session import Session
 
 
@@ -17,6 +17,8 @@ def figures_of(session: Session) -> list[Figure]:
     for key in dict.fromkeys((case.run.contender, case.run.load) for case in session.drains):
         cases = [case for case in session.drains if (case.run.contender, case.run.load) == key]
         found += drain_figures(cases, owned="bare" not in key[1])
+    if session.webhooks:
+        found += webhook_figures(session.webhooks, session.creations)
     return found
 
 

@@ -16,13 +16,15 @@ from typing import TypeVar
 
 import msgspec
 
-from bench import drain, live, meters, yardstick
+from bench import drain, live, meters, webhook, yardstick
 from bench.bars import DrainCase
+from bench.burst import BurstRefused
 from bench.contenders import Contender, ContenderFailed, Tutti, running
 from bench.live import LiveRun
 from bench.load import Load
 from bench.pod_watch import Stalled, WatchBroken
 from bench.testbed import Testbed, open_testbed
+from bench.webhook import CreationRun, WebhookRun
 from bench.yardstick import Yardstick
 from tests.controlplane.binaries import kubernetes_version
 from tutti.nats_server import find_nats_server
@@ -33,6 +35,7 @@ DRAINS = (
     Load(gangs=20, size=100),
     Load(gangs=20, size=500, owned=False),
 )
+WEBHOOK_CREATIONS = 10_000
 _LIBRARIES = ("aiohttp", "kubernetes-asyncio", "msgspec", "nats-py", "numpy", "uvloop")
 _ROOT = Path(__file__).parents[1]
 T = TypeVar("T")
@@ -58,6 +61,8 @@ class Session(msgspec.Struct, kw_only=True):
     runs: int
     drains: list[DrainCase] = []
     lives: list[LiveRun] = []
+    webhooks: list[WebhookRun] = []
+    creations: list[CreationRun] = []
     failures: list[Failure] = []
     took_s: float = 0.0
 
@@ -69,6 +74,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     drains: Sequence[Load]
     with_live: bool
+    with_webhook: bool
     contenders: Sequence[Contender]
 
 
@@ -93,6 +99,8 @@ async def run(plan: Plan, say: Say) -> Session:
                     await _live(session, bed, contender, say)
         for what in plan.drains:
             await _drains(session, bed, what, plan, watches, say)
+    if plan.with_webhook:
+        await _webhook(session, plan.runs, say)
     session.took_s = time.monotonic() - began_s
     return session
 
@@ -105,6 +113,21 @@ async def _live(session: Session, bed: Testbed, contender: Contender, say: Say) 
             f"{contender.name}: live p50 {found.crowd_p50_ms:.0f} ms, "
             f"p99 {found.crowd_p99_ms:.0f} ms, one gang {found.one_p50_ms:.0f} ms"
         )
+
+
+async def _webhook(session: Session, runs: int, say: Say) -> None:
+    """Several bursts of reviews, and one of creations on an API server of its own."""
+    suite = Tutti()
+    for _ in range(runs):
+        found = await _attempt(session, suite, "webhook", webhook.measure(), say)
+        if found is not None:
+            session.webhooks.append(found)
+            say(f"webhook: {found.per_s:.0f} reviews/s, p99 {found.p99_ms:.1f} ms")
+    created = webhook.measure_creations(WEBHOOK_CREATIONS)
+    burst = await _attempt(session, suite, "webhook's creations", created, say)
+    if burst is not None:
+        session.creations.append(burst)
+        say(f"webhook: {burst.failed_open} of {burst.pods} creations admitted without an answer")
 
 
 async def _drains(
@@ -140,7 +163,7 @@ async def _attempt(
 ) -> T | None:
     try:
         return await work
-    except (ContenderFailed, Stalled, WatchBroken) as error:
+    except (AssertionError, BurstRefused, ContenderFailed, Stalled, WatchBroken) as error:
         session.failures.append(Failure(contender=contender.name, what=what, why=str(error)))
         say(f"{contender.name}: {what} failed: {error}")
         return None

@@ -130,7 +130,7 @@ class Testbed:
                 response.raise_for_status()
         # The API server's cache takes in the deletions one by one, a second or two for 10,000.
         async with asyncio.timeout(_EMPTY_TIMEOUT_S):
-            while (await self.client.get(load.PODS_PATH, limit="1"))["items"]:
+            while (await self.client.get(load.PODS_PATH, limit="1"))["items"]:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(_POLL_S)
         self.watch.forget()
 

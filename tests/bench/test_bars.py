@@ -1,6 +1,7 @@
 import pytest
 
-from bench.bars import Figure, cpu_by_role, drain_figures, live_figures
+from bench.bars import Figure, cpu_by_role, drain_figures, live_figures, webhook_figures
+from bench.webhook import CreationRun, WebhookRun
 from bench.yardstick import bind_limit, rate
 from tests.bench.sessions import drain_case, drain_run, live_run, yardstick
 
@@ -81,3 +82,20 @@ def test_live_latency_is_the_median_of_the_runs_percentiles() -> None:
 
 def test_cpu_by_process_adds_replicas_and_scales_to_ten_thousand_pods() -> None:
     assert cpu_by_role([drain_run(pods=5000, cpu_s=4.0)]) == {"watcher": 4.0, "gang-planner": 4.0}
+
+
+def test_the_webhook_misses_its_bar_by_its_99th_percentile_or_by_one_creation_let_through() -> None:
+    runs = [
+        WebhookRun(
+            reviews=10_000, connections=32, failed=0, per_s=5000, p50_ms=3, p99_ms=ms, cpu_us=100
+        )
+        for ms in (10, 30, 25)
+    ]
+    burst = CreationRun(pods=10_000, per_s=500, answered=9_999, failed_open=1)
+    figures = webhook_figures(runs, [burst])
+    assert named(figures, "32 connections, p99").value == 25
+    missed = {figure.name for figure in figures if figure.passed is False}
+    assert missed == {
+        "32 connections, p99",
+        "admitted without an answer, of 10,000 creations",
+    }
