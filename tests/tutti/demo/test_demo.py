@@ -13,7 +13,8 @@ import pytest
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+# Eight seconds each where nothing else runs; beside other suites several times that.
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
 CLAIMS = (
     "Pod by pod, job 1 runs",
@@ -95,7 +96,6 @@ async def test_every_claim_holds_and_nothing_is_left(start: Start, tmp_path: Pat
     assert left_in(tmp_path) == [picture.name]
 
 
-@pytest.mark.timeout(180)
 async def test_it_passes_with_every_process_of_the_suite_killed_meanwhile(start: Start) -> None:
     process = await start("--kill")
     output = await told(process)
