@@ -10,18 +10,21 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from shared.kube.objects import Pod
 from shared.kube.requests import amounts, effective_requests, host_ports
-from shared.model.objects import HostPort
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError
 from tutti.cluster.objects import Obj, dig, now_text, set_condition
 from tutti.cluster.pods import ENDED
 from tutti.cluster.resources import NODES, PODS, Key
 from tutti.cluster.store import Change
+
+if TYPE_CHECKING:
+    from shared.model.objects import HostPort
 
 EXIT = "tutti.dev/exit"
 PODS_PER_NODE = "110"
@@ -31,20 +34,15 @@ _ALIVE = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"
 _log = logging.getLogger(__name__)
 
 
-class _Charge(msgspec.Struct, frozen=True):
-    """What an admitted pod takes from its node."""
-
-    node: str
-    requests: dict[str, int]
-    ports: frozenset[HostPort]
-
-
 class _Worker:
     """One pod on one of our nodes."""
 
     def __init__(self, obj: Obj) -> None:
         self.obj = obj
         self.place = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        self.node: str = obj["spec"]["nodeName"]
+        self.requests: dict[str, int] = {}  # what it takes from its node, once it is admitted
+        self.ports: frozenset[HostPort] = frozenset()
         self.changed = asyncio.Event()
         self.seen_exit = ""  # the annotation as it was when the containers restarted
         self.restarts = 0
@@ -66,13 +64,12 @@ class _Worker:
 
 
 class Kubelets:
-    """The kubelets of all simulated nodes. `run` it in a task; add and remove nodes any time."""
+    """The kubelets of all simulated nodes. `run` it in a task; add nodes any time."""
 
     def __init__(self, api: Api, *, start_s: float = 0.0, stop_s: float = 0.0) -> None:
         self._api, self._start_s, self._stop_s = api, start_s, stop_s
         self._nodes: dict[str, Obj] = {}  # as they were registered
-        self._workers: dict[str, _Worker] = {}  # by pod UID, as the charges
-        self._charges: dict[str, _Charge] = {}
+        self._workers: dict[str, _Worker] = {}  # by pod UID
         self._addresses = itertools.count(1)
         self._group: asyncio.TaskGroup | None = None
         api.store.listeners.append(self._heard)
@@ -159,7 +156,6 @@ class Kubelets:
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": worker.uid}}
             await _insist(lambda: self._api.delete(call, options))
         finally:
-            self._charges.pop(worker.uid, None)
             self._workers.pop(worker.uid, None)
 
     async def _run_once(self, worker: _Worker, address: str) -> int | None:
@@ -176,31 +172,30 @@ class Kubelets:
 
     def _admit(self, worker: _Worker) -> tuple[str, str] | None:
         """Takes the pod's room from its node; or (reason, message) why it cannot have it."""
-        name = worker.obj["spec"]["nodeName"]
-        row = self._api.store.get(NODES, "", name)
-        node = row.obj if row else self._nodes[name]  # a kubelet outlives its Node object
+        row = self._api.store.get(NODES, "", worker.node)
+        node = row.obj if row else self._nodes[worker.node]  # a kubelet outlives its Node object
         spec = msgspec.convert(worker.obj, Pod).spec
-        charge = _Charge(name, dict(effective_requests(spec)), frozenset(host_ports(spec)))
+        requests, ports = dict(effective_requests(spec)), frozenset(host_ports(spec))
         labels = dig(node, "metadata.labels") or {}
         if any(labels.get(key) != value for key, value in spec.node_selector.items()):
             return "NodeAffinity", "Predicate NodeAffinity failed"
-        others = [other for other in self._charges.values() if other.node == name]
-        if any(charge.ports & other.ports for other in others):
+        others = [other for other in self._workers.values() if other.node == worker.node]
+        if any(ports & other.ports for other in others):
             return "NodePorts", "Predicate NodePorts failed"
         room = amounts(dig(node, "status.allocatable") or {}, "status.allocatable")
-        for resource, wanted in charge.requests.items():
+        for resource, wanted in requests.items():
             used = sum(other.requests.get(resource, 0) for other in others)
             capacity = room.get(resource, 0)
             if used + wanted > capacity:
                 figures = f"requested: {wanted}, used: {used}, capacity: {capacity}"
                 text = f"Node didn't have enough resource: {resource}, {figures}"
                 return f"OutOf{resource}", text
-        self._charges[worker.uid] = charge
+        worker.requests, worker.ports = requests, ports
         return None
 
     async def _report(self, worker: _Worker, status: Obj) -> None:
         """Writes the pod's status; nothing, if the pod has gone or its name is another's."""
-        user = f"system:node:{worker.obj['spec']['nodeName']}"
+        user = f"system:node:{worker.node}"
         call = self._api.call("pods", *worker.place, sub="status", user=user)
         uid, conditions = worker.uid, status.pop("conditions", {})
 

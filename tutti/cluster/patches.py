@@ -1,6 +1,6 @@
 """The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902), and of strategic merge what
 kubectl's apply, cordon and taint send: lists of maps merge by the well-known key of their field,
-items marked `$patch: delete` go, other directives are dropped.
+items marked `$patch: delete` go, order is not kept, other directives are refused.
 """
 
 import jsonpatch
@@ -24,6 +24,10 @@ MERGE_KEYS = {
 }
 
 
+# Directives that say only in which order, or which other fields may stay.
+_DROPPED = ("$setElementOrder/", "$retainKeys")
+
+
 def merge(target: Value, patch: Value, *, strategic: bool = False) -> Value:
     """Null removes, maps merge, everything else replaces; or as the module says of strategic."""
     if not isinstance(patch, dict):
@@ -33,7 +37,8 @@ def merge(target: Value, patch: Value, *, strategic: bool = False) -> Value:
         if value is None:
             result.pop(key, None)
         elif strategic and key.startswith("$"):
-            continue
+            if not key.startswith(_DROPPED):
+                raise bad_request(f"the directive {key} is not served here")
         elif strategic and isinstance(value, list) and key in MERGE_KEYS:
             result[key] = _merged_list(MERGE_KEYS[key], result.get(key) or [], value)
         else:

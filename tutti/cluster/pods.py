@@ -38,9 +38,8 @@ def default(pod: Obj) -> None:
     """Fills in the defaults of the Pod type that Tutti or the kubelets read, in place.
 
     Raises:
-        QuantityError: For what is no quantity, before anything calculates with it.
+        QuantityError: For what is no quantity or negative, before anything calculates with it.
     """
-    effective_requests(msgspec.convert(pod, Pod).spec)
     spec: Obj = pod.setdefault("spec", {})
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
@@ -49,6 +48,7 @@ def default(pod: Obj) -> None:
         resources = container.setdefault("resources", {})
         if resources.get("limits"):
             resources["requests"] = resources["limits"] | (resources.get("requests") or {})
+    effective_requests(msgspec.convert(pod, Pod).spec)
 
 
 def admit(pod: Obj, resource: Resource, store: Store) -> None:

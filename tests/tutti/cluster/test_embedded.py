@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.api_suite.client import Client, connected
+from tests.api_suite.client import STRATEGIC_PATCH, Client, connected
 from tests.api_suite.objects import config_map, pod
 from tests.controlplane.binaries import ensure_binaries
 from tutti.cluster.embedded import EmbeddedCluster, Settings
@@ -127,3 +127,20 @@ async def test_it_runs_alone_and_stops_on_sigterm(tmp_path: Path) -> None:
         async with api.watch("/api/v1/nodes"):
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), 5) == 0
+
+
+async def test_what_is_not_served_is_refused_not_ignored(api: Client) -> None:
+    path = f"{PODS}/one"
+    await api.create(PODS, pod())
+    for patch in (
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
+        {"spec": {"containers": [{"$patch": "replace"}]}},
+    ):
+        refused = await api.patch(path, patch, STRATEGIC_PATCH)
+        assert (refused.status, refused.reason) == (400, "BadRequest")
+    assert (await api.get(PODS, watch="1", sendInitialEvents="true")).reason == "Invalid"
+    for policy in ("Foreground", "Orphan"):
+        refused = await api.call("DELETE", path, {"propagationPolicy": policy})
+        assert "propagationPolicy: Unsupported value" in refused.message
+    assert (await api.call("DELETE", PODS)).status == 405
+    assert await api.names(PODS) == ["one"]
