@@ -4,7 +4,9 @@
 
 The webhook is a process with a real nats-server beside it, registered with nobody; reviews are
 sent to it as an API server would, four fifths of them pods of ours (7 KB), the others PodGroups and
-Jobs. `failed` counts answers that are no answer of 200 or refuse what is fine.
+Jobs. `failed` counts answers that are no answer of 200 or refuse what is fine. The yardstick of the
+same run (`bare_…`): the same requests to a path that there is none of, which costs the same TLS and
+HTTP and nothing of ours.
 
 With `--creations N` a real kube-apiserver sends the reviews: N pods are created at full speed with
 the webhook registered, and what the API server had to admit without an answer is counted by its own
@@ -57,8 +59,12 @@ class WebhookRun(msgspec.Struct, frozen=True, kw_only=True):
     per_s: float
     p50_ms: float
     p99_ms: float
-    #: CPU of the webhook's process for one review.
+    #: The same, of the yardstick.
+    bare_per_s: float
+    bare_p99_ms: float
+    #: CPU of the webhook's process for one review, and for one request of the yardstick.
     cpu_us: float
+    bare_cpu_us: float
 
 
 class CreationRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +87,23 @@ async def measure(reviews: int = REVIEWS, connections: int = CONNECTIONS) -> Web
                 await _ready(bus)
                 trust = ssl.create_default_context(cafile=str(folder / "certs" / "ca.crt"))
                 await _burst(port, trust, reviews // 10, connections)  # warms both sides up
-                before_s = _cpu_s(process.pid)
-                run = await _burst(port, trust, reviews, connections)
-                cpu_us = (_cpu_s(process.pid) - before_s) / reviews * 1e6
-                return msgspec.structs.replace(run, cpu_us=round(cpu_us, 1))
+                started_s = _cpu_s(process.pid)
+                bare = await _burst(port, trust, reviews, connections, path="/none")
+                between_s = _cpu_s(process.pid)
+                found = await _burst(port, trust, reviews, connections)
+                ended_s = _cpu_s(process.pid)
+                return WebhookRun(
+                    reviews=reviews,
+                    connections=connections,
+                    failed=found.failed,
+                    per_s=round(found.per_s, 1),
+                    p50_ms=round(found.quantile_ms(0.5), 2),
+                    p99_ms=round(found.quantile_ms(0.99), 2),
+                    bare_per_s=round(bare.per_s, 1),
+                    bare_p99_ms=round(bare.quantile_ms(0.99), 2),
+                    cpu_us=round((ended_s - between_s) / reviews * 1e6, 1),
+                    bare_cpu_us=round((between_s - started_s) / reviews * 1e6, 1),
+                )
 
 
 async def measure_creations(pods: int) -> CreationRun:
@@ -160,7 +179,7 @@ def _objects(index: int) -> tuple[str, str, str, dict[str, Any]]:
     return "", "v1", "pods", _pod(index)
 
 
-def _request(index: int) -> bytes:
+def _request(index: int, path: str) -> bytes:
     """A whole POST of one review."""
     group, version, resource, found = _objects(index)
     managed = {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f": "x" * 2000}}
@@ -184,7 +203,7 @@ def _request(index: int) -> bytes:
         }
     )
     head = (
-        f"POST /validate?timeout=3s HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+        f"POST {path}?timeout=3s HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
@@ -236,8 +255,24 @@ class _Lane(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def _burst(port: int, trust: ssl.SSLContext, reviews: int, connections: int) -> WebhookRun:
-    requests = [_request(index) for index in range(reviews)]
+class _Burst(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one burst."""
+
+    failed: int
+    per_s: float
+    #: In ascending order.
+    times_ms: Sequence[float]
+
+    def quantile_ms(self, share: float) -> float:
+        """So many of the requests took at most this long."""
+        last = len(self.times_ms) - 1
+        return self.times_ms[min(last, int(len(self.times_ms) * share))] if last >= 0 else 0.0
+
+
+async def _burst(
+    port: int, trust: ssl.SSLContext, reviews: int, connections: int, *, path: str = "/validate"
+) -> _Burst:
+    requests = [_request(index, path) for index in range(reviews)]
     loop = asyncio.get_running_loop()
     lanes = [_Lane(requests[n::connections]) for n in range(connections)]
     for lane in lanes:
@@ -253,20 +288,11 @@ async def _burst(port: int, trust: ssl.SSLContext, reviews: int, connections: in
         lane.send_next()
     await asyncio.gather(*(lane.done for lane in lanes))
     took_s = time.perf_counter() - started_s
-    times_ms = sorted(each * 1000 for lane in lanes for each in lane.took_s)
-    return WebhookRun(
-        reviews=reviews,
-        connections=connections,
+    return _Burst(
         failed=sum(lane.failed for lane in lanes),
-        per_s=round(reviews / took_s, 1),
-        p50_ms=round(_quantile(times_ms, 0.5), 2),
-        p99_ms=round(_quantile(times_ms, 0.99), 2),
-        cpu_us=0.0,
+        per_s=reviews / took_s,
+        times_ms=sorted(each * 1000 for lane in lanes for each in lane.took_s),
     )
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
 @asynccontextmanager

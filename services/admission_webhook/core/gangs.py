@@ -117,9 +117,19 @@ def _template_shape(task: JsonObject) -> bytes | None:
     if spec is None:
         return None
     try:
-        return shape(msgspec.convert(without_nulls(spec), kube.PodSpec))
+        return shape(_converted(spec))
     except msgspec.ValidationError:
         return None
+
+
+def _converted(spec: JsonObject) -> kube.PodSpec:
+    """The typed spec. Nulls, which mean absent, are rare: they are looked for only when one is in
+    the way.
+    """
+    try:
+        return msgspec.convert(spec, kube.PodSpec)
+    except msgspec.ValidationError:
+        return msgspec.convert(without_nulls(spec), kube.PodSpec)
 
 
 def _pods(group: PodGroup, role: str, count: int, template: bytes) -> list[Pod]:

@@ -56,6 +56,15 @@ def test_a_job_is_asked_about_with_the_pods_of_its_templates() -> None:
     assert shapes[0].node_selector == (("gpu", "yes"),)
 
 
+def test_a_null_in_a_template_means_nothing() -> None:
+    nothing = template(1)
+    nothing["spec"] |= {"affinity": None, "tolerations": None, "nodeSelector": None}
+    plain = template(1)
+    del plain["spec"]["nodeSelector"]
+    found = [asks(a_job(a_task(template=one))) for one in (nothing, plain)]
+    assert found[0] == found[1] is not None
+
+
 def test_a_group_is_asked_about_by_what_it_declares() -> None:
     found = asks(a_pod_group(minMember=3, minResources={"cpu": 9, "nvidia.com/gpu": 3}))
     assert found is not None
