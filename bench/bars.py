@@ -145,7 +145,14 @@ def webhook_figures(runs: Sequence[WebhookRun], creations: Sequence[CreationRun]
         for name, value, unit, bar in (
             ("32 connections, p99", median(run.p99_ms for run in runs), "ms", 20.0),
             ("32 connections, p50", median(run.p50_ms for run in runs), "ms", None),
+            ("a bare server's p99", median(run.bare_p99_ms for run in runs), "ms", None),
             ("reviews", median(run.per_s for run in runs), "1/s", None),
+            (
+                "reviews / a bare server's",
+                median(run.per_s / run.bare_per_s for run in runs),
+                "",
+                None,
+            ),
             ("failed, of all reviews", float(sum(run.failed for run in runs)), "", 0.0),
         )
     ]
