@@ -11,6 +11,7 @@ from services.gang_planner.replay.reproducing import reproduce
 from shared.bus import asking
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.verdicts import Verdict
 from shared.runtime.lifecycle import STATUS_SUPERSEDED
 from tests.services.gang_planner.running import Hall, a_hall, make_gang, make_node
 from tests.support.waiting import eventually
@@ -211,9 +212,14 @@ async def test_a_new_planner_takes_back_what_was_said_of_a_gang_that_went_meanwh
         await hall.wait_active()
         await hall.watcher.submit("waits", 9)
         await hall.watcher.submit("stays", 9)
-        await eventually(lambda: hall.verdict("stays"))
+
+        async def settled() -> Verdict | None:
+            """The last word that its pods call for; before them the group alone has its own."""
+            verdict = await hall.verdict("stays")
+            return verdict if verdict is not None and verdict.members == 9 else None
+
+        said = await eventually(settled)
         await hall.kill(0)
-        said = await hall.verdict("stays")
         hall.watcher.forget("waits")
         await hall.start(0)
         await hall.wait_active()
