@@ -192,10 +192,11 @@ def _bare(found: Object | None) -> Any:
     for *way, last in _OF_SCHEMA:
         place: Any = found
         for key in way:
-            there = (isinstance(place, dict) and key in place) or (
-                isinstance(place, list) and isinstance(key, int) and len(place) > key
-            )
-            place = place[key] if there else None
+            try:
+                place = place[key]
+            except (KeyError, IndexError, TypeError):
+                place = None
+                break
         if isinstance(place, dict):
             place.pop(last, None)
     return _without_empty(found)

@@ -119,10 +119,10 @@ async def test_a_refused_gang_is_not_asked_about(webhook: Webhook) -> None:
 
 
 async def test_the_probes_object_comes_back_marked(webhook: Webhook) -> None:
-    body = review(probe_object("n0nce"), resource=CONFIGMAPS)
+    body = review(probe_object("random-1"), resource=CONFIGMAPS)
     _, response = await webhook.post("/probe", body)
     assert decoded_patch(response) == [
-        {"op": "add", "path": "/data", "value": {"reached": "n0nce"}}
+        {"op": "add", "path": "/data", "value": {"reached": "random-1"}}
     ]
 
 

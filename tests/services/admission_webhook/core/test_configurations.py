@@ -109,9 +109,9 @@ def test_the_digest_changes_with_what_matters_and_only_then() -> None:
 
 
 def test_a_probe_looks_at_nothing_but_its_own_object() -> None:
-    probe: Any = probe_configuration("p", "n0nce", URL, ["CA"])
+    probe: Any = probe_configuration("p", "random-1", URL, ["CA"])
     (webhook,) = probe["webhooks"]
     selector = webhook["objectSelector"]["matchLabels"]
-    assert selector == {PROBE: "n0nce"} == probe_object("n0nce")["metadata"]["labels"]
+    assert selector == {PROBE: "random-1"} == probe_object("random-1")["metadata"]["labels"]
     assert webhook["failurePolicy"] == "Ignore"
     assert webhook["rules"][0]["resources"] == ["configmaps"]
