@@ -156,7 +156,9 @@ class StatusController:
         notice(memory, verdict)
         first = plan(entry.situation(), memory, now_ms, self._knobs)
         self._agenda.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
-        if before is not None and before.delivery is not None:
+        # The same message once more (a killed nats-server forgets its consumers' newest state) is
+        # not done yet: to acknowledge one delivery is to acknowledge the message.
+        if before is not None and before.delivery is not None and before.seq < seq:
             await _tell_consumer(before.delivery.ack())
 
     # Writing.

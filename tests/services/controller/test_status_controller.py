@@ -122,3 +122,31 @@ async def test_a_stopped_controller_gives_its_gangs_to_another_at_once(
             await controller.finish()
         async with a_controller(desk, writer):
             await eventually(lambda: writer.written == [1], timeout_s=5)
+
+
+async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_written(
+    nats_server: NatsServer,
+) -> None:
+    """A killed nats-server forgets the newest state of its consumers, so a verdict that waits for
+    its turn comes once more. An acknowledgement of the first delivery is one of the message: were
+    this process killed now, nobody would ever write it.
+    """
+    writer = HeldWriter()
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
+        verdict = make_running(running=1, first_seen_ms=LATER_MS)
+        await desk.say(verdict)
+        await eventually(lambda: writer.begun)
+        entry = controller._agenda.get(verdict.gang_id)
+        assert entry is not None
+        assert entry.delivery is not None
+        await entry.delivery.nak()
+
+        def comes_again() -> bool:
+            again = controller._agenda.get(verdict.gang_id)
+            return again is not None and again.delivery is not None and again.delivery.delivered > 1
+
+        await eventually(comes_again)
+        assert [await desk.open_verdicts() for _ in range(3)] == [1, 1, 1]
+        writer.go.set()
+        await desk.all_written()
+        assert writer.written[-1] == 1
