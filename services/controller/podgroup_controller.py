@@ -1,9 +1,9 @@
 """`--controllers=podgroup`: gives bare pods their PodGroup, as Volcano's controller does.
 
 For a verdict that wants a group: read one of its pods and that pod's owner, create the group, patch
-its name onto every pod that waits. Each step may have been done before, by us or by another
-replica: what exists is left as it is. The watcher then sees pods that name a group, and the
-verdicts that follow want none.
+its name onto every pod that lacks it. Each step may have been done before, by us or by another
+replica: what exists is left as it is. The watcher then sees pods that name a group; as long as some
+do not (they came later), verdicts go on wanting it.
 """
 
 import asyncio
@@ -102,10 +102,11 @@ class PodGroupController:
             RetryLater: The API server did not take some of it now.
         """
         try:
-            pod = await self._first(verdict.namespace, verdict.waiting)
-            if pod is None:
-                return  # all gone, or they have a group by now
-            await self._create_group(verdict, pod)
+            if not verdict.uid:
+                pod = await self._first(verdict.namespace, verdict.unnamed)
+                if pod is None:
+                    return  # all gone, or they have a group by now
+                await self._create_group(verdict, pod)
             await self._join(verdict)
         except ApiError as error:
             if error.status in {401, 429} or error.status >= 500:
@@ -156,14 +157,14 @@ class PodGroupController:
         return owner.metadata.annotations if owner.metadata.uid == reference.uid else {}
 
     async def _join(self, verdict: Verdict) -> None:
-        """Patch the group's name onto every waiting pod, a few at a time; the first error ends
-        it.
+        """Patch the group's name onto every pod that lacks it, a few at a time; the first error
+        ends it.
         """
-        waiting = iter(verdict.waiting)
+        unnamed = iter(verdict.unnamed)
         errors: list[KubeError] = []
 
         async def patch_on() -> None:
-            for pod in waiting:
+            for pod in unnamed:
                 if errors:
                     return
                 try:
@@ -179,7 +180,7 @@ class PodGroupController:
                     errors.append(error)
 
         async with asyncio.TaskGroup() as group:
-            for number in range(min(_PATCHES, len(verdict.waiting))):
+            for number in range(min(_PATCHES, len(verdict.unnamed))):
                 group.create_task(patch_on(), name=f"join-{number}")
         if errors:
             raise errors[0]

@@ -89,7 +89,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     uid: str = ""
     #: UID of the common controller owner of a gang without object.
     owner_uid: str = ""
-    #: A PodGroup of this name must be made for these bare pods (controllers=podgroup).
+    #: The PodGroup of these bare pods (controllers=podgroup): to be made when `uid` is "", and
+    #: named by the members in `unnamed`.
     group_wanted: str = ""
     queue: str = ""
     phase: GangPhase
@@ -107,5 +108,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     waiting: tuple[PodRef, ...] = ()
     #: Members placed by the newest decision, for their Scheduled events.
     placed: tuple[PodRef, ...] = ()
+    #: Members that do not name `group_wanted` yet, at most 500; the others follow when these do.
+    unnamed: tuple[PodRef, ...] = ()
     trace_id: str = ""
     first_seen_ms: int = 0

@@ -28,7 +28,9 @@ def annotation_of(verdict: Verdict) -> str:
         verdict,
         epoch=0,
         at_ms=0,
+        group_wanted="",
         waiting=(),
+        unnamed=(),
         placed=(),
         conditions=tuple(
             msgspec.structs.replace(condition, message=condition.message[:_TEXT_CHARS_MAX])

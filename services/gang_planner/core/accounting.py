@@ -40,6 +40,8 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
         _put_in(state, member, at_ms)
         return
     member.pod = pod
+    if gang is not None:
+        gang.implied += pod.group_implied - before.group_implied
     if pod.node != before.node or pod.phase != before.phase:
         _account(state, member, _slot_of(state, pod))
     settle(state, member)

@@ -91,6 +91,7 @@ class Gang:
         "group",
         "held",
         "history",
+        "implied",
         "key",
         "kube_batch_members",
         "latest",
@@ -136,6 +137,8 @@ class Gang:
         self.created_ms = 0
         self.history = History()
         self.ours = 0
+        #: Members that are in it by Volcano's rule for bare pods, and do not name it themselves.
+        self.implied = 0
         self.kube_batch_members = 0
         #: Admitted by the enqueue action, or by its dialect's nature.
         self.admitted = False
@@ -212,6 +215,7 @@ class Gang:
         member.gang = self
         self.members[pod.uid] = member
         self.ours += pod.ours
+        self.implied += pod.group_implied
         self.kube_batch_members += pod.scheduler_name == KUBE_BATCH
         if self.pod_priority is None or pod.priority > self.pod_priority:
             self.pod_priority = pod.priority
@@ -226,6 +230,7 @@ class Gang:
         del self.members[pod.uid]
         member.gang = None
         self.ours -= pod.ours
+        self.implied -= pod.group_implied
         self.kube_batch_members -= pod.scheduler_name == KUBE_BATCH
         if not self.members:
             self.pod_priority = None

@@ -12,6 +12,7 @@
 import heapq
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -38,6 +39,8 @@ _REFRESHES_MAX: Final = 100
 _REFS_BYTES_MAX: Final = 400 * 1024
 #: Field names, lengths and markers of one reference in msgpack.
 _REF_OVERHEAD_BYTES: Final = 24
+#: Unnamed members told at a time, with names of any length: what the other two leave of a message.
+_UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
 _MOVING: Final = frozenset({"NotEnoughResources", "NotEnoughQuota"})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
@@ -246,6 +249,7 @@ def build(
         attempt=gang.history.attempt,
         waiting=_waiting(gang) if why is not None else (),
         placed=_placed(gang, last),
+        unnamed=_unnamed(gang),
         trace_id=gang_trace_id(gang.gang_id, max(gang.history.attempt, 1)),
         first_seen_ms=gang.history.first_seen_ms,
     )
@@ -266,11 +270,15 @@ def _meaning(gang: Gang, reason: str) -> tuple[object, ...]:
 
 
 def _group_wanted(gang: Gang) -> str:
-    """Name of the PodGroup that the podgroup controller must make, because these pods have none."""
-    if gang.group is not None or gang.key[0] != "name":
-        return ""
-    first = next(iter(gang.members.values()), None)
-    return gang.name if first is not None and first.pod.group_implied else ""
+    """Name of the PodGroup that the podgroup controller must make, or make these pods name."""
+    return gang.name if gang.implied and gang.key[0] == "name" else ""
+
+
+def _unnamed(gang: Gang) -> tuple[PodRef, ...]:
+    if not _group_wanted(gang):
+        return ()
+    found = (member.pod for member in gang.members.values() if member.pod.group_implied)
+    return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(found, _UNNAMED_MAX))
 
 
 def _waiting(gang: Gang) -> tuple[PodRef, ...]:

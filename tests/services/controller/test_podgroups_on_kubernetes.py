@@ -29,7 +29,7 @@ def wanting(namespace: str, group: str, pods: list[Object]) -> Verdict:
     """The verdict on a gang that exists only through its pods."""
     refs = tuple(PodRef(uid=pod["metadata"]["uid"], name=pod["metadata"]["name"]) for pod in pods)
     return make_verdict(
-        dialect="", uid="", name="", namespace=namespace, group_wanted=group, waiting=refs
+        dialect="", uid="", name="", namespace=namespace, group_wanted=group, unnamed=refs
     )
 
 

@@ -212,3 +212,27 @@ def test_ahead_names_the_gangs_that_hold_what_is_missing() -> None:
     assert [(one.reason, one.count, one.short) for one in report.reasons] == [
         ("Insufficient cpu", 7, 4000)
     ]
+
+
+def test_bare_pods_that_come_after_their_group_are_told_until_they_name_it() -> None:
+    """The podgroup controller writes the group's name on whatever pods the verdict lists."""
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(*make_pods("a", 1, FULL, group_implied=True))
+    scene.settle()
+    wanting = scene.verdict("a")
+    assert (wanting.uid, wanting.group_wanted) == ("", "a")
+    assert [one.name for one in wanting.unnamed] == ["a-worker-0"]
+    scene.put(make_group("a", 1))
+    scene.change("a-worker-0", group_implied=False)
+    scene.settle()
+    assert scene.verdict("a").group_wanted == ""
+    assert scene.verdict("a").unnamed == ()
+    scene.put(make_pods("a", 2, FULL, group_implied=True)[1])
+    scene.settle()
+    later = scene.verdict("a")
+    assert later.uid
+    assert later.group_wanted == "a"
+    assert [one.name for one in later.unnamed] == ["a-worker-1"]
+    scene.remove(scene.pods["a-worker-1"])
+    scene.settle()
+    assert scene.verdict("a").group_wanted == ""
