@@ -1,13 +1,14 @@
 """The lanes to the API server: how many requests at once, and in which order.
 
 A fixed number of tasks take requests from one line, so that a decision of five thousand members
-does not cost a task each. New requests queue behind; repeated ones, which belong to older
-decisions, go in front.
+does not cost a task each. The oldest decision goes first, whatever it asks: with a pre-flight in
+front, one gang after the other is bound, instead of all being proved before any is.
 """
 
 import asyncio
+import heapq
+import itertools
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -33,6 +34,10 @@ Proceed: TypeAlias = Callable[[Carrying, tuple[Command, ...]], None]
 
 
 class _Request(NamedTuple):
+    """Ordered by the decision's sequence, then by when it was asked."""
+
+    seq: int
+    number: int
     carrying: Carrying
     command: Post | Read
 
@@ -49,18 +54,19 @@ class Lanes:
         self._now_ms = now_ms
         self._lanes = lanes
         # Bounded by the decisions in progress, each of which is at most one message long.
-        self._line: deque[_Request] = deque()
+        self._line: list[_Request] = []
+        self._numbers = itertools.count()
         self._ready = asyncio.Semaphore(0)
 
     def send(self, carrying: Carrying, command: Post | Read) -> None:
         """Have `command` sent in its turn; one with a delay waits outside the line first."""
-        request = _Request(carrying, command)
+        seq = carrying.holding.delivery.seq
+        request = _Request(seq, next(self._numbers), carrying, command)
         if command.delay_ms:
             loop = asyncio.get_running_loop()
-            loop.call_later(command.delay_ms / 1000, self._again, request)
+            loop.call_later(command.delay_ms / 1000, self._enqueue, request)
             return
-        self._line.append(request)
-        self._ready.release()
+        self._enqueue(request)
 
     async def run(self) -> None:
         """Send until cancelled; what is under way then may or may not be carried out."""
@@ -68,14 +74,14 @@ class Lanes:
             for number in range(self._lanes):
                 group.create_task(self._lane(), name=f"lane-{number}")
 
-    def _again(self, request: _Request) -> None:
-        self._line.appendleft(request)
+    def _enqueue(self, request: _Request) -> None:
+        heapq.heappush(self._line, request)
         self._ready.release()
 
     async def _lane(self) -> None:
         while True:
             await self._ready.acquire()
-            carrying, command = self._line.popleft()
+            _, _, carrying, command = heapq.heappop(self._line)
             if not carrying.holding.ours(time.monotonic()):
                 continue  # its machine is never answered, its message is delivered again
             machine, index = carrying.machine, command.index

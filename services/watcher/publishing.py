@@ -1,9 +1,9 @@
 """The one task that appends to CLUSTER: changes as they come, and a renewal each second.
 
 Group commit: while one append waits for its acknowledgement, changes collect in the picture; the
-next flush takes them all. No timer, so nothing waits when it is idle, and messages pack by
-themselves under load. A snapshot is frozen between taking the changes of a flush and taking those
-of the next, and stands for the sequence at which that flush ended.
+next flush takes them all. Nothing waits when it is idle; a lasting stream is packed into at most a
+hundred flushes a second (`core.pace`, ADR 0012). A snapshot is frozen between taking the changes of
+a flush and taking those of the next, and stands for the sequence at which that flush ended.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from services.watcher.core.changes import fitting, kind_of
+from services.watcher.core.pace import FlushPace
 from services.watcher.core.picture import Frozen
 from services.watcher.errors import InvariantViolation
 from services.watcher.reporting import Reporting
@@ -117,8 +118,12 @@ class Publishing:
         """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick(), name="watcher-renewals")
+            pace = FlushPace()
             while True:
                 await self._due.wait()
+                wait_s = pace.wait_s(time.monotonic())
+                if wait_s:
+                    await asyncio.sleep(wait_s)
                 self._due.clear()
                 await self._flush(ill)
 

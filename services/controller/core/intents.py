@@ -8,9 +8,10 @@ it again.
 When things are written:
 * a group that leaves Pending before its pods exist: at once (operators wait for it),
 * a phase that lasts (Running, Unknown, Completed), or a change of one already shown: at once,
-* a phase that usually passes (Pending, Inqueue, Starting): when it has lasted `settle_ms`, so that
-  a
-  gang that is bound a moment later costs one write of its group and one event,
+* a phase that usually passes (Pending, Inqueue): when it has lasted `settle_ms`, so that a gang
+  that is bound a moment later costs one write of its group and one event,
+* Starting: when it has lasted `starting_ms`; its bindings are under way, and writes would only slow
+  them down,
 * changes of numbers and wording only: at most every `refresh_ms`,
 * events and PodScheduled=False of a gang that waits: when it has waited `waiting_ms`; again at once
   for
@@ -51,6 +52,7 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     #: Gangs first seen before this instant may have been written by an earlier process.
     started_ms: int
     settle_ms: int = 1_000
+    starting_ms: int = 30_000
     refresh_ms: int = 2_000
     waiting_ms: int = 2_000
     repeat_ms: int = 60_000
@@ -202,9 +204,10 @@ def _settled_ms(situation: Situation, memory: Memory, knobs: Knobs) -> int:
     shown = memory.meaning is not None
     if shown and memory.meaning == meaning_of(verdict):
         return memory.group_at_ms + knobs.refresh_ms
-    passing = verdict.phase == "Starting" or (
-        not shown
-        and (verdict.phase == "Pending" or (verdict.phase == "Inqueue" and verdict.members > 0))
+    if verdict.phase == "Starting":
+        return situation.since_ms + knobs.starting_ms
+    passing = not shown and (
+        verdict.phase == "Pending" or (verdict.phase == "Inqueue" and verdict.members > 0)
     )
     return situation.since_ms + knobs.settle_ms if passing else 0
 
