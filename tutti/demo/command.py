@@ -53,8 +53,7 @@ async def _run(options: Options, console: Console) -> int:
     try:
         return 0 if await playing else 1
     except asyncio.CancelledError:
-        # Asked to end what was to be kept is a good end.
-        return 0 if options.keep else _SIGNALLED + received[0]
+        return _SIGNALLED + received[0]
     except (BaseExceptionGroup, BusError, KubeError, NotStarted, OSError) as error:
         reason = first_of(error) if isinstance(error, BaseExceptionGroup) else error
         if not isinstance(reason, BusError | KubeError | NotStarted | OSError):

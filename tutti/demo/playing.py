@@ -194,13 +194,20 @@ async def _shown(screen: Screen) -> AsyncIterator[None]:
 
 
 async def _keep(console: Console, stage: Stage) -> None:
-    """Leave everything running until cancelled."""
+    """Leave everything running until cancelled. That ends only this: the claims decide what then
+    is returned.
+    """
     console.print(
         f"Cluster and suite go on running: kubectl --kubeconfig {stage.ground.kubeconfig} …\n"
         "Ctrl-C ends them.",
         soft_wrap=True,
     )
-    await asyncio.Event().wait()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        assert task is not None, "inside a task"
+        task.uncancel()
 
 
 def _write_record(path: Path, frames: list[RenderableType]) -> None:
