@@ -263,3 +263,26 @@ async def test_a_stream_made_anew_begins_anew(nats_server: NatsServer) -> None:
         assert (await answered(desk, again)).reason == ""
         incarnation = (await desk.bus.stream_info(subjects.DECISIONS)).incarnation
         assert pods.marks["w-7"][annotations.DECISION] == f"{incarnation}/{again}"
+
+
+async def test_an_older_decision_is_bound_before_a_newer_one_is_proved(
+    nats_server: NatsServer,
+) -> None:
+    """One lane, two pre-flighted gangs: proving all before binding any would bind them all late."""
+    pods = MemoryPods()
+    pods.open.clear()
+    second = msgspec.structs.replace(
+        make_decision(2, preflight=True),
+        bindings=tuple(
+            msgspec.structs.replace(one, name=f"x-{one.name}") for one in make_decision(2).bindings
+        ),
+    )
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods, posts_max=1):
+        first_seq = await desk.decide(make_decision(2, preflight=True), "g")
+        second_seq = await desk.decide(second, "g2")
+        await eventually(lambda: pods.posts)
+        pods.open.set()
+        await answered(desk, first_seq)
+        await eventually(lambda: len(pods.posts) == 8)
+        assert pods.posts == ["w-0", "w-1"] * 2 + ["x-w-0", "x-w-1"] * 2
+        assert second_seq > first_seq

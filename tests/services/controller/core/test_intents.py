@@ -271,3 +271,10 @@ def test_meaning_leaves_out_numbers_and_words() -> None:
         make_verdict(conditions=(other,), pending=2)
     )
     assert meaning(make_verdict()) != meaning(make_verdict(phase="Running"))
+
+
+def test_a_gang_whose_bindings_are_under_way_is_left_alone_until_that_lasts() -> None:
+    starting = situation(make_verdict(phase="Starting"))
+    planned = plan(starting, Memory(), at(0), KNOBS)
+    assert (planned.now, planned.next_ms) == ((), at(KNOBS.starting_ms))
+    assert kinds(plan(starting, Memory(), at(KNOBS.starting_ms), KNOBS)) == ["PatchGroup"]
