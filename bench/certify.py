@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="runs of each benchmark (medians)")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--session", type=Path, metavar="FILE", help="take the figures from here")
+    parser.add_argument("--note", default="", help="what a reader of the figures must know")
     parser.add_argument(
         "--rival", action="append", default=[], metavar="NAME=PATH", help="see python -m bench"
     )
@@ -67,7 +68,7 @@ def main() -> None:
         msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
     )
     page = stem.with_suffix(".md")
-    page.write_text(certificate(found, tested, issue=arguments.issue))
+    page.write_text(certificate(found, tested, issue=arguments.issue, note=arguments.note))
     print(page.relative_to(ROOT))
     if found.failures or not tested.passed:
         sys.exit(1)
@@ -86,7 +87,7 @@ def run_tests() -> Verdict:
     return Verdict(passed=done.returncode == 0, summary="; ".join([lines[-1].strip("= "), *failed]))
 
 
-def certificate(found: Session, tested: Verdict, *, issue: int) -> str:
+def certificate(found: Session, tested: Verdict, *, issue: int, note: str = "") -> str:
     """Return the page."""
     machine = found.machine
     memory_gib = int(machine["memory_bytes"]) / 2**30
@@ -96,7 +97,7 @@ def certificate(found: Session, tested: Verdict, *, issue: int) -> str:
         "",
         f"* commit: `{found.commit}`",
         f"* machine: {machine['cores']} x {machine['cpu']}, {memory_gib:.0f} GiB, load average "
-        f"{machine['load_average']} before the start",
+        f"{machine['load_average']} before, {machine.get('load_average_after', 'unknown')} after",
         f"* versions: {', '.join(f'{name} {what}' for name, what in found.versions.items())}",
         f"* cluster: kube-apiserver and etcd (without fsync), {found.nodes} nodes, no kubelets; "
         "server, suite and benchmark share the machine",
@@ -104,6 +105,7 @@ def certificate(found: Session, tested: Verdict, *, issue: int) -> str:
         f"* tests marked `certify`: {tested.summary}",
         f"* bars missed: {_listed(missed)}",
         f"* not run: {not_run(found)}",
+        *([f"* note: {note}"] if note else []),
         "",
         "How each figure is taken: [benchmarks](../benchmarks.md). All runs, with every process "
         "and every yardstick: the JSON file of the same name.",

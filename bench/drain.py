@@ -9,7 +9,7 @@ from bench.api_metrics import since
 from bench.contenders import Contender, running
 from bench.load import Load
 from bench.meters import ProcessCost
-from bench.testbed import TRAILING_S, Testbed
+from bench.testbed import TRAILING_S, Bed
 from bench.yardstick import rate
 
 #: The first binding may take its time with a rival; between two, so long a pause means stuck.
@@ -65,7 +65,7 @@ class DrainRun(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-async def measure(bed: Testbed, contender: Contender, what: Load) -> DrainRun:
+async def measure(bed: Bed, contender: Contender, what: Load) -> DrainRun:
     """Fill the testbed, start the contender, follow it to its rest, stop it, empty the testbed.
 
     Raises:

@@ -12,7 +12,7 @@ import msgspec
 from bench import load
 from bench.contenders import Contender, Running, running
 from bench.load import Load
-from bench.testbed import Testbed
+from bench.testbed import Bed
 
 CROWD = Load(gangs=200, size=8)
 ONE = Load(gangs=1, size=8)
@@ -41,7 +41,7 @@ class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
     watches: int
 
 
-async def measure(bed: Testbed, contender: Contender) -> LiveRun:
+async def measure(bed: Bed, contender: Contender) -> LiveRun:
     """Start the contender on the empty testbed, let gangs arrive, stop it, empty the testbed.
 
     Raises:
@@ -81,7 +81,7 @@ def percentile(values: list[float], percent: int) -> float:
     return ordered[max(rank, 1) - 1]
 
 
-async def _one(bed: Testbed, contender: Contender) -> float:
+async def _one(bed: Bed, contender: Contender) -> float:
     """One gang of 8, its group some time before its pods; seconds from last created to last bound.
 
     The earlier tries' pods stay: a cluster is idle, not empty.
@@ -107,7 +107,7 @@ async def _one(bed: Testbed, contender: Contender) -> float:
     return latency_s
 
 
-async def _crowd(bed: Testbed, contender: Contender, suite: Running) -> tuple[list[float], float]:
+async def _crowd(bed: Bed, contender: Contender, suite: Running) -> tuple[list[float], float]:
     """All gangs, each its group and then its pods, as fast as the API server takes them."""
     prefix = bed.fresh_prefix()
     post = bed.burst.post
@@ -138,7 +138,7 @@ async def _crowd(bed: Testbed, contender: Contender, suite: Running) -> tuple[li
     return latencies, (len(created) - 1) / max(created[-1] - created[0], 1e-9)
 
 
-def _latency_s(bed: Testbed, names: list[str], answered_s: list[float]) -> float:
+def _latency_s(bed: Bed, names: list[str], answered_s: list[float]) -> float:
     created_s = max(
         min(bed.watch.pods[name].created_s, at_s)
         for name, at_s in zip(names, answered_s, strict=True)

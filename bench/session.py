@@ -23,7 +23,7 @@ from bench.contenders import Contender, ContenderFailed, Tutti, running
 from bench.live import LiveRun
 from bench.load import Load
 from bench.pod_watch import Stalled, WatchBroken
-from bench.testbed import Testbed, open_testbed
+from bench.testbed import Bed, open_testbed
 from bench.webhook import CreationRun, WebhookRun
 from bench.yardstick import Yardstick
 from tests.controlplane.binaries import kubernetes_version
@@ -101,11 +101,12 @@ async def run(plan: Plan, say: Say) -> Session:
             await _drains(session, bed, what, plan, watches, say)
     if plan.with_webhook:
         await _webhook(session, plan.runs, say)
+    session.machine["load_average_after"] = meters.machine()["load_average"]
     session.took_s = time.monotonic() - began_s
     return session
 
 
-async def _live(session: Session, bed: Testbed, contender: Contender, say: Say) -> None:
+async def _live(session: Session, bed: Bed, contender: Contender, say: Say) -> None:
     found = await _attempt(session, contender, "live", live.measure(bed, contender), say)
     if found is not None:
         session.lives.append(found)
@@ -131,7 +132,7 @@ async def _webhook(session: Session, runs: int, say: Say) -> None:
 
 
 async def _drains(
-    session: Session, bed: Testbed, what: Load, plan: Plan, watches: int, say: Say
+    session: Session, bed: Bed, what: Load, plan: Plan, watches: int, say: Say
 ) -> None:
     before = await _yardstick(bed, what, watches, say)
     for _ in range(plan.runs):
@@ -151,7 +152,7 @@ async def _drains(
             before = after
 
 
-async def _yardstick(bed: Testbed, what: Load, watches: int, say: Say) -> Yardstick:
+async def _yardstick(bed: Bed, what: Load, watches: int, say: Say) -> Yardstick:
     found = await yardstick.measure(bed, what, watches=watches)
     rates = ", ".join(f"{rate:.0f} at {number}" for number, rate in found.rates.items())
     say(f"bare bindings {what.title}: {rates}; {found.apiserver_ms_per_pod:.2f} ms a pod")
@@ -169,7 +170,7 @@ async def _attempt(
         return None
 
 
-async def _watches_of_tutti(bed: Testbed) -> int:
+async def _watches_of_tutti(bed: Bed) -> int:
     """How many watches on pods are open while the suite runs, the testbed's own included."""
     async with running(Tutti(), bed.kubeconfig) as suite:
         await suite.wait_ready()

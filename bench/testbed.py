@@ -53,7 +53,7 @@ class ServerCpu(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Testbed:
+class Bed:
     """``open_testbed`` makes one."""
 
     def __init__(
@@ -163,7 +163,7 @@ class Testbed:
 @asynccontextmanager
 async def open_testbed(
     nodes: int, options: ControlPlaneOptions | None = None
-) -> AsyncIterator[Testbed]:
+) -> AsyncIterator[Bed]:
     """Start a control plane with the CRDs, so many nodes and nothing else; stop it at the end."""
     control_plane = ControlPlane(options)
     await asyncio.to_thread(control_plane.start)
@@ -173,7 +173,7 @@ async def open_testbed(
             await create_namespace(client, load.NAMESPACE)
             names = await create_nodes(client, nodes, NODE_SHAPE)
             async with watch_pods(client.server, client.tls) as watch:
-                yield Testbed(control_plane, client, watch, names)
+                yield Bed(control_plane, client, watch, names)
     finally:
         await asyncio.to_thread(control_plane.stop)
 

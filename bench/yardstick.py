@@ -13,7 +13,7 @@ import msgspec
 
 from bench import load
 from bench.load import Load
-from bench.testbed import TRAILING_S, Testbed
+from bench.testbed import TRAILING_S, Bed
 
 CONCURRENCIES = (8, 16, 32, 64)
 _STALL_S = 30.0
@@ -37,7 +37,7 @@ class Yardstick(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.rates.values())
 
 
-async def measure(bed: Testbed, what: Load, *, watches: int) -> Yardstick:
+async def measure(bed: Bed, what: Load, *, watches: int) -> Yardstick:
     """Create the load's pods, bind them by a bare client, delete them.
 
     Args:
@@ -67,7 +67,7 @@ async def measure(bed: Testbed, what: Load, *, watches: int) -> Yardstick:
     )
 
 
-async def _bind(bed: Testbed, names: list[str], concurrency: int) -> float:
+async def _bind(bed: Bed, names: list[str], concurrency: int) -> float:
     """Bind these pods, round robin over the nodes; returns the rate that the watch saw."""
     bound = sum(1 for pod in bed.watch.pods.values() if pod.bound_s)
     requests = []

@@ -56,7 +56,7 @@ def test_more_cpu_memory_or_waiting_than_the_bar_is_a_miss() -> None:
     missed = {figure.name for figure in figures if figure.passed is False}
     assert missed == {
         "suite's CPU per 10,000 pods",
-        "API server's CPU per pod / bare",
+        "API server's CPU per pod / bare bindings'",
         "first binding after start",
     }
 

@@ -15,7 +15,7 @@ from bench.load import Load
 from bench.pod_watch import Stalled
 from bench.report import figures_of
 from bench.session import Plan
-from bench.testbed import Testbed, open_testbed
+from bench.testbed import Bed, open_testbed
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -39,13 +39,13 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def bed() -> AsyncIterator[Testbed]:
+async def bed() -> AsyncIterator[Bed]:
     async with open_testbed(10) as opened:
         yield opened
 
 
 async def test_a_yardstick_binds_every_pod_at_every_concurrency_and_leaves_nothing(
-    bed: Testbed,
+    bed: Bed,
 ) -> None:
     found = await yardstick.measure(bed, SMALL, watches=5)
     assert found.watches == 5
@@ -91,7 +91,7 @@ async def test_a_session_measures_drains_and_live_gangs_of_the_suite() -> None:
     assert DrainCase(before=owned_case.before, run=run, after=owned_case.after).ratio > 0
 
 
-async def test_a_contender_that_ends_is_told_with_its_last_words(bed: Testbed) -> None:
+async def test_a_contender_that_ends_is_told_with_its_last_words(bed: Bed) -> None:
     rival = Rival(name="broken", binary=Path(sys.executable), flags=())
     with pytest.raises(ContenderFailed, match="it ended"):
         async with running(rival, bed.kubeconfig) as suite:
@@ -100,7 +100,7 @@ async def test_a_contender_that_ends_is_told_with_its_last_words(bed: Testbed) -
 
 
 async def test_gangs_that_cannot_be_placed_are_a_failure_and_not_a_figure(
-    bed: Testbed, monkeypatch: pytest.MonkeyPatch
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drain, "STALL_S", 3.0)
     # 10 nodes of 16 CPUs.
