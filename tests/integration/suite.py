@@ -1,5 +1,6 @@
 """One `tutti up` that lives as long as a test module, whatever event loop its tests run in."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -80,8 +81,10 @@ class RunningSuite:
 
     def kill_nats(self) -> None:
         """SIGKILL the nats-server that it runs now; its pid changes with each start."""
-        children = psutil.Process(self._process.pid).children(recursive=True)
-        servers = [child for child in children if "nats-server" in child.name()]
+        servers = []
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # ended since they were listed
+                servers += [child] if "nats-server" in child.name() else []
         assert len(servers) == 1, f"nats-servers: {servers}"
         servers[0].kill()
 

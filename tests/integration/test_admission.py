@@ -1,0 +1,57 @@
+"""The suite with its webhook, as the API server uses it: what it refuses, and that it costs nothing
+when it is dead.
+"""
+
+from typing import Final
+
+import pytest
+
+from tests.controlplane.client import ApiError
+from tests.integration.stage import INCUBATOR, Stage
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+
+SUITE_FLAGS: Final = ()
+CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+async def test_a_group_that_makes_no_sense_is_refused_with_all_its_violations(
+    stage: Stage,
+) -> None:
+    assert stage.suite.ready.webhook.registered
+    with pytest.raises(ApiError) as refused:
+        await stage.group("bad", -1, version=INCUBATOR, notes={"tutti.dev/hold-seconds": "a while"})
+    assert "spec.minMember" in str(refused.value)
+    assert "metadata.annotations[tutti.dev/hold-seconds]" in str(refused.value)
+    await stage.nodes(1)
+    await stage.gang("good", 3)
+    await stage.bound("good", 3)
+
+
+async def test_a_pod_with_a_group_name_that_cannot_be_one_is_refused(stage: Stage) -> None:
+    with pytest.raises(ExceptionGroup) as refused:
+        await stage.members("No Such Name", 1, prefix="bad")
+    assert "scheduling.k8s.io/group-name" in str(refused.value.exceptions[0])
+
+
+async def test_gangs_come_in_while_the_webhook_is_killed(stage: Stage) -> None:
+    await stage.nodes(2)
+    before = await stage.suite.pids()
+    await stage.suite.kill("admission-webhook-0")
+    for index in range(4):
+        await stage.gang(f"gang-{index}", 2)
+    for index in range(4):
+        await stage.bound(f"gang-{index}", 2)
+    assert (await stage.suite.pids())["admission-webhook-0"] != before["admission-webhook-0"]
+
+    async def refuses_again() -> bool:
+        try:
+            await stage.group("bad", -1, version=INCUBATOR)
+        except ApiError as error:
+            return "spec.minMember" in str(error)
+        await stage.delete(stage.group_path("bad", INCUBATOR))
+        return False
+
+    await eventually(refuses_again, timeout_s=20, because="the webhook is back")
+    assert (await stage.api.get(CONFIGURATIONS))["items"]
