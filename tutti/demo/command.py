@@ -12,7 +12,7 @@ from rich.console import Console
 from shared.bus.errors import BusError
 from shared.kube.errors import KubeError
 from tutti.demo.playing import Options, play
-from tutti.demo.processes import NotStarted
+from tutti.demo.processes import ProcessFailed
 from tutti.demo.screen import WIDTH
 from tutti.up.suite import first_of
 
@@ -54,9 +54,9 @@ async def _run(options: Options, console: Console) -> int:
         return 0 if await playing else 1
     except asyncio.CancelledError:
         return _SIGNALLED + received[0]
-    except (BaseExceptionGroup, BusError, KubeError, NotStarted, OSError) as error:
+    except (BaseExceptionGroup, BusError, KubeError, ProcessFailed, OSError) as error:
         reason = first_of(error) if isinstance(error, BaseExceptionGroup) else error
-        if not isinstance(reason, BusError | KubeError | NotStarted | OSError):
+        if not isinstance(reason, BusError | KubeError | ProcessFailed | OSError):
             raise
         click.echo(f"tutti: {reason}", err=True)
         return 1

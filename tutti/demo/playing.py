@@ -23,7 +23,7 @@ from tutti.demo import claims
 from tutti.demo.acts import TUTTI_ACTS, contrast, invariants
 from tutti.demo.killing import Killer
 from tutti.demo.observer import Observer, Stuck
-from tutti.demo.processes import Ground, ground, suite
+from tutti.demo.processes import Ground, Suite, ground, suite
 from tutti.demo.screen import WIDTH, Screen, cluster, summary
 from tutti.demo.stage import CALM, FAST, Pace, Stage
 from tutti.up.readiness import ReadyFile
@@ -63,7 +63,7 @@ async def play(options: Options, console: Console) -> bool:
         Whether every claim held.
 
     Raises:
-        NotStarted: The cluster or the suite did not start.
+        ProcessFailed: The cluster or the suite did not start, or `tutti up` has ended.
         KubeError: The API server refused what the demo asked for.
         BusError: NATS cannot be asked whom to kill.
         OSError: Files or processes cannot be made.
@@ -146,6 +146,20 @@ async def _story(stack: AsyncExitStack, stage: Stage, folder: Path, options: Opt
     running = await stack.enter_async_context(
         suite(folder, stage.ground.kubeconfig, lambda line: stage.say(line, "dim"))
     )
+    acts = asyncio.create_task(_acts(stage, running, options), name="acts")
+    lost = asyncio.create_task(running.ended(), name="suite ended")
+    try:
+        done, _ = await asyncio.wait({acts, lost}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in (acts, lost):
+            task.cancel()
+        await asyncio.wait({acts, lost})
+    invariants(stage)
+
+
+async def _acts(stage: Stage, running: Suite, options: Options) -> None:
     try:
         await contrast(stage)
         ready = await running.ready()
@@ -154,7 +168,6 @@ async def _story(stack: AsyncExitStack, stage: Stage, folder: Path, options: Opt
                 await act(stage)
     except Stuck as stuck:
         stage.claim(claims.stuck(stuck.what, stuck.timeout_s))
-    invariants(stage)
 
 
 @contextlib.asynccontextmanager

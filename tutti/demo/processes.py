@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -28,8 +28,8 @@ _ORDER_S: Final = 10.0
 _LINES_MAX: Final = 40
 
 
-class NotStarted(Exception):
-    """A process of the demo did not start; the message holds what it said last."""
+class ProcessFailed(Exception):
+    """A process of the demo did not start or has ended; the message holds what it said last."""
 
 
 class Ground:
@@ -41,14 +41,14 @@ class Ground:
         self._lock = asyncio.Lock()
 
     async def order(self, line: str) -> None:
-        """Give an order and wait until it is done. Raises NotStarted when the process has ended."""
+        """Give an order and wait until it is done. Raises ProcessFailed when it is not."""
         assert self._process.stdin is not None, "started without a pipe"
         async with self._lock:
             self._process.stdin.write(f"{line}\n".encode())
             await self.answered(line)
 
     async def answered(self, line: str) -> None:
-        """Wait for a line. Raises NotStarted when another one comes, or none in time."""
+        """Wait for a line. Raises ProcessFailed when another one comes, or none in time."""
         assert self._process.stdout is not None, "started without a pipe"
         try:
             async with asyncio.timeout(_START_S if line == READY else _ORDER_S):
@@ -56,12 +56,12 @@ class Ground:
         except TimeoutError:
             got = "nothing"
         if got != line:
-            raise NotStarted(f"the embedded cluster says {got!r}, not {line!r}")
+            raise ProcessFailed(f"the embedded cluster says {got!r}, not {line!r}")
 
 
 @contextlib.asynccontextmanager
 async def ground(folder: Path) -> AsyncIterator[Ground]:
-    """Run the embedded cluster. Raises NotStarted."""
+    """Run the embedded cluster. Raises ProcessFailed."""
     kubeconfig = folder / "kubeconfig"
     with (folder / "cluster.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
@@ -96,7 +96,7 @@ class Suite:
         self._say = say
 
     async def ready(self) -> ReadyFile:
-        """Wait until all is ready. Raises NotStarted."""
+        """Wait until all is ready. Raises ProcessFailed."""
         assert self._process.stdout is not None, "started without a pipe"
         try:
             async with asyncio.timeout(_START_S):
@@ -104,9 +104,14 @@ class Suite:
         except TimeoutError:
             line = ""
         if not line:
-            raise NotStarted("\n".join(["tutti up did not become ready:", *self.said]))
+            raise ProcessFailed("\n".join(["tutti up did not become ready:", *self.said]))
         self._say(line)
         return msgspec.json.decode(self._ready_file.read_bytes(), type=ReadyFile)
+
+    async def ended(self) -> NoReturn:
+        """Raise ProcessFailed as soon as it has ended."""
+        status = await self._process.wait()
+        raise ProcessFailed("\n".join([f"tutti up ended with status {status}:", *self.said]))
 
     async def listen(self) -> None:
         """Take what it says on standard error, until it ends."""
