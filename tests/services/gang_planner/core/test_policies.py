@@ -48,7 +48,7 @@ def test_a_policy_is_called_like_its_file_and_says_what_it_does(name: str) -> No
 
 
 @pytest.mark.parametrize("name", sorted(discovered()))
-def test_a_policys_scores_are_bounded_repeatable_and_leave_the_ground_alone(name: str) -> None:
+def test_scores_of_a_policy_are_bounded_repeatable_and_leave_the_ground_alone(name: str) -> None:
     ground, shape = three_nodes()
     slots = np.arange(3)
     before = ground.free.cells.tolist()
