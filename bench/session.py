@@ -76,6 +76,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     with_live: bool
     with_webhook: bool
     contenders: Sequence[Contender]
+    #: As many as the largest load has; see `open_testbed`.
+    warm_up_pods: int = 10_000
 
 
 async def run(plan: Plan, say: Say) -> Session:
@@ -90,7 +92,7 @@ async def run(plan: Plan, say: Say) -> Session:
     )
     began_s = time.monotonic()
     say(f"starting a control plane with {plan.nodes} nodes")
-    async with open_testbed(plan.nodes) as bed:
+    async with open_testbed(plan.nodes, warm_up_pods=plan.warm_up_pods) as bed:
         watches = await _watches_of_tutti(bed)
         say(f"the suite makes {watches} watches on pods, as the API server counts them")
         if plan.with_live:

@@ -113,25 +113,8 @@ class Bed:
         await self.burst.send(requests, connections=connections, on_answer=on_answer)
 
     async def empty(self) -> None:
-        """Delete all pods, groups and Events of the benchmarks.
-
-        In etcd itself: the API server takes a minute to delete 10,000 pods. Nobody but us watches
-        then; watchers would see all deletions at one version.
-        """
-        for prefix in _KEYS:
-            key = prefix.encode()
-            # The end of a prefix's range is the prefix with its last byte counted up.
-            end = key[:-1] + bytes([key[-1] + 1])
-            body = {"key": _base64(key), "range_end": _base64(end)}
-            async with (
-                aiohttp.ClientSession(self.control_plane.etcd_server) as session,
-                session.post("/v3/kv/deleterange", json=body) as response,
-            ):
-                response.raise_for_status()
-        # The API server's cache takes in the deletions one by one, a second or two for 10,000.
-        async with asyncio.timeout(_EMPTY_TIMEOUT_S):
-            while (await self.client.get(load.PODS_PATH, limit="1"))["items"]:  # noqa: ASYNC110 - it tells nobody
-                await asyncio.sleep(_POLL_S)
+        """Delete all pods, groups and Events of the benchmarks."""
+        await _empty(self.control_plane, self.client)
         self.watch.forget()
 
     def server_cpu(self) -> ServerCpu:
@@ -162,9 +145,18 @@ class Bed:
 
 @asynccontextmanager
 async def open_testbed(
-    nodes: int, options: ControlPlaneOptions | None = None
+    nodes: int, *, warm_up_pods: int = 0, options: ControlPlaneOptions | None = None
 ) -> AsyncIterator[Bed]:
-    """Start a control plane with the CRDs, so many nodes and nothing else; stop it at the end."""
+    """Start a control plane with the CRDs, so many nodes and nothing else; stop it at the end.
+
+    Args:
+        nodes: how many.
+        warm_up_pods: created and deleted before anything is measured. The API server's cache of
+            events starts with room for 100 and grows with use, and a watch gets a hundredth of it
+            as its buffer: on a server that has just started, any burst gets every watch closed
+            "for unresponsiveness" once a second.
+        options: of the control plane.
+    """
     control_plane = ControlPlane(options)
     await asyncio.to_thread(control_plane.start)
     try:
@@ -172,10 +164,44 @@ async def open_testbed(
         async with RawClient(control_plane.admin_kubeconfig) as client:
             await create_namespace(client, load.NAMESPACE)
             names = await create_nodes(client, nodes, NODE_SHAPE)
+            await _warm_up(control_plane, client, warm_up_pods)
             async with watch_pods(client.server, client.tls) as watch:
                 yield Bed(control_plane, client, watch, names)
     finally:
         await asyncio.to_thread(control_plane.stop)
+
+
+async def _warm_up(control_plane: ControlPlane, client: RawClient, pods: int) -> None:
+    burst = BurstClient(client.server, client.tls)
+    what = Load(gangs=1, size=pods)
+    await burst.send(
+        (
+            burst.post(load.PODS_PATH, load.pod(what, "warm", 0, member, "nobody"))
+            for member in range(pods)
+        ),
+        connections=CREATE_CONNECTIONS,
+    )
+    await _empty(control_plane, client)
+
+
+async def _empty(control_plane: ControlPlane, client: RawClient) -> None:
+    """Delete what the benchmarks made, in etcd itself.
+
+    The API server takes a minute to delete 10,000 pods. Nobody but us watches then; watchers would
+    see all deletions at one version.
+    """
+    async with aiohttp.ClientSession(control_plane.etcd_server) as session:
+        for prefix in _KEYS:
+            key = prefix.encode()
+            # The end of a prefix's range is the prefix with its last byte counted up.
+            end = key[:-1] + bytes([key[-1] + 1])
+            body = {"key": _base64(key), "range_end": _base64(end)}
+            async with session.post("/v3/kv/deleterange", json=body) as response:
+                response.raise_for_status()
+    # The API server's cache takes in the deletions one by one, a second or two for 10,000.
+    async with asyncio.timeout(_EMPTY_TIMEOUT_S):
+        while (await client.get(load.PODS_PATH, limit="1"))["items"]:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(_POLL_S)
 
 
 def _base64(key: bytes) -> str:

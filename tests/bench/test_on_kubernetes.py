@@ -65,6 +65,7 @@ async def test_a_session_measures_drains_and_live_gangs_of_the_suite() -> None:
         with_live=True,
         with_webhook=False,
         contenders=(Tutti(),),
+        warm_up_pods=100,
     )
     found = await session.run(plan, said.append)
     assert found.failures == []
