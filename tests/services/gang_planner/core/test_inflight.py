@@ -211,6 +211,14 @@ def test_a_gang_is_started_once_its_quorum_is_placed_and_later_members_come_one_
     assert (len(extra.bindings), extra.quorum, extra.preflight) == (1, 0, False)
 
 
+def test_members_of_a_started_gang_are_not_preflighted_because_none_is_ever_released() -> None:
+    scene, decision = one_gang(2, nodes=5, owner=None)
+    scene.run(decision)
+    scene.put(*make_pods("a", 4, FULL, owner=None)[2:])
+    (extras,) = scene.settle()
+    assert (len(extras.bindings), extras.preflight) == (2, False)
+
+
 @pytest.mark.parametrize("reason", ["OutOfcpu", "NodeAffinity"])
 def test_a_member_that_its_kubelet_refused_is_not_placed(reason: str) -> None:
     scene, decision = one_gang(2)
