@@ -22,6 +22,7 @@ from typing import Final
 
 from services.gang_planner.core.backlog import Need, Wanted
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.inflight import BAD_PAIR_MS
 from services.gang_planner.core.members import (
     ASSUMED,
     FAILED,
@@ -62,7 +63,7 @@ def assess(
     state.gangs.count_phase(gang, "" if gang.silent else gang.phase)
     if gang.history.started:
         gang.queue.promise(gang.gang_id, {})
-    gang.refused = "" if gang.silent else _refusal(state, gang, now_ms)
+    gang.refused = "" if gang.silent else _refusal(state, gang)
     if gang.refused or gang.silent or not gang.counts[WAITING]:
         if not gang.refused and gang.counts[UNSUPPORTED]:
             gang.refused = "Unsupported"
@@ -80,7 +81,11 @@ def assess(
 def _forget_failures(gang: Gang, now_ms: int) -> None:
     history = gang.history
     if history.bad:
-        history.bad = {pair: until for pair, until in history.bad.items() if until > now_ms}
+        history.bad = {
+            pair: until
+            for pair, until in history.bad.items()
+            if now_ms < until <= now_ms + BAD_PAIR_MS
+        }
     if history.failures and not gang.counts[WAITING] and not gang.counts[ASSUMED]:
         history.failures = 0
 
@@ -121,7 +126,7 @@ def _phase(gang: Gang) -> GangPhase:
     return "Inqueue" if gang.admitted else "Pending"
 
 
-def _refusal(state: State, gang: Gang, now_ms: int) -> str:
+def _refusal(state: State, gang: Gang) -> str:
     if gang.completed:
         return ""
     found = _object_refusal(gang) or _queue_refusal(gang)
@@ -131,8 +136,7 @@ def _refusal(state: State, gang: Gang, now_ms: int) -> str:
         found = _member_refusal(gang)
     if found or not gang.counts[WAITING]:
         return found
-    backoff = gang.history.backoff
-    if backoff is not None and backoff.until_ms > now_ms:
+    if gang.history.backoff is not None:
         return "Backoff"
     return _size_refusal(state, gang)
 

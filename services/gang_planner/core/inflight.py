@@ -134,7 +134,8 @@ def date_late_rooms(state: State, now_ms: int) -> int | None:
         for room in state.rooms.rows(uid):
             if room.reason != "late":
                 continue
-            if room.until_ms == UNDATED:
+            if room.until_ms == UNDATED or room.until_ms > now_ms + LATE_ROOM_MS:
+                # New, or dated before the clock was set back.
                 room.until_ms = now_ms + LATE_ROOM_MS
             if room.until_ms <= now_ms:
                 end_room(state, room)

@@ -46,6 +46,8 @@ from shared.model.objects import Pod, PodGroup
 #: A picture that stays older than the decisions in the log is waited for this long: the longest a
 #: POST can be under way.
 _UNRESOLVED_MS: Final = 120_000
+#: Setting the clock back by less than this is slewing: everybody simply waits that much longer.
+_CLOCK_STEP_MS: Final = 1_000
 #: Rounds of assessing and acting in one cycle: what a round places may let the next place extras.
 _ROUNDS_MAX: Final = 3
 
@@ -71,6 +73,7 @@ class Planner:
         self._undecided: deque[Act | Note] = deque()
         self._leading = False
         self._unresolved_since_ms: int | None = None
+        self._now_ms = 0
         self.configure(configuration)
 
     # ----------------------------------------------------------------- records
@@ -167,6 +170,7 @@ class Planner:
         if self._undecided:
             raise InvariantViolation("step", f"{len(self._undecided)} records are not in the log")
         state = self._state
+        self._watch_clock(now_ms)
         self._timers.due(state, now_ms)
         late_ms = inflight.date_late_rooms(state, now_ms)
         decisive = picture.fresh(state, now_ms) and self._resolved(now_ms)
@@ -226,6 +230,14 @@ class Planner:
 
     # ----------------------------------------------------------------- internal
 
+    def _watch_clock(self, now_ms: int) -> None:
+        """A clock set back must not make anybody wait until it has caught up."""
+        if now_ms < self._now_ms - _CLOCK_STEP_MS:
+            self._timers.forget()
+            self._book.forget_pace(now_ms)
+            self._state.gangs.touch_all()
+        self._now_ms = now_ms
+
     def _rounds(self, work: CycleWork, *, decisive: bool) -> dict[str, Gang]:
         """Assess what changed and act, until nothing more changes; returns the gangs looked at, by
         id.
@@ -250,9 +262,8 @@ class Planner:
         state.gangs.changed.clear()
         for gang in changed:
             looked_at[gang.gang_id] = gang
-            note = retrying.open_pause(state, self._timers, gang, now_ms)
-            if note is not None:
-                work.notes.append(note)
+            paused = retrying.open_pause(state, self._timers, gang, now_ms)
+            ended = retrying.close_pause(state, self._timers, gang, now_ms)
             if self._assess_gang(gang, now_ms):
                 work.notes.append(
                     GangStarted(
@@ -262,9 +273,7 @@ class Planner:
                         attempt=gang.history.attempt,
                     )
                 )
-            note = retrying.close_pause(state, self._timers, gang, now_ms)
-            if note is not None:
-                work.notes.append(note)
+            work.notes.extend(note for note in (paused, ended) if note is not None)
 
     def _assess_gang(self, gang: Gang, now_ms: int) -> bool:
         actions = self._configuration.actions

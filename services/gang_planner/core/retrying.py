@@ -33,6 +33,11 @@ class Timers:
             self._known.add(entry)
             heapq.heappush(self._heap, entry)
 
+    def forget(self) -> None:
+        """The clock was set back: instants set before it mean nothing now."""
+        self._heap.clear()
+        self._known.clear()
+
     def due(self, state: State, now_ms: int) -> None:
         """Touch every gang whose instant has come."""
         while self._heap and self._heap[0][0] <= now_ms:
@@ -80,7 +85,8 @@ def close_pause(state: State, timers: Timers, gang: Gang, now_ms: int) -> Note |
     history = gang.history
     if history.backoff is None:
         return None
-    if history.backoff.until_ms > now_ms:
+    # A pause that ends later than any pause can was opened before the clock was set back.
+    if now_ms < history.backoff.until_ms <= now_ms + _PAUSE_MS_MAX:
         # Also after a restart, when another planner opened it.
         timers.set(history.backoff.until_ms, gang)
         return None

@@ -68,6 +68,12 @@ class Book:
         else:
             self.published[verdict.gang_id] = verdict
 
+    def forget_pace(self, now_ms: int) -> None:
+        """The clock was set back: what was to be told later is told at this instant's pace."""
+        self._due = [(now_ms, key) for _, key in self._due]
+        heapq.heapify(self._due)
+        self._ring_ms = now_ms
+
     def reconcile(self, state: State) -> None:
         """This planner becomes the writer: what was published of gangs that are no more is to be
         taken back.
@@ -158,7 +164,7 @@ class Book:
                 self._in_ring.discard(key)
                 continue
             self._ring.append(key)
-            if now_ms - gang.shown_ms >= _NUMBERS_MS:
+            if not 0 <= now_ms - gang.shown_ms < _NUMBERS_MS:
                 left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
         if left:
             self._ringed_at = freed

@@ -107,6 +107,8 @@ def test_pods_whose_group_we_make_ourselves_wait_for_it_and_say_its_name() -> No
     assert [one.uid for one in verdict.waiting] == [pods[0].uid]
     scene.put(make_group("podgroup-owner-web", 1, dialect="volcano", waits_for_inqueue=True))
     assert len(scene.settle()) == 1
+    scene.change(pods[0].uid, group_implied=False)
+    scene.settle()
     assert scene.verdict("podgroup-owner-web").group_wanted == ""
 
 

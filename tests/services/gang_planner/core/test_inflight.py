@@ -182,6 +182,18 @@ def test_a_member_of_a_started_gang_that_is_refused_pauses_too() -> None:
     assert len(scene.step(after_ms=1).decisions) == 1
 
 
+def test_a_clock_set_back_makes_nobody_wait_until_it_has_caught_up() -> None:
+    scene, decision = one_gang(2, nodes=4)
+    scene.bind(decision, only=1)
+    scene.outcome(decision, {decision.bindings[1].uid: "unknown"})
+    scene.settle()
+    assert scene.verdict("a").why is not None
+    scene.now_ms -= 3_600_000
+    assert len(scene.settle()) == 1, "the pause ended"
+    scene.step(after_ms=120_000)
+    assert all(room.reason == "assumed" for room in scene.planner._state.rooms.every())
+
+
 def test_preflight_is_asked_for_where_a_release_costs_and_from_the_second_attempt_on() -> None:
     job = Owner(api_version="batch/v1", kind="Job", name="j", uid="o")
     _, cheap = one_gang(2)
