@@ -37,8 +37,11 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
         Meta(min_length=1, description="where creating a ConfigMap is tried before registering"),
     ] = "default"
     cert_dir: Annotated[
-        str, Meta(description="folder of our own CA and certificate; made when it is missing")
-    ] = "webhook-certificates"
+        str,
+        Meta(
+            description="folder of our own CA and certificate; empty: temporary, new at each start"
+        ),
+    ] = ""
     tls_cert_file: Annotated[
         str, Meta(description="certificate chain to use instead of one of our own")
     ] = ""

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 import socket
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -76,7 +77,16 @@ class Webhook:
         ctx, settings = self._ctx, self._ctx.settings
         ctx.ready.require("serving", "queues", "registration")
         ctx.on_shutdown(Step.FINISH, "reviews", self._server.stop)
-        files = await asyncio.to_thread(_files, settings)
+        if settings.cert_dir or settings.tls_cert_file:
+            await self._serve(Path(settings.cert_dir))
+            return
+        with tempfile.TemporaryDirectory(prefix="tutti-webhook-") as scratch:
+            await self._serve(Path(scratch))
+
+    async def _serve(self, folder: Path) -> None:
+        """Serve until cancelled, with our own certificates, if we need any, in `folder`."""
+        ctx, settings = self._ctx, self._ctx.settings
+        files = await asyncio.to_thread(_files, settings, folder)
         certificate = await asyncio.to_thread(ServingCertificate, files)
         port = await self._server.start(settings.host, settings.port, certificate.context)
         self.url = settings.webhook_url or f"https://{_url_host(settings.host)}:{port}"
@@ -85,7 +95,7 @@ class Webhook:
         asyncio.get_running_loop().call_later(QUEUES_PATIENCE_S, self._give_up_on_queues)
         ctx.spawn("queues", self._follower.run())
         if not settings.tls_cert_file:
-            ctx.spawn("renewal", _renew(settings))
+            ctx.spawn("renewal", _renew(settings, folder))
         if settings.register:
             await self._registered(certificate)
         else:
@@ -150,17 +160,17 @@ async def _leave(registrar: Registrar) -> None:
         log.warning("the registration stays until the next start: %s", error)
 
 
-async def _renew(settings: WebhookSettings) -> None:
+async def _renew(settings: WebhookSettings, folder: Path) -> None:
     """Renew our own certificate in time; `ServingCertificate.watch` sees the new file."""
     while True:
         await asyncio.sleep(RENEW_EVERY_S)
         try:
-            await asyncio.to_thread(_files, settings)
+            await asyncio.to_thread(_files, settings, folder)
         except OSError as error:
             log.warning("the certificate cannot be renewed: %s", error)
 
 
-def _files(settings: WebhookSettings) -> CertificateFiles:
+def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
     """The files given, or our own, made if need be. Blocks."""
     if settings.tls_cert_file:
         return CertificateFiles(
@@ -171,7 +181,6 @@ def _files(settings: WebhookSettings) -> CertificateFiles:
     # Late: whoever gives files need not load the library.
     from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
 
-    folder = Path(settings.cert_dir)
     if ensure(folder, _names(settings)):
         log.info("made a serving certificate in %s", folder)
     serving = folder / SERVING_FILE
@@ -193,7 +202,11 @@ def _url_host(host: str) -> str:
 
 
 def _identity(ctx: Context[WebhookSettings]) -> Identity:
-    """The same for this replica after a restart, and for no other one that may live beside it."""
+    """The same for this replica after a restart, and for no other one that may live beside it.
+
+    Two suites on one machine differ in their folders. Without a folder only host and instance tell.
+    """
     folder = ctx.settings.tls_cert_file or ctx.settings.cert_dir
-    place = hashlib.sha256(str(Path(folder).absolute()).encode()).hexdigest()[:8]
+    where = str(Path(folder).absolute()) if folder else ""
+    place = hashlib.sha256(where.encode()).hexdigest()[:8]
     return Identity(f"{socket.gethostname()}/{ctx.instance}/{place}")

@@ -75,7 +75,6 @@ async def a_webhook(
             f"--nats-url={nats_url}",
             f"--instance={instance}",
             "--port=0",
-            f"--cert-dir={folder / instance}",
             *flags,
             stdout=output,
             stderr=output,

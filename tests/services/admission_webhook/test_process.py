@@ -68,7 +68,9 @@ async def the_suite(
     """A watcher and a webhook that is registered and knows the queues."""
     async with (
         running_watcher(folder, nats_server.url, kubeconfig, "watcher-0"),
-        a_webhook(folder, bus, nats_server.url, f"--kubeconfig={kubeconfig}") as webhook,
+        a_webhook(
+            folder, bus, nats_server.url, f"--kubeconfig={kubeconfig}", f"--cert-dir={folder}"
+        ) as webhook,
     ):
         status = await webhook.status()
         assert status.figures["webhook_registered"] == 1, webhook.log
