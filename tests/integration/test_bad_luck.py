@@ -50,7 +50,7 @@ async def with_accident(stage: Stage, accident: Callable[[], Awaitable[object]])
         async def a_third() -> bool:
             return len(await stage.pods()) > GANGS * MEMBERS // 3
 
-        await eventually(a_third, because="gangs are coming in")
+        await eventually(a_third, timeout_s=RECOVERED_S, because="gangs are coming in")
         await accident()
         await coming
     await all_bound(stage)
