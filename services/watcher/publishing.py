@@ -2,7 +2,7 @@
 
 Group commit: while one append waits for its acknowledgement, changes collect in the picture; the
 next flush takes them all. Nothing waits when it is idle; a lasting stream is packed into at most a
-hundred flushes a second (`core.pace`, ADR 0012). A snapshot is frozen between taking the changes of
+hundred flushes a second (`core.pace`, ADR 0010). A snapshot is frozen between taking the changes of
 a flush and taking those of the next, and stands for the sequence at which that flush ended.
 """
 

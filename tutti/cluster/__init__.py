@@ -10,5 +10,5 @@ From the inside out: `objects`, `errors`, `selectors`, `patches`, `schema` (valu
 (simulated nodes), `watching`, `tables`, `discovery`, `misbehave`, `queries`, `server` (HTTP) <
 `embedded` (all of it, started and stopped).
 
-What is left out, and why: docs/adr/0011-how-large-the-embedded-cluster-is.md.
+What is left out, and why: docs/adr/0007-how-large-the-embedded-cluster-is.md.
 """
