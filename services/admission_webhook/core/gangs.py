@@ -65,6 +65,8 @@ def _warning(sentence: str) -> str:
 
 
 def _of_pod_group(guarded: Guarded, case: Case, uid: str) -> FitRequest | None:
+    if not member(case.candidate, "spec", "minResources"):
+        return None  # nothing but a number: any cluster could hold that many pods of no size
     dialect = dialect_of(guarded.resource)
     if dialect is None:
         return None
@@ -75,7 +77,7 @@ def _of_pod_group(guarded: Guarded, case: Case, uid: str) -> FitRequest | None:
     context = ReadingContext(scheduler_names=frozenset(case.known.scheduler_names))
     group = kind.read(found, context)
     if not isinstance(group, PodGroup) or not group.min_resources:
-        return None  # nothing but a number: any cluster could hold that many pods of no size
+        return None  # what it says is nothing to its dialect
     return FitRequest(
         group=msgspec.structs.replace(group, uid=uid, namespace=case.namespace, name=case.name)
     )
