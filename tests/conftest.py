@@ -7,11 +7,18 @@ something in an integration test there is ``tests.support.waiting.eventually``.
 
 from collections.abc import AsyncIterator, Iterator
 
+import hypothesis
 import psutil
 import pytest
 from blockbuster import blockbuster_ctx
 
 from tutti.nats_server import NatsServer, running_nats_server
+
+# On a busy machine the first draw of a cold process is slow; how long one takes says nothing.
+hypothesis.settings.register_profile(
+    "tutti", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tutti")
 
 pytest_plugins = ["tests.controlplane.fixtures"]
 
