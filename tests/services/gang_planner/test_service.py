@@ -175,7 +175,7 @@ async def test_an_invalid_policy_file_keeps_the_previous_policy(
     async with a_hall(nats_server.url, tmp_path) as hall:
         await hall.start(0, f"--scheduler-conf={policy}")
         await hall.wait_active()
-        policy.write_text('actions: "enqueue, allocat"\ntiers: []\n')
+        policy.write_text('actions: "enqueue, no-such-action"\ntiers: []\n')
         log = tmp_path / "planner-0.log"
         await eventually(lambda: "keeping the previous policy" in log.read_text(), timeout_s=10.0)
         await hall.watcher.submit("first", 3)

@@ -74,7 +74,7 @@ def test_the_digest_tells_configurations_apart() -> None:
     assert parse_configuration(CHART).digest != parse_configuration(KUBE_BATCH).digest
 
 
-def test_a_flag_switches_a_policys_part_off() -> None:
+def test_a_flag_switches_off_a_part_of_a_policy() -> None:
     text = "tiers: [{plugins: [{name: priority, enableJobOrder: false}, {name: gang}]}]"
     policies = parse_configuration(text).policies().policies
     assert [one.group_key is None for one in policies] == [True, False]
