@@ -69,12 +69,12 @@ async def play(options: Options, console: Console) -> bool:
         OSError: Files or processes cannot be made.
     """
     folder = Path(tempfile.mkdtemp(prefix="tutti-demo-"))
-    held = keep_logs = False
+    keep_logs = True
     try:
         held = await _perform(folder, options, console)
         keep_logs = not held
-    except Exception:
-        keep_logs = True
+    except asyncio.CancelledError:
+        keep_logs = False
         raise
     finally:
         if keep_logs:
