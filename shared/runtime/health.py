@@ -56,10 +56,10 @@ class Readiness:
         return {topic: text for topic, text in self._notes.items() if text}
 
     def _change(self, name: str, why: str) -> None:
-        before, was_ready = self._conditions.get(name), self.ready
-        self._conditions[name] = why
-        if before == why:
+        if self._conditions.get(name) == why:
             return
+        was_ready = self.ready
+        self._conditions[name] = why
         if self.ready and not was_ready:
             _log.info("ready")
         elif why:

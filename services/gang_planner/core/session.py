@@ -42,13 +42,17 @@ class Session:
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
         self._totals: list[int] = []
+        #: Position in the nodes' changes that the totals are of; -1: of none.
+        self._totals_at = -1
 
     def begin(self) -> None:
         """A new cycle: full budgets."""
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
         nodes = self.ground.nodes
-        self._totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
+        if self._totals_at != nodes.changes.position:
+            self._totals_at = nodes.changes.position
+            self._totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
 
     @property
     def exhausted(self) -> bool:
