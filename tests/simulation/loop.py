@@ -1,13 +1,14 @@
-"""An event loop on a virtual clock that runs several simulated processes, and kills and pauses them.
+"""An event loop on a virtual clock that runs several simulated processes, and kills and pauses
+them.
 
 Every callback belongs to an *incarnation*, one life of one process; tasks and timers inherit it
 through their context. Within an incarnation callbacks run in asyncio's order; between incarnations,
-where real processes promise no order either, the seed decides. The clock stands still while anything
-can run and then jumps to the next timer, so a simulated hour costs what happens in it.
+where real processes promise no order either, the seed decides. The clock stands still while
+anything can run and then jumps to the next timer, so a simulated hour costs what happens in it.
 
-A kill is the end of a process: its callbacks are never run again and its coroutines never resumed nor
-closed (no `finally`, no flush), which is why dead ones are kept until the run ends. The world (the
-simulated servers, clusters, users) is scheduled with `at` and is never killed.
+A kill is the end of a process: its callbacks are never run again and its coroutines never resumed
+nor closed (no `finally`, no flush), which is why dead ones are kept until the run ends. The world
+(the simulated servers, clusters, users) is scheduled with `at` and is never killed.
 """
 
 import asyncio
@@ -17,14 +18,16 @@ import heapq
 import signal
 import sys
 import weakref
-from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextvars import Context, ContextVar, copy_context
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from typing_extensions import override
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 T = TypeVar("T")
 Action = Callable[..., object]
@@ -39,10 +42,6 @@ _incarnation: ContextVar["Incarnation"] = ContextVar("incarnation")
 
 class Stuck(Exception):
     """Something runs on and on without letting time pass, or waits for what can never come."""
-
-
-class Killed(BaseException):
-    """Ends `SimLoop.run_until` when the loop was told to stop; no simulated code sees it."""
 
 
 class Dice:
@@ -158,8 +157,12 @@ def current_incarnation() -> Incarnation:
     return _incarnation.get()
 
 
-class SimLoop(AbstractEventLoop):
-    """See the module's docstring. Make one per run, and `discard` it at the end."""
+class SimLoop:
+    """See the module's docstring. Make one per run, and `discard` it at the end.
+
+    Not a subclass of asyncio's: it has what tasks, timers and the services' shutdown ask of a loop,
+    and whatever else is asked of it fails at once.
+    """
 
     def __init__(self, dice: Dice) -> None:
         self.dice = dice
@@ -184,7 +187,6 @@ class SimLoop(AbstractEventLoop):
 
     # ---- time
 
-    @override
     def time(self) -> float:
         """Virtual seconds since the run began; the monotonic clock of everybody."""
         return self._now
@@ -297,7 +299,7 @@ class SimLoop(AbstractEventLoop):
     @contextlib.contextmanager
     def _running_here(self) -> Iterator[None]:
         self._stopping = False
-        asyncio._set_running_loop(self)
+        asyncio._set_running_loop(cast("AbstractEventLoop", self))
         try:
             yield
         finally:
@@ -382,7 +384,6 @@ class SimLoop(AbstractEventLoop):
         if len(ready) == 1 and not incarnation.paused:
             self._runnable.append(incarnation)
 
-    @override
     def call_soon(self, callback: Action, *args: Any, context: Context | None = None) -> Any:
         if context is None:
             context = copy_context()
@@ -390,19 +391,16 @@ class SimLoop(AbstractEventLoop):
         self._enqueue(handle)
         return handle
 
-    @override
     def call_soon_threadsafe(
         self, callback: Action, *args: Any, context: Context | None = None
     ) -> Any:
         return self.call_soon(callback, *args, context=context)
 
-    @override
     def call_later(
         self, delay: float, callback: Action, *args: Any, context: Context | None = None
     ) -> Any:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    @override
     def call_at(
         self, when: float, callback: Action, *args: Any, context: Context | None = None
     ) -> Any:
@@ -414,11 +412,9 @@ class SimLoop(AbstractEventLoop):
         heapq.heappush(self._heap, (when, self._numbers, handle))
         return handle
 
-    @override
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        return asyncio.Future(loop=cast("AbstractEventLoop", self))
 
-    @override
     def create_task(
         self,
         coro: Coroutine[Any, Any, T] | Generator[Any, None, T],
@@ -435,23 +431,18 @@ class SimLoop(AbstractEventLoop):
         context.get(_incarnation, self.world).tasks.add(task)
         return task
 
-    @override
     def add_signal_handler(self, sig: int, callback: Action, *args: Any) -> None:
         current_incarnation().handlers[sig] = lambda: callback(*args)
 
-    @override
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         if not self._ended:
             self.unhandled.append(context)
 
-    @override
     def get_debug(self) -> bool:
         return False
 
-    @override
     def is_running(self) -> bool:
         return True
 
-    @override
     def is_closed(self) -> bool:
         return False
