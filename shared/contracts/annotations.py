@@ -12,12 +12,18 @@ TRACE_ID = "tutti.dev/trace-id"
 TRACEPARENT = "tutti.dev/traceparent"
 #: On a group: the whole verdict as JSON (`tutti why` reads it).
 VERDICT = "tutti.dev/verdict"
-#: On a group: seconds that room of a lost member is held.
+# Settings of a group; on a Queue each is the default of its groups. Seconds are whole, 0 is off.
+#: Seconds that room of a lost member is held; 60 unless said.
 HOLD_SECONDS = "tutti.dev/hold-seconds"
-#: On a group: seconds within which all placed members must run.
+#: Seconds within which all placed members must run, or the gang is released; off unless said.
 START_DEADLINE_SECONDS = "tutti.dev/start-deadline-seconds"
-#: On a group: seconds a started gang may stay below its quorum before it is released.
+#: Seconds a started gang may stay below its quorum before it is released; off unless said.
 DEGRADED_GRACE_SECONDS = "tutti.dev/degraded-grace-seconds"
+#: Seconds from a gang's first binding until what is bound of it is released, if its quorum is not
+#: placed by then; 30 unless said.
+REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
+#: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
+PREFLIGHT = "tutti.dev/preflight"
 
 #: Pod -> PodGroup, shared by kube-batch, Volcano and their heirs.
 GROUP_NAME = "scheduling.k8s.io/group-name"

@@ -71,8 +71,10 @@ class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class EvictionDecision(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="eviction.decided"
 ):
-    """Remove these pods: for a preemptor whose placement is proven, or to release a gang that
-    cannot be whole.
+    """Remove these pods: for a preemptor whose placement is proven (`via` "eviction"), or to
+    release a gang that cannot be whole ("delete").
+
+    Each victim is removed only under its UID: a pod made again under its name is never touched.
     """
 
     gang_id: str
@@ -81,11 +83,17 @@ class EvictionDecision(
     attempt: int
     victims: tuple[Victim, ...]
     via: Literal["eviction", "delete"]
+    #: CamelCase: BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace.
     reason: str
+    #: One sentence for people: what happened, with the API server's or the kubelet's own words.
+    why: str = ""
     #: The preemptor's bindings, dry-run with the evictions; empty for a release.
     bindings: tuple[Binding, ...] = ()
     trace_id: str
+    first_seen_ms: int = 0
     cycle: Cycle
+    #: As in `GangDecision`.
+    traceparent: str = ""
 
 
 class EpochOpened(msgspec.Struct, frozen=True, kw_only=True, tag="epoch.opened"):
@@ -114,7 +122,12 @@ NoteKind = Literal["repair", "release", "hold", "backoff"]
 
 
 class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.opened"):
-    """Note: a repair, release, hold or backoff began; its deadline is an instant in this log."""
+    """Note: a repair, release, hold or backoff began; its deadline is an instant in this log.
+
+    Opened again while it is open, a note of the same kind (a hold: of the same pods) replaces the
+    one before it. A release has no deadline: `until_ms` is 0, it ends when nothing is left of what
+    it releases.
+    """
 
     gang_id: str
     epoch: int
@@ -124,6 +137,13 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     reason: str
     decision_seq: int = 0
     pod_uids: tuple[str, ...] = ()
+    #: Role of the lost pod, and msgpack of its `Shape`: what is held, or kept for its successor.
+    role: str = ""
+    shape: bytes = b""
+    #: Where room is held; "": nowhere yet, a debt.
+    node: str = ""
+    #: The API server's or the kubelet's words.
+    message: str = ""
     cycle: Cycle | None = None
 
 
@@ -135,6 +155,8 @@ class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     kind: NoteKind
     at_ms: int
     reason: str
+    #: Which of the gang's open notes of this kind, by the pods they are about; empty: all of them.
+    pod_uids: tuple[str, ...] = ()
     cycle: Cycle | None = None
 
 

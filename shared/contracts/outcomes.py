@@ -15,6 +15,9 @@ bound: on the node decided (now or already). refused: definitely not, and asking
 node would not help (403, 422, 400). conflict: 409, bound elsewhere, other UID, being deleted,
 gated. gone: 404. unknown: timeout, 5xx or 429 after all retries: a late POST may still bind it.
 skipped: not sent, the pre-flight of another failed.
+
+Of an `EvictionDecision` only victims are listed of which it is not known that they are deleted,
+being deleted or gone (another UID is gone, too): refused (403 and the like) or unknown.
 """
 
 
@@ -47,7 +50,9 @@ class Outcome(
     #: webhook's words>".
     notes: tuple[str, ...] = ()
     bound: int = 0
-    #: Members whose result is not `bound`.
+    #: Victims that are deleted, being deleted, or were gone: all the same to a release.
+    evicted: int = 0
+    #: Members whose result is not `bound`, or victims that are not `evicted`.
     members: tuple[Member, ...] = ()
     received_ms: int = 0
     preflight_ms: int = 0

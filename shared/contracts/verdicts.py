@@ -28,7 +28,14 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A condition of the group, in Volcano's and Kubernetes' vocabulary."""
+    """A condition of the group, in Volcano's and Kubernetes' vocabulary.
+
+    Unschedulable: it waits, the message says for what. Scheduled: its quorum is placed.
+    PartlyBound: members of it are bound, its quorum is not, and nothing can be released; the
+    message names them. Degraded: it has started, is below its quorum, and no room is held for it.
+    RoomHeld: room is held for lost members; the message says for whom, where and until when.
+    Releasing: what is bound of it is being deleted, because it could not become whole.
+    """
 
     type: str
     status: Literal["True", "False"]
@@ -62,7 +69,10 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a gang waits: one sentence, and all of it."""
 
     #: CamelCase: NotEnoughResources, NotEnoughPods, QueueNotOpen, QueueMissing, Gated,
-    #: ClusterViewStale, …
+    #: ClusterViewStale, …; after a failed attempt BindingRefused (with the API server's words and
+    #: the member's name), RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace; RepairRoom
+    #: while what is missing of a gang bound in part finds no room; NotStarting while members are
+    #: placed and do not run (with the kubelet's words): it waits for nothing of ours then.
     reason: str
     sentence: str
     since_ms: int = 0

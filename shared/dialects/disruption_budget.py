@@ -11,6 +11,7 @@ from typing import Final
 from shared.contracts.verdicts import Verdict
 from shared.dialects.pods import controller_owner, traceparent
 from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.dialects.settings import read_settings, setting_errors
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.resources import DISRUPTION_BUDGETS
@@ -40,7 +41,9 @@ def read_disruption_budget(
         owner=owner,
         min_member=size,
         deleting=metadata.deletion_timestamp is not None,
+        settings=read_settings(metadata.annotations),
         traceparent=traceparent(metadata.annotations),
+        errors=tuple(setting_errors(metadata.annotations)),
     )
 
 

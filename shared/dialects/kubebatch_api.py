@@ -13,6 +13,7 @@ from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.checking import Findings, amount_of
 from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.dialects.settings import check_settings
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.resources import Resource
@@ -74,6 +75,7 @@ def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
         spec = findings.section(candidate, "spec")
         findings.integer(spec, "spec.weight", minimum=0)
         findings.quantities(spec, "spec.capability", amount_of)
+        check_settings(findings, candidate)
     return findings.errors
 
 

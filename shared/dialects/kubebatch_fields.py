@@ -4,26 +4,20 @@ Reads what is typed, collects objections instead of raising (`PodGroup.errors`: 
 never planned, and its verdict says why), and writes the status block that all of them have.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
-from shared.contracts import annotations
 from shared.contracts.verdicts import Verdict
 from shared.dialects.checking import Findings, quantity
 from shared.dialects.pods import controller_owner, traceparent
 from shared.dialects.protocol import JsonObject
+from shared.dialects.settings import check_settings, read_settings, setting_errors
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.quantities import QuantityError, amount
 from shared.model import objects as model
 
-#: Settings of ours that a group may carry as annotations; all are whole seconds.
-SETTINGS: Final = (
-    annotations.DEGRADED_GRACE_SECONDS,
-    annotations.HOLD_SECONDS,
-    annotations.START_DEADLINE_SECONDS,
-)
 #: Name under which `Queue.settings` says why a queue is not usable; its state is Unknown then.
 QUEUE_ERRORS: Final = "errors"
 #: So many roles or resources an object may name, in so many characters; more would only serve to
@@ -45,7 +39,7 @@ def read_pod_group(
     as kube-batch did.
     """
     metadata, spec = found.metadata, found.spec
-    errors = list(_setting_errors(metadata.annotations))
+    errors = list(setting_errors(metadata.annotations))
     if spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_task_member: tuple[tuple[str, int], ...] = ()
@@ -70,7 +64,7 @@ def read_pod_group(
         phase=found.status.phase[:_TEXT_CHARACTERS_MAX],
         waits_for_inqueue=with_volcano_fields,
         deleting=metadata.deletion_timestamp is not None,
-        settings=_settings(metadata.annotations),
+        settings=read_settings(metadata.annotations),
         traceparent=traceparent(metadata.annotations),
         errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
     )
@@ -100,7 +94,7 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
     must not vanish.
     """
     metadata, spec = found.metadata, found.spec
-    errors: list[str] = []
+    errors = list(setting_errors(metadata.annotations))
     amounts = {
         name: _amounts(resources, f"spec.{name}", errors)
         for name, resources in (
@@ -126,7 +120,7 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
         parent=spec.parent[:_TEXT_CHARACTERS_MAX],
         priority=spec.priority,
         state="Unknown" if errors else state,
-        settings=_queue_errors(errors),
+        settings=(*_queue_errors(errors), *read_settings(metadata.annotations)),
     )
 
 
@@ -178,30 +172,8 @@ def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:
     findings.text(spec, "spec.queue")
     findings.text(spec, "spec.priorityClassName")
     findings.quantities(spec, "spec.minResources", quantity)
-    metadata = findings.section(candidate, "metadata")
-    notes = findings.section(metadata, "metadata.annotations")
-    texts = {key: value for key, value in notes.items() if isinstance(value, str)}
-    for error in _setting_errors(texts):
-        path, _, message = error.partition(": ")
-        findings.add(path, message)
+    check_settings(findings, candidate)
     return findings, spec
-
-
-def _setting_errors(notes: dict[str, str]) -> Iterator[str]:
-    for key in SETTINGS:
-        value = notes.get(key)
-        if value is not None and not _is_seconds(value):
-            yield f'metadata.annotations[{key}]: "{value[:50]}" is not a whole number of seconds'
-
-
-def _settings(notes: dict[str, str]) -> model.Labels:
-    if not notes:
-        return ()
-    return tuple((key, notes[key]) for key in SETTINGS if key in notes and _is_seconds(notes[key]))
-
-
-def _is_seconds(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _min_task_member(found: dict[str, int], errors: list[str]) -> tuple[tuple[str, int], ...]:

@@ -106,6 +106,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         reason=status.reason[:_REASON_CHARACTERS_MAX],
         waiting=_waiting(status) if status.container_statuses else "",
         deleting=metadata.deletion_timestamp is not None,
+        disrupted=_disrupted(status.conditions) if status.conditions else False,
         gates=tuple(gate.name for gate in spec.scheduling_gates[:_GATES_MAX]),
         decision_seq=_decision(notes),
         traceparent=traceparent(notes),
@@ -321,3 +322,7 @@ def _waiting(status: kube.PodStatus) -> str:
             text = f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
             return text[:_REASON_CHARACTERS_MAX]
     return ""
+
+
+def _disrupted(conditions: tuple[kube.Condition, ...]) -> bool:
+    return any(one.type == "DisruptionTarget" and one.status == "True" for one in conditions)

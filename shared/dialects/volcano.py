@@ -17,6 +17,7 @@ from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.checking import INT32_MAX, Findings, amount_of, shown
 from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.dialects.settings import check_settings
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
@@ -137,6 +138,7 @@ def _queue_errors(candidate: JsonObject) -> list[FieldError]:
     for path, cluster in findings.items(spec, "spec.extendClusters"):
         findings.text(cluster, f"{path}.name")
         findings.integer(cluster, f"{path}.weight", maximum=INT32_MAX)
+    check_settings(findings, candidate)
     _check_hierarchy(findings, findings.section(metadata, "metadata.annotations"))
     findings.choice(findings.section(candidate, "status"), "status.state", _QUEUE_STATES)
     return findings.errors

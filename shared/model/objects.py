@@ -138,6 +138,9 @@ class Pod(Struct, frozen=True, kw_only=True):
     #: What keeps its containers from running, in the kubelet's words: "ImagePullBackOff: …".
     waiting: str = ""
     deleting: bool = False
+    #: Somebody announced its end (condition DisruptionTarget is True): an eviction, a preemption,
+    #: a taint, or a release of ours.
+    disrupted: bool = False
     #: Names of scheduling gates still on it.
     gates: tuple[str, ...] = ()
     #: Sequence of the decision that bound it (annotation), 0 when another scheduler or nobody did.

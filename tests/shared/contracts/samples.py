@@ -1,7 +1,7 @@
 """One sample of every message, as Tutti wrote it when the golden file was made.
 
-Add a sample with each new message; never change one that is committed: a new meaning gets a new
-tag.
+Add a sample with each new message, and one more where a message grows; never change one that is
+committed: a new meaning gets a new tag.
 """
 
 import msgspec
@@ -235,6 +235,55 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         ),
         waiting=(PodRef(uid="pod-1", name="job-1-worker-0"),),
         trace_id="0" * 32,
+    ),
+    EvictionDecision(
+        gang_id="group-1",
+        gang="kubeflow/job-1",
+        epoch=5,
+        attempt=1,
+        victims=(Victim(uid="pod-2", namespace="kubeflow", name="x"),),
+        via="delete",
+        reason="BindingRefused",
+        why="job-1-worker-0 was refused by the API server: no",
+        trace_id="1" * 32,
+        first_seen_ms=7,
+        cycle=_CYCLE,
+        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    ),
+    NoteOpened(
+        gang_id="group-1",
+        epoch=5,
+        kind="hold",
+        at_ms=1,
+        until_ms=60_001,
+        reason="NodeLost",
+        pod_uids=("pod-1",),
+        role="worker",
+        shape=msgspec.msgpack.encode(_SHAPE),
+        node="k8s-g1",
+        message="node k8s-g1 was deleted",
+        cycle=_CYCLE,
+    ),
+    NoteClosed(
+        gang_id="group-1",
+        epoch=5,
+        kind="hold",
+        at_ms=3,
+        reason="Filled",
+        pod_uids=("pod-1",),
+        cycle=_CYCLE,
+    ),
+    Outcome(
+        gang_id="group-1",
+        decision_seq=10,
+        epoch=5,
+        binder="binder-0",
+        delivered=2,
+        evicted=6,
+        members=(Member(uid="pod-1", node="", result="unknown", code=504, message="timeout"),),
+    ),
+    PodChanges(
+        epoch=2, at_ms=2, changed=(msgspec.structs.replace(_POD, node="k8s-g1", disrupted=True),)
     ),
     StatusRequest(),
     ServiceStatus(

@@ -23,8 +23,14 @@ def _tag(message: msgspec.Struct | type[msgspec.Struct]) -> str:
     return tag
 
 
+def _name(message: msgspec.Struct) -> str:
+    """Its tag, and which sample of that tag it is when there are several."""
+    place = [one for one in SAMPLES if type(one) is type(message)].index(message)
+    return f"{_tag(message)}.{place + 1}" if place else _tag(message)
+
+
 def _golden(message: msgspec.Struct) -> pathlib.Path:
-    return GOLDEN / f"{_tag(message)}.hex"
+    return GOLDEN / f"{_name(message)}.hex"
 
 
 def _tagged_types() -> list[type[msgspec.Struct]]:
@@ -39,13 +45,13 @@ def _tagged_types() -> list[type[msgspec.Struct]]:
     ]
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=_tag)
+@pytest.mark.parametrize("sample", SAMPLES, ids=_name)
 def test_a_golden_message_is_read_as_the_value_it_was_written_from(sample: msgspec.Struct) -> None:
     written = bytes.fromhex(_golden(sample).read_text(encoding="ascii"))
     assert msgspec.msgpack.decode(written, type=type(sample)) == sample
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=_tag)
+@pytest.mark.parametrize("sample", SAMPLES, ids=_name)
 def test_an_unknown_field_of_a_newer_writer_is_ignored(sample: msgspec.Struct) -> None:
     newer = msgspec.msgpack.decode(codec.encode(sample)) | {"a_field_of_tomorrow": 1}
     assert msgspec.msgpack.decode(codec.encode(newer), type=type(sample)) == sample

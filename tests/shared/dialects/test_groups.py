@@ -257,3 +257,22 @@ def test_a_priority_class_that_never_preempts() -> None:
     }
     read = native.read_priority_class(decoded(kube.PriorityClass, manifest), CONTEXT)
     assert (read.value, read.global_default, read.preempts) == (1000, True, False)
+
+
+def test_a_queue_carries_the_defaults_of_its_groups_and_takes_none_while_one_is_malformed() -> None:
+    notes = {"tutti.dev/hold-seconds": "5", "tutti.dev/preflight": "always", "other": "x"}
+    read = kind_of(volcano, "queues").read(
+        decoded(kube.Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
+    )
+    assert isinstance(read, model.Queue)
+    assert read.settings == (
+        ("tutti.dev/hold-seconds", "5"),
+        ("tutti.dev/preflight", "always"),
+    )
+    notes["tutti.dev/hold-seconds"] = "-1"
+    read = kind_of(volcano, "queues").read(
+        decoded(kube.Queue, {"metadata": metadata(annotations=notes), "spec": {}}), CONTEXT
+    )
+    assert isinstance(read, model.Queue)
+    assert read.state == "Unknown"
+    assert "tutti.dev/hold-seconds" in read.settings[0][1]

@@ -280,3 +280,18 @@ def test_an_unreadable_pod_that_names_no_group_is_nobodys_business() -> None:
 )
 def test_an_unknown_phase_is_unknown(phase: str, expected: str) -> None:
     assert pod(status={"phase": phase}).phase == expected
+
+
+@pytest.mark.parametrize(
+    ("conditions", "disrupted"),
+    [
+        ([], False),
+        ([{"type": "Ready", "status": "True"}], False),
+        ([{"type": "DisruptionTarget", "status": "False"}], False),
+        ([{"type": "Ready"}, {"type": "DisruptionTarget", "status": "True"}], True),
+    ],
+)
+def test_a_pod_is_disrupted_when_its_condition_says_so(
+    conditions: list[dict[str, str]], disrupted: bool
+) -> None:
+    assert pod(status={"conditions": conditions}).disrupted == disrupted

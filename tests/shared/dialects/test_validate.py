@@ -127,6 +127,26 @@ def test_our_own_settings_are_checked_where_they_are_made() -> None:
     assert error.path == "metadata.annotations[tutti.dev/hold-seconds]"
 
 
+@pytest.mark.parametrize("dialect", [incubator, sigs, volcano], ids=lambda one: one.NAME)
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("tutti.dev/repair-deadline-seconds", "1.5", "is not a whole number of seconds"),
+        ("tutti.dev/preflight", "never", 'is neither "always" nor ""'),
+    ],
+)
+def test_a_queue_that_gives_its_groups_a_malformed_default_is_refused(
+    dialect: Any, key: str, value: str, rule: str
+) -> None:
+    spec = {"weight": 1}
+    assert queue_errors(dialect, spec, {key: value}) == [
+        f'metadata.annotations[{key}]: "{value}" {rule}'
+    ]
+    assert queue_errors(dialect, spec, {key: ""}) == (
+        [] if key.endswith("preflight") else [f'metadata.annotations[{key}]: "" {rule}']
+    )
+
+
 @pytest.mark.parametrize(
     "spec",
     [

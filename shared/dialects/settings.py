@@ -1,0 +1,64 @@
+"""Settings of ours that a group or a queue carries as annotations; a queue's are its groups'
+defaults.
+
+A malformed one is an objection that names it, where the object is made (webhook) and where it is
+read: it is never taken for "not said", which would be a promise silently broken.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from shared.contracts import annotations
+from shared.dialects.checking import Findings
+from shared.dialects.protocol import JsonObject
+from shared.model import objects as model
+
+#: Whole seconds.
+_SECONDS: Final = (
+    annotations.DEGRADED_GRACE_SECONDS,
+    annotations.HOLD_SECONDS,
+    annotations.REPAIR_DEADLINE_SECONDS,
+    annotations.START_DEADLINE_SECONDS,
+)
+_PREFLIGHT: Final = ("", "always")
+SETTINGS: Final = tuple(sorted((*_SECONDS, annotations.PREFLIGHT)))
+
+
+def read_settings(notes: Mapping[str, str]) -> model.Labels:
+    """The settings that are given and well-formed, sorted by name."""
+    if not notes:
+        return ()
+    return tuple(
+        (key, notes[key]) for key in SETTINGS if key in notes and not _objection(key, notes[key])
+    )
+
+
+def setting_errors(notes: Mapping[str, str]) -> Iterator[str]:
+    """Objections to the malformed ones: "path: rule"."""
+    for key in SETTINGS:
+        objection = _objection(key, notes[key]) if key in notes else ""
+        if objection:
+            yield f"{_path(key)}: {objection}"
+
+
+def check_settings(findings: Findings, candidate: JsonObject) -> None:
+    """The same for an object that is about to be made."""
+    metadata = findings.section(candidate, "metadata")
+    notes = findings.section(metadata, "metadata.annotations")
+    for key in SETTINGS:
+        value = notes.get(key)
+        objection = _objection(key, value) if isinstance(value, str) else ""
+        if objection:
+            findings.add(_path(key), objection)
+
+
+def _objection(key: str, value: str) -> str:
+    if key == annotations.PREFLIGHT:
+        return "" if value in _PREFLIGHT else f'"{value[:50]}" is neither "always" nor ""'
+    if value.isascii() and value.isdigit() and len(value) < 10:
+        return ""
+    return f'"{value[:50]}" is not a whole number of seconds'
+
+
+def _path(key: str) -> str:
+    return f"metadata.annotations[{key}]"
