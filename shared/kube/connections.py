@@ -8,6 +8,7 @@ from typing import Any, Final
 import aiohttp
 
 from shared.kube.errors import ConnectionLost, MalformedAnswer, RequestTimeout
+from shared.kube.slices import Slices
 
 #: One line of a watch. etcd takes objects up to 1.5 MiB; JSON of one is at most some times that.
 LINE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -51,27 +52,35 @@ def tune(connection: socket.socket) -> None:
 
 
 class LineStream:
-    """The lines of one open answer, taken in batches of whatever has arrived."""
+    """The lines of one open answer, taken in batches of whatever has arrived; while they come and
+    come, of whatever arrives in a slice (`slices`).
+    """
 
     def __init__(self, response: aiohttp.ClientResponse, what: str) -> None:
         self._content = response.content
         self._what = what
+        connection = response.connection
+        self._slices = Slices(connection.transport if connection is not None else None)
         #: Pieces of a line whose end has not arrived.
         self._rest: list[bytes] = []
         self._rest_bytes = 0
 
-    async def batch(self) -> list[bytes]:
+    async def batch(self, *, patient: bool = False) -> list[bytes]:
         """All whole lines that can be had without waiting, at least one; [] when the answer has
         ended.
 
         Empty lines are left out. A batch is bounded by the connection's read buffer (4 MiB) plus
         one line. The unfinished line of an answer that ends is dropped: the peer broke off in it.
 
+        Args:
+            patient: While lines come and come, rather have many at once than have them soon.
+
         Raises:
             ConnectionLost: The connection broke.
             RequestTimeout: Nothing came for as long as the stream was told to wait.
             MalformedAnswer: A line is longer than LINE_BYTES_MAX.
         """
+        await self._slices.turn(patient=patient)
         while True:
             try:
                 chunk = await self._content.readany()

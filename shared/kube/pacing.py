@@ -1,4 +1,6 @@
-"""When to try again: a clock that tests can replace, and exponential backoff with full jitter."""
+"""When to do the next thing: a clock that tests can replace, exponential backoff with full jitter
+between failures, and a bucket of tokens for what is free in bursts and bounded for ever.
+"""
 
 import asyncio
 import time
@@ -70,3 +72,22 @@ class Backoff:
     def reset(self) -> None:
         """Something worked: the next failure counts as the first."""
         self._failures = 0
+
+
+class TokenBucket:
+    """A burst goes at once, a lasting stream at a rate. Pure: the instant is an argument."""
+
+    def __init__(self, *, burst: int, per_s: int) -> None:
+        self._burst = burst
+        self._per_s = per_s
+        self._tokens = float(burst)
+        self._at_s: float | None = None
+
+    def wait_s(self, now_s: float, tokens: int = 1) -> float:
+        """Draw so many tokens at `now_s`; returns how long to wait for them, 0.0 mostly."""
+        if self._at_s is not None:
+            gained = max(0.0, now_s - self._at_s) * self._per_s
+            self._tokens = min(float(self._burst), self._tokens + gained)
+        self._at_s = now_s
+        self._tokens -= tokens
+        return max(0.0, -self._tokens / self._per_s)

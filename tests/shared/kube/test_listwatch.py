@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Literal
 
 import pytest
+from aiohttp import web
 from typing_extensions import override
 
 from shared.kube.client import KubeClient
@@ -21,6 +22,7 @@ from shared.kube.listwatch import Absent, Batch, Changes, Listed, ListWatch, Pac
 from shared.kube.objects import Pod
 from shared.kube.pacing import Backoff
 from shared.kube.resources import PODS
+from shared.kube.slices import Slices
 from tests.support.scripted_apiserver import (
     Answer,
     ScriptedApiServer,
@@ -160,6 +162,42 @@ async def test_lines_that_arrive_together_are_one_batch() -> None:
             batches.append(await rig.changes())
         assert sum(len(batch.changes) for batch in batches) == 500
         assert len(batches) < 20
+
+
+async def test_a_watch_is_patient_only_behind_what_is_nothing_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patience: list[bool] = []
+
+    async def turn(_: Slices, *, patient: bool) -> None:
+        patience.append(patient)
+
+    monkeypatch.setattr(Slices, "turn", turn)
+    lines = [
+        event("ADDED", pod("a", 2)),
+        event("MODIFIED", pod("a", 3)),
+        event("DELETED", pod("a", 4)),
+        event("MODIFIED", pod("c", 5)) + event("ADDED", pod("b", 6)),
+        event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "7"}}),
+    ]
+    taken = asyncio.Semaphore(0)
+
+    async def one_by_one(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in lines:
+            await response.write(line)
+            await taken.acquire()
+        await rig.server.hang()
+        return response
+
+    async with running(lambda _: [listing(1), one_by_one]) as rig:
+        await rig.listed()
+        for _ in lines:
+            await rig.changes()
+            taken.release()
+        await eventually(lambda: len(patience) == 6)
+    assert patience == [False, False, True, True, False, True]
 
 
 async def test_selectors_narrow_list_and_watch() -> None:
