@@ -1,0 +1,411 @@
+"""The API server's front: what clients reach, with latency and with everything that can go wrong.
+
+A request is carried out at one instant, when it arrives; its answer travels back after that. Both
+ways can be lost, independently: what was carried out and never answered is the case that matters.
+Watches are sent what happened in order, late; they can be cut, and their version can be compacted.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from shared.kube.errors import ConnectionLost, KubeError
+from shared.kube.resources import CORE_EVENTS, PODS, Resource
+from shared.kube.transport import Reply
+from tests.simulation.kube_server import Etcd, Obj, Watch, Write, stamp, with_
+
+Answered = Callable[[Reply | KubeError], None]
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+ENDED: Final = ("Succeeded", "Failed")
+
+
+class KubeRates(msgspec.Struct):
+    """How often what goes wrong, as shares of all requests (or watch deliveries); all off."""
+
+    lost_request: float = 0.0
+    lost_reply: float = 0.0
+    throttled: float = 0.0
+    broken: float = 0.0
+    broken_applied: float = 0.0
+    slow: float = 0.0
+    watch_late: float = 0.0
+    watch_cut: float = 0.0
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a client sent."""
+
+    by: str
+    method: str
+    path: str
+    params: Mapping[str, str]
+    body: bytes
+
+
+class Refusal(Exception):
+    """An answer of 400 or above."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.reason, self.message = status, reason, message
+
+
+Policy = Callable[[Obj, str], Refusal | None]
+"""Whether an admission policy refuses to bind this pod to this node; asked for dry runs alike."""
+
+
+class ApiServer:
+    """One API server on one etcd."""
+
+    def __init__(self, etcd: Etcd, *, on_fault: Callable[[str], None]) -> None:
+        self.etcd = etcd
+        self.loop = etcd.loop
+        self.rates = KubeRates()
+        self.policies: list[Policy] = []
+        self.requests = 0
+        self._on_fault = on_fault
+        self._rng = etcd.loop.dice.rng("kube")
+        self._watches: list[Watch] = []
+        #: Virtual seconds: refuses connections until then; carries nothing out until then.
+        self.down_until_s = 0.0
+        self.hung_until_s = 0.0
+        self._resources = {(each.group, each.version, each.plural): each for each in etcd.tables}
+        etcd.observers.append(self._changed)
+        etcd.on_restore.append(self.cut_watches)
+
+    # ---- requests
+
+    def submit(self, request: Request, answered: Answered) -> None:
+        """A client has sent this; `answered` is called once, or never (lost)."""
+        self.requests += 1
+        at, rng, rates = self.loop.at, self._rng, self.rates
+        if self.loop.time() < self.down_until_s:
+            at(0.001, answered, ConnectionLost("connection refused"))
+            return
+        delay_s = 0.0005 + rng.random() * 0.004
+        roll = rng.random()
+        for kind, share in (
+            ("lost_request", rates.lost_request),
+            ("lost_reply", rates.lost_reply),
+            ("throttled", rates.throttled),
+            ("broken", rates.broken),
+            ("broken_applied", rates.broken_applied),
+            ("slow", rates.slow),
+        ):
+            roll -= share
+            if roll < 0:
+                self._on_fault(f"api.{kind}")
+                break
+        else:
+            kind = ""
+        if kind == "slow":
+            delay_s += rng.random() ** 2 * 12.0
+        delay_s = max(delay_s, self.hung_until_s - self.loop.time())
+        if kind == "lost_request":
+            # Half of the time the client sees the connection break, else nothing until it gives up.
+            if rng.random() < 0.5:
+                at(delay_s, answered, ConnectionLost("broken before the answer"))
+            return
+        at(delay_s, self._arrive, request, kind, answered)
+
+    def _arrive(self, request: Request, kind: str, answered: Answered) -> None:
+        if self.loop.time() < self.down_until_s:
+            answered(ConnectionLost("the server went away"))
+            return
+        reply = _FAILURES[kind] if kind in _FAILURES else self.carry_out(request)
+        back_s = 0.0005 + self._rng.random() * 0.002
+        if kind == "lost_reply":
+            if self._rng.random() < 0.5:
+                self.loop.at(back_s, answered, ConnectionLost("broken before the answer"))
+            return
+        if kind == "broken_applied" and request.method != "GET":
+            reply = _status(504, "Timeout", "request did not complete within the allotted time")
+        self.loop.at(back_s, answered, reply)
+
+    def carry_out(self, request: Request) -> Reply:
+        """Do it now and return the answer."""
+        try:
+            return self._route(request)
+        except Refusal as refusal:
+            return _status(refusal.status, refusal.reason, refusal.message)
+
+    def _route(self, request: Request) -> Reply:
+        if request.path == "/version":
+            return Reply(200, b"{}", {})
+        resource, namespace, name, sub = self._parse(request.path)
+        match request.method, bool(name), sub:
+            case "GET", False, "":
+                return self._list(resource, request.params)
+            case "GET", True, "":
+                row = self.etcd.row(resource, namespace, name)
+                if row is None:
+                    raise _not_found(resource, name)
+                return Reply(200, row.encoded(), {})
+            case "POST", True, "binding":
+                return self._bind(request, namespace, name)
+            case "POST", False, "":
+                return self._create(request, resource, namespace)
+            case "PATCH", True, "" | "status":
+                return self._patch(request, resource, namespace, name, sub)
+            case "DELETE", True, "":
+                return self._delete(request, resource, namespace, name)
+            case _:
+                raise Refusal(405, "MethodNotAllowed", f"{request.method} {request.path}")
+
+    def _parse(self, path: str) -> tuple[Resource, str, str, str]:
+        parts = path.split("/")
+        if parts[1] == "api":
+            group, version, rest = "", parts[2], parts[3:]
+        else:
+            group, version, rest = parts[2], parts[3], parts[4:]
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2:
+            namespace, rest = rest[1], rest[2:]
+        resource = self._resources.get((group, version, rest[0]))
+        if resource is None:
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
+        return resource, namespace, rest[1] if len(rest) > 1 else "", "/".join(rest[2:])
+
+    # ---- verbs
+
+    def _list(self, resource: Resource, params: Mapping[str, str]) -> Reply:
+        rows = list(self.etcd.tables[resource].values())
+        version = str(self.etcd.version)
+        begin, limit = 0, int(params.get("limit", "0"))
+        if continue_ := params.get("continue"):
+            # The rows of a later page are those of now: objects may be missed or doubled as with a
+            # page cut from a snapshot that was compacted; the version is the first page's.
+            version, _, at = continue_.partition("/")
+            begin = int(at)
+            if int(version) < self.etcd.compacted:
+                raise Refusal(410, "Expired", "the provided continue parameter is too old")
+        end = begin + limit if limit else len(rows)
+        more = f"{version}/{end}" if end < len(rows) else ""
+        items = b",".join([row.encoded() for row in rows[begin:end]])
+        meta = b'{"resourceVersion":"%s","continue":"%s"}' % (version.encode(), more.encode())
+        return Reply(200, b'{"kind":"List","metadata":%s,"items":[%s]}' % (meta, items), {})
+
+    def _create(self, request: Request, resource: Resource, namespace: str) -> Reply:
+        if resource == CORE_EVENTS:
+            return Reply(201, request.body, {})
+        obj: Obj = _decode(request.body)
+        obj = with_(obj, metadata={"namespace": namespace or None})
+        made = self.etcd.create(resource, obj, by=request.by)
+        if made is None:
+            name = obj["metadata"]["name"]
+            raise Refusal(409, "AlreadyExists", f'{resource.plural} "{name}" already exists')
+        return Reply(201, _encode(made), {})
+
+    def _bind(self, request: Request, namespace: str, name: str) -> Reply:
+        binding: Obj = _decode(request.body)
+        node, wanted = binding["target"]["name"], binding["metadata"]
+        pod = self.etcd.get(PODS, namespace, name)
+        if pod is None:
+            raise _not_found(PODS, name)
+        for policy in self.policies:
+            refusal = policy(pod, node)
+            if refusal is not None:
+                raise refusal
+        metadata, spec = pod["metadata"], pod["spec"]
+        why = ""
+        if wanted.get("uid") and wanted["uid"] != metadata["uid"]:
+            why = (
+                f"Precondition failed: UID in precondition: {wanted['uid']}, "
+                f"UID in object meta: {metadata['uid']}"
+            )
+        elif metadata.get("deletionTimestamp"):
+            why = f"pod {name} is being deleted, cannot be assigned to a host"
+        elif spec.get("nodeName"):
+            why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+        if why:
+            raise Refusal(409, "Conflict", why)
+        if request.params.get("dryRun") != "All":
+            notes = {**(metadata.get("annotations") or {}), **wanted["annotations"]}
+            self.etcd.change(
+                PODS,
+                pod,
+                lambda now: with_(now, metadata={"annotations": notes}, spec={"nodeName": node}),
+                by=request.by,
+                verb="bind",
+            )
+        return _CREATED
+
+    def _patch(
+        self, request: Request, resource: Resource, namespace: str, name: str, sub: str
+    ) -> Reply:
+        patch: Obj = _decode(request.body)
+        now = self.etcd.get(resource, namespace, name)
+        if now is None:
+            raise _not_found(resource, name)
+        uid = (patch.get("metadata") or {}).pop("uid", "")
+        if uid and uid != now["metadata"]["uid"]:
+            raise Refusal(409, "Conflict", f"Precondition failed: UID in precondition: {uid}")
+        patch.pop("apiVersion", None)
+        patch.pop("kind", None)
+        if sub == "status":
+            patch = {"status": patch.get("status") or {}}
+        strategic = "strategic" in request.params.get("content-type", "")
+        new = self.etcd.change(
+            resource, now, lambda obj: _merged(obj, patch, strategic), by=request.by
+        )
+        return Reply(200, _encode(new), {})
+
+    def _delete(self, request: Request, resource: Resource, namespace: str, name: str) -> Reply:
+        options: Obj = _decode(request.body) if request.body else {}
+        now = self.etcd.get(resource, namespace, name)
+        if now is None:
+            raise _not_found(resource, name)
+        uid = (options.get("preconditions") or {}).get("uid", "")
+        if uid and uid != now["metadata"]["uid"]:
+            raise Refusal(
+                409,
+                "Conflict",
+                f"Precondition failed: UID in precondition: {uid}, "
+                f"UID in object meta: {now['metadata']['uid']}",
+            )
+        if request.params.get("dryRun") != "All":
+            delete(self.etcd, resource, now, by=request.by)
+        return Reply(200, _encode(now), {})
+
+    # ---- watches
+
+    def watch(self, request: Request) -> Watch:
+        """Open one; raises ConnectionLost, or Refusal (410, 404)."""
+        if self.loop.time() < max(self.down_until_s, self.hung_until_s):
+            raise ConnectionLost("connection refused")
+        resource = self._parse(request.path)[0]
+        version = int(request.params.get("resourceVersion", "0"))
+        if version < self.etcd.compacted:
+            raise Refusal(410, "Expired", f"too old resource version: {version}")
+        opened = Watch(resource, version)
+        self._watches.append(opened)
+        missed = [line for at, of, line in self.etcd.history if of == resource and at > version]
+        if missed:
+            self._send_late(opened, missed)
+        self.loop.at(float(request.params.get("timeoutSeconds", "300")), self._time_out, opened)
+        self.loop.at(60.0, self._bookmark, opened)
+        return opened
+
+    def close(self, watch: Watch) -> None:
+        """The reader has gone."""
+        watch.ended = True
+        if watch in self._watches:
+            self._watches.remove(watch)
+
+    def cut_watches(self) -> None:
+        """Break every watch, as a restart does."""
+        for watch in self._watches:
+            watch.end(ConnectionLost("the connection broke"))
+        self._watches.clear()
+
+    def _changed(self, write: Write) -> None:
+        """etcd has written: have it sent to whoever watches."""
+        line = self.etcd.history[-1][2]
+        for watch in self._watches:
+            if watch.resource == write.resource and write.version > watch.version:
+                self._send_late(watch, [line])
+
+    def _send_late(self, watch: Watch, lines: list[bytes]) -> None:
+        """Order is kept: what comes while a delivery is on its way goes with the next one."""
+        watch.pending += lines
+        if watch.delivering:
+            return
+        watch.delivering = True
+        rng = self._rng
+        late_s = 0.001 + rng.random() * 0.006
+        if rng.random() < self.rates.watch_late:
+            self._on_fault("api.watch_late")
+            late_s += rng.random() ** 2 * 6.0
+        self.loop.at(late_s, self._deliver, watch)
+
+    def _deliver(self, watch: Watch) -> None:
+        watch.delivering = False
+        if watch.ended:
+            return
+        if self._rng.random() < self.rates.watch_cut:
+            self._on_fault("api.watch_cut")
+            self._watches.remove(watch)
+            watch.end(ConnectionLost("the connection broke"))
+            return
+        watch.hand()
+
+    def _bookmark(self, watch: Watch) -> None:
+        if watch.ended:
+            return
+        if not watch.pending and self.etcd.version >= watch.version:
+            version = str(self.etcd.version).encode()
+            watch.pending.append(
+                b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%s"}}}' % version
+            )
+            watch.hand()
+        self.loop.at(60.0, self._bookmark, watch)
+
+    def _time_out(self, watch: Watch) -> None:
+        if not watch.ended and watch in self._watches:
+            self._watches.remove(watch)
+            watch.hand()
+            watch.end()
+
+
+def delete(etcd: Etcd, resource: Resource, now: Obj, *, by: str, force: bool = False) -> None:
+    """Delete as the API server does: a pod on a node only begins to, its kubelet ends it."""
+    if resource == PODS and not force and now["spec"].get("nodeName"):
+        if now["metadata"].get("deletionTimestamp"):
+            return
+        if now["status"].get("phase") not in ENDED:
+            at = stamp(etcd.loop.now_ms)
+            etcd.change(
+                resource,
+                now,
+                lambda pod: with_(pod, metadata={"deletionTimestamp": at}),
+                by=by,
+                verb="delete",
+            )
+            return
+    etcd.remove(resource, now, by=by)
+
+
+def _merged(obj: Any, patch: Any, strategic: bool) -> Any:
+    """A merge patch applied; strategic merges lists of conditions by their type."""
+    if not isinstance(patch, dict):
+        return patch
+    old = obj if isinstance(obj, dict) else {}
+    new = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            new.pop(key, None)
+        elif strategic and key == "conditions":
+            named = {one["type"]: one for one in old.get(key) or ()}
+            named.update({one["type"]: one for one in value})
+            new[key] = list(named.values())
+        else:
+            new[key] = _merged(old.get(key), value, strategic)
+    return new
+
+
+def _not_found(resource: Resource, name: str) -> Refusal:
+    return Refusal(404, "NotFound", f'{resource.plural} "{name}" not found')
+
+
+def _status(status: int, reason: str, message: str, retry_after: str = "") -> Reply:
+    body = _encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+            "code": status,
+        }
+    )
+    return Reply(status, body, {"Retry-After": retry_after} if retry_after else {})
+
+
+_CREATED: Final = Reply(201, b'{"kind":"Status","status":"Success","code":201}', {})
+_FAILURES: Final = {
+    "throttled": _status(429, "TooManyRequests", "too many requests, please try again", "1"),
+    "broken": _status(500, "InternalError", "etcdserver: leader changed"),
+}

@@ -1,0 +1,345 @@
+"""What becomes of the plans: users, and the controllers that make pods again.
+
+A `Life` is one gang from its arrival to its end. It ends when every place has succeeded, or when
+its user has deleted it. A gang that cannot become whole through no fault of a scheduler (poison
+that never heals, members that nobody makes again) is *hopeless*, and its user deletes it in the
+end.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from shared.kube.resources import PODS
+from tests.simulation.kube_api import ENDED, Refusal, delete
+from tests.simulation.kube_server import Etcd, Obj, Write, with_
+from tests.simulation.nodes import Nodes
+from tests.simulation.workload import POISON, Plan, group_manifest, pod_manifest
+
+NAMESPACE: Final = "work"
+#: A batch Job gives up after so many pods that failed or were deleted.
+_RETRIES_MAX: Final = 6
+_CONTROLLER: Final = "controller"
+_USER: Final = "user"
+
+
+class Life:
+    """One gang, as its user and its controller see it."""
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        self.plan = plan
+        self.owner_uid = f"owner-{number}"
+        self.size = plan.size
+        self.minimum = plan.minimum
+        #: UID of the pod in each place; "" while there is none.
+        self.pods: dict[int, str] = {}
+        #: Places whose pod has succeeded.
+        self.succeeded: set[int] = set()
+        self.made = 0
+        self.retries = 0
+        self.gave_up = False
+        self.never_runs = -1
+        self.healed = not plan.heals_ms and plan.poison < 0
+        self.ended = False
+        #: Something fell out that nobody makes good.
+        self.short = False
+        self.ended_ms = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no scheduler could make it whole, or end it."""
+        if self.short or self.never_runs >= 0:
+            return True
+        return self.plan.poison >= 0 and not self.healed and not self.plan.heals_ms
+
+    @property
+    def name(self) -> str:
+        """Its group's name."""
+        return self.plan.name
+
+
+class Lives:
+    """All gangs of a run."""
+
+    def __init__(self, etcd: Etcd, nodes: Nodes, note: Callable[[str, str], None]) -> None:
+        """`note(gang, what)` is told what befalls gangs."""
+        self.etcd = etcd
+        self.loop = etcd.loop
+        self.nodes = nodes
+        self.lives: dict[str, Life] = {}
+        self._note = note
+        self._rng = etcd.loop.dice.rng("lives")
+        #: Pod UID -> whose it is, and in which place.
+        self._places: dict[str, tuple[Life, int]] = {}
+        etcd.observers.append(self._wrote)
+        etcd.on_restore.append(self._restored)
+
+    def begin(self, plans: list[Plan]) -> None:
+        """Have every plan arrive when it says."""
+        for number, plan in enumerate(plans):
+            life = self.lives[plan.name] = Life(plan, number)
+            self.loop.at(plan.arrives_ms / 1000, self._arrive, life)
+            if plan.heals_ms:
+                self.loop.at((plan.arrives_ms + plan.heals_ms) / 1000, self._heal, life)
+            for mishap, after_ms in plan.mishaps:
+                act = getattr(self, f"_{mishap}")
+                self.loop.at((plan.arrives_ms + after_ms) / 1000, act, life)
+
+    def runs_for(self, pod: Obj) -> int:
+        """See `nodes.RunsFor`."""
+        found = self._places.get(pod["metadata"]["uid"])
+        if found is None:
+            return int(pod["metadata"].get("annotations", {}).get("simulation/runs-ms", "3000"))
+        life, slot = found
+        return -1 if slot == life.never_runs else life.plan.runs_ms
+
+    def policy(self, pod: Obj, node: str) -> Refusal | None:
+        """The admission policy: refuse what is poisoned."""
+        del node
+        notes = pod["metadata"].get("annotations") or {}
+        if POISON not in notes:
+            return None
+        found = self._places.get(pod["metadata"]["uid"])
+        if found is None or found[0].healed:
+            return None
+        status = int(notes[POISON])
+        words = "ValidatingAdmissionPolicy 'no-poison' denied request: the member is poisoned"
+        return Refusal(status, "Forbidden" if status == 403 else "Invalid", words)
+
+    def life_of(self, pod: Obj) -> Life | None:
+        """Whose pod it is; None: nobody's here."""
+        found = self._places.get(pod["metadata"]["uid"])
+        return found[0] if found is not None else None
+
+    def unfinished(self) -> list[Life]:
+        """Those that have not ended."""
+        return [life for life in self.lives.values() if not life.ended]
+
+    def lay_hopeless_to_rest(self) -> None:
+        """Users delete what can never become whole."""
+        for life in self.unfinished():
+            if life.hopeless:
+                self._end(life, "its user gives it up")
+
+    # ---- arrivals and ends
+
+    def _arrive(self, life: Life) -> None:
+        plan = life.plan
+        self._note(plan.name, f"arrives: {plan.minimum} of {plan.size}, {plan.owner or 'bare'}")
+        if plan.group is not None:
+            manifest = group_manifest(plan, NAMESPACE, life.minimum)
+            self.etcd.create(plan.group, manifest, by=_USER)
+        for slot in range(plan.size):
+            self.loop.at(self._rng.random() * 0.05, self._make, life, slot)
+
+    def _make(self, life: Life, slot: int) -> None:
+        """The controller (or user) makes the pod of one place."""
+        if life.ended or life.pods.get(slot) or slot in life.succeeded or slot >= life.size:
+            return
+        plan = life.plan
+        life.made += 1
+        name = f"{plan.name}-{slot}" if plan.owner != "ReplicaSet" else f"{plan.name}-x{life.made}"
+        if plan.owner == "Job":
+            name = f"{plan.name}-{slot}-{life.made}"
+        if plan.owner in {"", "TFJob"} and self.etcd.get(PODS, NAMESPACE, name) is not None:
+            self.loop.at(0.2, self._make, life, slot)
+            return
+        manifest = pod_manifest(plan, NAMESPACE, name, slot, owner_uid=life.owner_uid)
+        uid = f"{plan.name}-{life.made}-{self.loop.dice.rng('uids').getrandbits(32):08x}"
+        manifest["metadata"]["uid"] = uid
+        life.pods[slot] = uid
+        self._places[uid] = (life, slot)
+        self.etcd.create(PODS, manifest, by=_CONTROLLER)
+
+    def _end(self, life: Life, why: str) -> None:
+        if life.ended:
+            return
+        life.ended = True
+        life.ended_ms = self.loop.now_ms
+        self._note(life.name, f"ends: {why}")
+        group = self._group(life)
+        if group is not None and life.plan.group is not None:
+            self.etcd.remove(life.plan.group, group, by=_USER)
+        for pod in self._pods(life):
+            delete(self.etcd, PODS, pod, by=_USER)
+
+    def _group(self, life: Life) -> Obj | None:
+        kind = life.plan.group
+        return self.etcd.get(kind, NAMESPACE, life.name) if kind is not None else None
+
+    def _pods(self, life: Life) -> list[Obj]:
+        own = set(life.pods.values())
+        return [
+            pod
+            for pod in self.etcd.all(PODS)
+            if pod["metadata"]["uid"] in own or self.life_of(pod) is life
+        ]
+
+    # ---- the controllers
+
+    def _wrote(self, write: Write) -> None:
+        if write.resource != PODS:
+            return
+        found = self._places.get(write.new["metadata"]["uid"])
+        if found is None:
+            return
+        life, slot = found
+        uid, phase = write.new["metadata"]["uid"], write.new["status"].get("phase")
+        if life.pods.get(slot) != uid:
+            return
+        if write.type == "DELETED":
+            life.pods[slot] = ""
+            if slot not in life.succeeded:
+                self._again(life, slot, "is deleted")
+        elif phase == "Succeeded" and slot not in life.succeeded:
+            life.succeeded.add(slot)
+            self._maybe_done(life)
+        elif phase == "Failed" and (write.old or {}).get("status", {}).get("phase") != "Failed":
+            self._failed(life, slot, write.new)
+
+    def _failed(self, life: Life, slot: int, pod: Obj) -> None:
+        """A controller removes what failed and makes it again; a bare pod stays as it is."""
+        if not life.plan.owner:
+            life.short = life.short or life.size - 1 < life.minimum
+            self._bare_loss(life, slot)
+            return
+        self.loop.at(0.05 + self._rng.random() * 0.5, self._remove_failed, life, slot, pod)
+
+    def _remove_failed(self, life: Life, slot: int, pod: Obj) -> None:
+        if life.plan.owner == "Job":
+            # Its failed pod stays; another one takes its place.
+            life.pods[slot] = ""
+            self._again(life, slot, "failed")
+            return
+        self.etcd.remove(PODS, pod, by=_CONTROLLER)
+
+    def _again(self, life: Life, slot: int, what: str) -> None:
+        if life.ended or slot >= life.size:
+            self._maybe_done(life)
+            return
+        if not life.plan.owner:
+            self._bare_loss(life, slot)
+            return
+        if life.plan.owner == "Job":
+            life.retries += 1
+            life.gave_up = life.gave_up or life.retries > _RETRIES_MAX
+        if life.gave_up:
+            self._note(life.name, f"place {slot} {what}, and its controller has given up")
+            life.short = True
+            return
+        self.loop.at(0.02 + self._rng.random() * 0.6, self._make, life, slot)
+
+    def _bare_loss(self, life: Life, slot: int) -> None:
+        """Nobody makes it again: the gang goes on without that place, if it still can."""
+        del slot
+        life.short = True
+        self._maybe_done(life)
+
+    def _maybe_done(self, life: Life) -> None:
+        if not life.ended and all(slot in life.succeeded for slot in range(life.size)):
+            self.loop.at(0.1 + self._rng.random(), self._end, life, "all succeeded")
+
+    # ---- mishaps
+
+    def _heal(self, life: Life) -> None:
+        life.healed = True
+        self._note(life.name, "the policy that refused a member is lifted")
+
+    def _alive(self, life: Life) -> list[Obj]:
+        return [
+            pod
+            for pod in self._pods(life)
+            if pod["status"].get("phase") not in ENDED
+            and not pod["metadata"].get("deletionTimestamp")
+        ]
+
+    def _member_fails(self, life: Life) -> None:
+        running = [pod for pod in self._alive(life) if pod["status"].get("phase") == "Running"]
+        if running:
+            pod = self._rng.choice(running)
+            self._note(life.name, f"{pod['metadata']['name']} fails")
+            self.nodes.end(pod, "Failed")
+
+    def _member_deleted(self, life: Life) -> None:
+        alive = self._alive(life)
+        if alive and not life.ended:
+            pod = self._rng.choice(alive)
+            self._note(life.name, f"{pod['metadata']['name']} is deleted by its user")
+            delete(self.etcd, PODS, pod, by=_USER)
+
+    def _gives_up(self, life: Life) -> None:
+        if life.plan.owner and not life.ended:
+            self._note(life.name, "its controller makes no more pods")
+            life.gave_up = True
+
+    def _scaled_down(self, life: Life) -> None:
+        if life.ended or life.size <= life.minimum or not life.plan.owner:
+            return
+        life.size -= 1
+        self._note(life.name, f"is scaled down to {life.size}")
+        for pod in self._alive(life):
+            if self._places[pod["metadata"]["uid"]][1] == life.size:
+                delete(self.etcd, PODS, pod, by=_CONTROLLER)
+        self._maybe_done(life)
+
+    def _scaled_up(self, life: Life) -> None:
+        if life.ended or not life.plan.owner or life.size >= 7:
+            return
+        life.size += 1
+        self._note(life.name, f"is scaled up to {life.size}")
+        self._make(life, life.size - 1)
+
+    def _resized(self, life: Life) -> None:
+        """minMember changes while it is being placed (volcano#6010)."""
+        group = self._group(life)
+        if group is None or life.plan.group is None or life.ended:
+            return
+        life.minimum = self._rng.randint(1, life.size)
+        self._note(life.name, f"minMember becomes {life.minimum}")
+        spec = {"minMember": life.minimum}
+        self.etcd.change(life.plan.group, group, lambda now: with_(now, spec=spec), by=_USER)
+
+    def _group_again(self, life: Life) -> None:
+        """Its group is deleted and made again under its name; the pods stay."""
+        group = self._group(life)
+        if group is None or life.plan.group is None or life.ended:
+            return
+        self._note(life.name, "its group is deleted, and made again")
+        self.etcd.remove(life.plan.group, group, by=_USER)
+        self.loop.at(self._rng.random() * 0.5, self._make_group, life)
+
+    def _make_group(self, life: Life) -> None:
+        if not life.ended and life.plan.group is not None:
+            manifest = group_manifest(life.plan, NAMESPACE, life.minimum)
+            self.etcd.create(life.plan.group, manifest, by=_USER)
+
+    def _owner_deleted(self, life: Life) -> None:
+        if life.pods:
+            self._end(life, "its owner is deleted")
+
+    def _never_runs(self, life: Life) -> None:
+        """From now on one place's image cannot be pulled."""
+        if not life.ended:
+            life.never_runs = self._rng.randrange(life.size)
+            self._note(life.name, f"the image of place {life.never_runs} is gone")
+
+    def _restored(self) -> None:
+        """etcd went back: controllers look at what there is, and go on from it."""
+        found: dict[tuple[str, int], Obj] = {}
+        for pod in self.etcd.all(PODS):
+            place = self._places.get(pod["metadata"]["uid"])
+            if place is not None:
+                found[place[0].name, place[1]] = pod
+        for life in self.lives.values():
+            if life.ended:
+                life.ended = False
+                self._end(life, "it had ended before the restore")
+                continue
+            if life.plan.group is not None and life.made and self._group(life) is None:
+                self._make_group(life)
+            for slot in range(life.size if life.made else 0):
+                if slot in life.succeeded:
+                    continue
+                left = found.get((life.name, slot))
+                life.pods[slot] = left["metadata"]["uid"] if left is not None else ""
+                if left is None:
+                    self._again(life, slot, "was lost in a restore")

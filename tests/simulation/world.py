@@ -1,0 +1,120 @@
+"""The cluster around Tutti: the API server, nodes, gangs, and a second scheduler on the same nodes.
+
+The second scheduler sees what is bound and nothing of what Tutti has decided, so both take the same
+room now and then: the API server binds both, and a kubelet refuses the later one.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from shared.dialects.discovery import kinds
+from shared.kube.resources import NODES, PODS
+from tests.simulation.kube_api import ENDED, ApiServer
+from tests.simulation.kube_server import Etcd, with_
+from tests.simulation.lives import NAMESPACE, Lives
+from tests.simulation.loop import SimLoop
+from tests.simulation.nodes import Nodes, cpu_milli
+from tests.simulation.workload import Shape, draw
+
+FOREIGN: Final = "other-scheduler"
+
+
+class World:
+    """Everything that is not Tutti and not NATS."""
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        shape: Shape,
+        *,
+        on_fault: Callable[[str], None],
+        note: Callable[[str, str], None],
+    ) -> None:
+        """`on_fault(kind)` and `note(gang, what)` are told what happens."""
+        self.loop = loop
+        self.shape = shape
+        resources = sorted({kind.resource for kind in kinds()})
+        self.etcd = Etcd(loop, resources)
+        self.api = ApiServer(self.etcd, on_fault=on_fault)
+        self.nodes = Nodes(self.etcd, self._runs_for)
+        self.lives = Lives(self.etcd, self.nodes, note)
+        self.api.policies.append(self.lives.policy)
+        self._rng = loop.dice.rng("foreign")
+        self._foreign = 0
+
+    def begin(self) -> None:
+        """Nodes join, and plans begin to arrive."""
+        for number in range(self.shape.nodes):
+            self.nodes.add(f"node-{number}", self.shape.node_cpu_milli)
+        self.lives.begin(draw(self.loop.dice.rng("workload"), self.shape))
+
+    def _runs_for(self, pod: dict[str, Any]) -> int:
+        return self.lives.runs_for(pod)
+
+    def foreign_burst(self, count: int) -> None:
+        """The other scheduler places pods of its own."""
+        for _ in range(count):
+            self._foreign += 1
+            manifest = {
+                "metadata": {
+                    "name": f"foreign-{self._foreign}",
+                    "namespace": NAMESPACE,
+                    "annotations": {"simulation/runs-ms": str(self._rng.randint(500, 6000))},
+                },
+                "spec": {
+                    "schedulerName": FOREIGN,
+                    "containers": [
+                        {
+                            "name": "main",
+                            "resources": {
+                                "requests": {"cpu": f"{self._rng.choice((1, 2, 3))}000m"}
+                            },
+                        }
+                    ],
+                },
+                "status": {"phase": "Pending"},
+            }
+            pod = self.etcd.create(PODS, manifest, by=FOREIGN)
+            assert pod is not None
+            self.loop.at(0.01 + self._rng.random() * 0.2, self._bind_foreign, pod, 40)
+
+    def _bind_foreign(self, pod: dict[str, Any], tries: int) -> None:
+        now = self.etcd.get(PODS, NAMESPACE, pod["metadata"]["name"])
+        if now is None:
+            return
+        fitting = [name for name, free in self._free().items() if free >= cpu_milli(pod)]
+        if not fitting:
+            if tries:
+                self.loop.at(0.5, self._bind_foreign, pod, tries - 1)
+            else:
+                self.etcd.remove(PODS, now, by=FOREIGN)
+            return
+        spec = {"nodeName": self._rng.choice(fitting)}
+        self.etcd.change(PODS, now, lambda old: with_(old, spec=spec), by=FOREIGN, verb="bind")
+        self.loop.at(30.0, self._forget_foreign, pod)
+
+    def _forget_foreign(self, pod: dict[str, Any]) -> None:
+        """Its job has been looked at, and is cleaned up."""
+        self.etcd.remove(PODS, pod, by=FOREIGN)
+
+    def _free(self) -> dict[str, int]:
+        """Room by node, as a scheduler sees it that looks at what is bound."""
+        free = {
+            node["metadata"]["name"]: self.nodes.kubelets[node["metadata"]["name"]].cpu_milli
+            for node in self.etcd.all(NODES)
+            if not node["spec"].get("unschedulable")
+        }
+        for pod in self.etcd.all(PODS):
+            node = pod["spec"].get("nodeName")
+            if node in free and pod["status"].get("phase") not in ENDED:
+                free[node] -= cpu_milli(pod)
+        return free
+
+    def heal(self) -> None:
+        """No more faults: everything that is broken is whole again."""
+        self.api.rates = type(self.api.rates)()
+        self.api.down_until_s = self.api.hung_until_s = 0.0
+        for name, kubelet in list(self.nodes.kubelets.items()):
+            if not kubelet.alive:
+                self.nodes.revive(name)
+            self.nodes.cordon(name, unschedulable=False)
