@@ -4,16 +4,19 @@ Consumes: `decisions.act.>` of DECISIONS, by the durable work consumer that all 
 Emits: one outcome per decision on `outcomes.<gang id>.<sequence>`; the first one written wins.
 Owns: nothing. Whatever it was doing when it died is delivered again, to it or to another one.
 
-Rights in Kubernetes: create `pods/binding`, get `pods`. (Evictions are answered with the outcome's
-reason NotSupported until the planner emits them.)
-API writes: one Binding per pod; two where the decision asks for a pre-flight; more only when the
-API server does not answer or sheds load. Reads: one pod per conflict or unanswered member.
+Rights in Kubernetes: create `pods/binding`, get and delete `pods`, patch `pods/status`. (What is to
+go `via` the eviction API is answered with the outcome's reason NotSupported: nobody decides so
+yet.)
+API writes: one Binding per pod; two where the decision asks for a pre-flight; one PATCH and one
+DELETE per pod of a release; more only when the API server does not answer or sheds load. Reads: one
+pod per conflict or unanswered member.
 
 Invariants:
 * Nothing is sent before the decision is durable: it is read from the stream.
 * A Binding carries the pod's UID as precondition; sent twice, it is the same as sent once.
 * A message is acknowledged after its outcome is stored, never before.
-* No Binding is sent for a delivery that another binder may have by now.
-* How a decision is carried out is `core.machine`, pure; what is checked, and why, is
-  docs/adr/0002-what-the-binder-checks.md.
+* A pod is deleted under its UID only: one made again under the name is never touched.
+* No request that writes is sent for a delivery that another binder may have by now.
+* How a decision is carried out is `core.machine` and `core.removal`, pure; what is checked, and
+  why, is docs/adr/0002-what-the-binder-checks.md.
 """

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from services.binder.core.answers import Answer, Sight
-from shared.contracts.decisions import Binding
+from shared.contracts.decisions import Binding, Victim
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError, RequestTimeout, api_error
 from shared.kube.resources import PODS
@@ -32,7 +32,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Pod(msgspec.Struct, frozen=True):
-    """What a binding depends on; decoding nothing else, it reads pods that are odd elsewhere."""
+    """What a decision depends on; decoding nothing else, it reads pods that are odd elsewhere."""
 
     metadata: _Metadata
     spec: _Spec
@@ -42,7 +42,7 @@ _decode_pod: Final = msgspec.json.Decoder(_Pod).decode
 
 
 class KubePods:
-    """Binds and reads pods through one client."""
+    """Binds, reads and removes pods through one client."""
 
     def __init__(self, client: KubeClient, *, timeout_s: float, on_health: OnHealth) -> None:
         """Send over `client`; every request has `timeout_s`. Reachable until shown otherwise."""
@@ -80,9 +80,32 @@ class KubePods:
         self._answers()
         return _BOUND if reply.status == 201 else _answer(reply)
 
-    async def see(self, binding: Binding) -> Sight | Answer | None:
+    async def mark(self, victim: Victim, condition: Mapping[str, Any]) -> Answer:
+        """Write a condition. See `lanes.Pods`."""
+        # Merged by type, so that the pod's other conditions stay; a UID in a patch that is not the
+        # object's own is answered with 422.
+        patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        return await self._write(
+            "PATCH",
+            PODS.path(victim.namespace, victim.name, "status"),
+            patch,
+            "application/strategic-merge-patch+json",
+        )
+
+    async def delete(self, victim: Victim) -> Answer:
+        """Delete a pod. See `lanes.Pods`."""
+        # Neither a grace period nor a propagation policy: the pod's own, as its controller does.
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": victim.uid},
+        }
+        path = PODS.path(victim.namespace, victim.name)
+        return await self._write("DELETE", path, options, "application/json")
+
+    async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
         """Read a pod. See `lanes.Pods`."""
-        path = PODS.path(binding.namespace, binding.name)
+        path = PODS.path(pod.namespace, pod.name)
         try:
             reply = await self._client.send("GET", path, timeout_s=self._timeout_s)
         except KubeError as error:
@@ -93,15 +116,31 @@ class KubePods:
         if reply.status != 200:
             return _answer(reply)
         try:
-            pod = _decode_pod(reply.body)
+            found = _decode_pod(reply.body)
         except msgspec.MsgspecError as error:
             return Answer(0, "Undecodable", str(error))
         return Sight(
-            uid=pod.metadata.uid,
-            node=pod.spec.node_name,
-            deleting=pod.metadata.deletion_timestamp is not None,
-            gated=bool(pod.spec.scheduling_gates),
+            uid=found.metadata.uid,
+            node=found.spec.node_name,
+            deleting=found.metadata.deletion_timestamp is not None,
+            gated=bool(found.spec.scheduling_gates),
         )
+
+    async def _write(
+        self, method: Literal["PATCH", "DELETE"], path: str, body: object, content_type: str
+    ) -> Answer:
+        try:
+            reply = await self._client.send(
+                method,
+                path,
+                body=msgspec.json.encode(body),
+                content_type=content_type,
+                timeout_s=self._timeout_s,
+            )
+        except KubeError as error:
+            return self._no_answer(error)
+        self._answers()
+        return _answer(reply)
 
     def _answers(self) -> None:
         if self._silent >= _SILENCE_MAX:

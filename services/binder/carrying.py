@@ -1,27 +1,72 @@
 """One decision on its way through this binder."""
 
+import datetime as dt
+from typing import Any, Final, TypeAlias
+
+from services.binder.core.commands import Limits
 from services.binder.core.machine import Machine
+from services.binder.core.outcome import Sender
+from services.binder.core.removal import Removal
 from services.binder.holding import Holding
 from shared.contracts import annotations
-from shared.contracts.decisions import Binding, GangDecision
+from shared.contracts.decisions import Act, Binding, EvictionDecision, GangDecision, Victim
+
+Marks: TypeAlias = dict[str, Any]
+"""What a decision leaves on every pod it touches: the annotations that a Binding merges into it, or
+the condition of one that is removed."""
+
+#: Of a condition's message; the API server's own words may be pages.
+_MESSAGE_CHARS_MAX: Final = 1_024
 
 
 class Carrying:
     """A decision being carried out: the delivery, its machine, and what every request needs."""
 
-    __slots__ = ("bindings", "holding", "machine", "marks")
+    __slots__ = ("bindings", "holding", "machine", "marks", "victims")
 
-    def __init__(self, holding: Holding, machine: Machine, marks: dict[str, str]) -> None:
+    def __init__(self, holding: Holding, machine: Machine | Removal, marks: Marks) -> None:
         """Carry out `machine`'s decision for as long as `holding` is ours."""
+        decision = machine.decision
         self.holding = holding
         self.machine = machine
-        self.bindings: tuple[Binding, ...] = machine.decision.bindings
         self.marks = marks
+        self.bindings: tuple[Binding, ...] = ()
+        self.victims: tuple[Victim, ...] = ()
+        if isinstance(decision, GangDecision):
+            self.bindings = decision.bindings
+        else:
+            self.victims = decision.victims
 
 
-def marks_of(decision: GangDecision, incarnation: str, decision_seq: int) -> dict[str, str]:
+def carry(
+    decision: Act, holding: Holding, sender: Sender, limits: Limits, incarnation: str
+) -> Carrying:
+    """Make the machine that carries out `decision`, of the stream's `incarnation`."""
+    if isinstance(decision, GangDecision):
+        marks = marks_of(decision, incarnation, sender.decision_seq)
+        return Carrying(holding, Machine(decision, sender, limits), marks)
+    return Carrying(holding, Removal(decision, sender, limits), condition_of(decision))
+
+
+def marks_of(decision: GangDecision, incarnation: str, decision_seq: int) -> Marks:
     """Make the annotations that every Binding of `decision` merges into its pod."""
     return {
         annotations.DECISION: f"{incarnation}/{decision_seq}",
         annotations.TRACE_ID: decision.trace_id,
+    }
+
+
+def condition_of(decision: EvictionDecision) -> Marks:
+    """Make the condition of the pods that `decision` removes.
+
+    Its instant is the decision's, so that writing it again changes nothing.
+    """
+    decided = dt.datetime.fromtimestamp(decision.cycle.now_ms // 1000, dt.UTC)
+    message = f"Tutti releases gang {decision.gang}, {decision.reason}"
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "GangReleased",
+        "message": f"{message}: {decision.why}"[:_MESSAGE_CHARS_MAX] if decision.why else message,
+        "lastTransitionTime": decided.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }

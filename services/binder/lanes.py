@@ -10,12 +10,12 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
 
 from services.binder.carrying import Carrying
 from services.binder.core.answers import Answer, Sight
-from services.binder.core.machine import Command, Post, Read
-from shared.contracts.decisions import Binding
+from services.binder.core.commands import Command, Delete, Mark, Post, Read, Request
+from shared.contracts.decisions import Binding, Victim
 
 
 class Pods(Protocol):
@@ -25,7 +25,15 @@ class Pods(Protocol):
         """Send a Binding, the pod's UID as precondition and `marks` as its annotations."""
         ...
 
-    async def see(self, binding: Binding) -> Sight | Answer | None:
+    async def mark(self, victim: Victim, condition: Mapping[str, Any]) -> Answer:
+        """Write a condition into the pod's status, its UID as precondition."""
+        ...
+
+    async def delete(self, victim: Victim) -> Answer:
+        """Delete the pod, its UID as precondition, within its own grace period."""
+        ...
+
+    async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
         """Read the pod; None: there is no pod of that name."""
         ...
 
@@ -39,7 +47,7 @@ class _Request(NamedTuple):
     seq: int
     number: int
     carrying: Carrying
-    command: Post | Read
+    command: Request
 
 
 class Lanes:
@@ -58,7 +66,7 @@ class Lanes:
         self._numbers = itertools.count()
         self._ready = asyncio.Semaphore(0)
 
-    def send(self, carrying: Carrying, command: Post | Read) -> None:
+    def send(self, carrying: Carrying, command: Request) -> None:
         """Have `command` sent in its turn; one with a delay waits outside the line first."""
         seq = carrying.holding.delivery.seq
         request = _Request(seq, next(self._numbers), carrying, command)
@@ -84,13 +92,25 @@ class Lanes:
             _, _, carrying, command = heapq.heappop(self._line)
             if not carrying.holding.ours(time.monotonic()):
                 continue  # its machine is never answered, its message is delivered again
-            machine, index = carrying.machine, command.index
-            binding = carrying.bindings[index]
-            if isinstance(command, Post):
-                answer = await self._pods.bind(binding, carrying.marks, dry_run=command.dry_run)
-                commands = machine.answered(index, answer, self._now_ms())
-            else:
-                sight = await self._pods.see(binding)
-                commands = machine.seen(index, sight, self._now_ms())
+            commands = await self._ask(carrying, command)
             if commands:
                 self._proceed(carrying, commands)
+
+    async def _ask(self, carrying: Carrying, request: Request) -> tuple[Command, ...]:
+        """Send one request and let its machine judge the answer."""
+        machine, index = carrying.machine, request.index
+        match request:
+            case Post():
+                answer = await self._pods.bind(
+                    carrying.bindings[index], carrying.marks, dry_run=request.dry_run
+                )
+            case Mark():
+                answer = await self._pods.mark(carrying.victims[index], carrying.marks)
+            case Delete():
+                answer = await self._pods.delete(carrying.victims[index])
+            case Read():
+                sight = await self._pods.see(machine.targets[index])
+                return machine.seen(index, sight, self._now_ms())
+            case _:
+                assert_never(request)
+        return machine.answered(index, answer, self._now_ms())

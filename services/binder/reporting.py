@@ -2,7 +2,7 @@
 
 import logging
 
-from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.decisions import Act, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import Attributes, Tracer, gang_span
@@ -25,6 +25,14 @@ class Reporting:
         self._members = metrics.counters(
             "members_unbound_total", "Members that were not bound, by result.", "result"
         )
+        self._pods_removed = metrics.counter(
+            "pods_removed_total", "Pods of released gangs that are deleted, or were gone already."
+        )
+        self._victims = metrics.counters(
+            "victims_left_total",
+            "Pods that were to be removed and may still be there, by result.",
+            "result",
+        )
         self._abandoned = metrics.counter(
             "abandoned_total", "Deliveries that were not ours any more before they were finished."
         )
@@ -41,15 +49,13 @@ class Reporting:
         """Count a delivery that was lost to the ack wait."""
         self._abandoned.inc()
 
-    def refused(
-        self, outcome: Outcome, decision: GangDecision | EvictionDecision | None, end_ms: int
-    ) -> None:
+    def refused(self, outcome: Outcome, decision: Act | None, end_ms: int) -> None:
         """Count, trace and tell a decision that is not carried out; None: it cannot be read."""
         self._decisions(outcome.reason).inc()
         trace_id = decision.trace_id if decision is not None else ""
         if decision is not None:
             self._tracer.span(
-                "bind",
+                "bind" if isinstance(decision, GangDecision) else "remove",
                 trace_id=trace_id,
                 start_ms=outcome.received_ms,
                 end_ms=end_ms,
@@ -71,13 +77,23 @@ class Reporting:
             extra={"trace_id": trace_id},
         )
 
-    def finished(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
+    def finished(self, decision: Act, outcome: Outcome, end_ms: int) -> None:
         """Count, trace and tell a decision that was carried out."""
-        self._pods_bound.inc(outcome.bound)
         self._decisions(outcome.reason or "Done").inc()
+        self._seconds.observe(max(0, end_ms - outcome.received_ms) / 1000)
+        if isinstance(decision, GangDecision):
+            self._bound(decision, outcome, end_ms)
+        else:
+            self._removed(decision, outcome, end_ms)
+        for note in outcome.notes:
+            logger.warning(
+                "gang %s: %s", decision.gang, note, extra={"trace_id": decision.trace_id}
+            )
+
+    def _bound(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
+        self._pods_bound.inc(outcome.bound)
         for member in outcome.members:
             self._members(member.result).inc()
-        self._seconds.observe(max(0, end_ms - outcome.received_ms) / 1000)
         if self._tracer.enabled:
             self._trace(decision, outcome, end_ms)
         level = logging.INFO if not outcome.reason and not outcome.members else logging.WARNING
@@ -92,10 +108,43 @@ class Reporting:
             f", {outcome.reason}" if outcome.reason else "",
             extra={"trace_id": decision.trace_id},
         )
-        for note in outcome.notes:
-            logger.warning(
-                "gang %s: %s", decision.gang, note, extra={"trace_id": decision.trace_id}
-            )
+
+    def _removed(self, decision: EvictionDecision, outcome: Outcome, end_ms: int) -> None:
+        self._pods_removed.inc(outcome.evicted)
+        for member in outcome.members:
+            self._victims(member.result).inc()
+        error = outcome.reason
+        if not error and outcome.members:
+            error = f"{len(outcome.members)} not removed: {_first_words(outcome)}"
+        self._tracer.span(
+            "remove",
+            trace_id=decision.trace_id,
+            start_ms=outcome.received_ms,
+            end_ms=end_ms,
+            key=str(outcome.decision_seq),
+            parent=gang_span(decision.trace_id),
+            attributes={
+                "gang": decision.gang,
+                "decision.seq": outcome.decision_seq,
+                "decision.attempt": decision.attempt,
+                "delivered": outcome.delivered,
+                "reason": decision.reason,
+                "victims": len(decision.victims),
+            },
+            error=error,
+        )
+        # A release is rare, and somebody's pods are gone by it: worth a warning even when all is
+        # well.
+        logger.warning(
+            "gang %s: decision %d: %d of %d pods removed, %s%s",
+            decision.gang,
+            outcome.decision_seq,
+            outcome.evicted,
+            len(decision.victims),
+            decision.reason,
+            f"; {error}" if error else "",
+            extra={"trace_id": decision.trace_id},
+        )
 
     def _trace(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
         """Tell the proof, if there was one, and then the binding, if it came to that."""

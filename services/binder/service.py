@@ -18,15 +18,16 @@ from typing import Final, assert_never
 import msgspec
 
 from services.binder.api import KubePods
-from services.binder.carrying import Carrying, marks_of
+from services.binder.carrying import Carrying, carry
 from services.binder.config import BinderSettings
-from services.binder.core.machine import (
+from services.binder.core.commands import (
     Command,
+    Delete,
     Finish,
     Forget,
     Limits,
     LookUp,
-    Machine,
+    Mark,
     Post,
     Read,
 )
@@ -41,7 +42,7 @@ from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.codec import decode_act
-from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.decisions import Act, EvictionDecision
 from shared.contracts.outcomes import Outcome
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -144,23 +145,22 @@ class Binder:
             await self._undecodable(delivery, sender, str(error))
             return False
         reason = await self._judge(decision, sender)
-        if isinstance(decision, EvictionDecision) or reason:
+        if reason:
             now_ms = self._ctx.now_ms()
-            reason = reason or "NotSupported"
             refusal = refusal_of(decision, sender, reason=reason, now_ms=now_ms)
             await self._refuse(delivery, refusal, decision)
             return False
-        machine = Machine(decision, sender, self._limits)
-        marks = marks_of(decision, self._state.incarnation, delivery.seq)
-        carrying = Carrying(holding, machine, marks)
+        carrying = carry(decision, holding, sender, self._limits, self._state.incarnation)
         self._carrying.add(carrying)
         self._idle.clear()
         self._reporting.in_progress(len(self._carrying))
-        self._proceed(carrying, machine.start(self._ctx.now_ms()))
+        self._proceed(carrying, carrying.machine.start(self._ctx.now_ms()))
         return True
 
-    async def _judge(self, decision: GangDecision | EvictionDecision, sender: Sender) -> str:
+    async def _judge(self, decision: Act, sender: Sender) -> str:
         """Say why the decision must not be carried out; "" when it may."""
+        if isinstance(decision, EvictionDecision) and decision.via != "delete":
+            return "NotSupported"
         seq, delivered = sender.decision_seq, sender.delivered
         if self._state.looks_replaced(seq, delivered=delivered):
             await self._follow_stream()
@@ -202,7 +202,7 @@ class Binder:
         self,
         delivery: Delivery,
         outcome: Outcome,
-        decision: GangDecision | EvictionDecision | None,
+        decision: Act | None,
     ) -> None:
         if await settle(self._publisher, delivery, outcome):
             self._reporting.refused(outcome, decision, self._ctx.now_ms())
@@ -214,7 +214,7 @@ class Binder:
         seq = carrying.holding.delivery.seq
         for command in commands:
             match command:
-                case Post() | Read():
+                case Post() | Mark() | Delete() | Read():
                     self._lanes.send(carrying, command)
                 case LookUp():
                     self._spawn(self._look_up(carrying), f"look-up-{seq}")

@@ -2,6 +2,7 @@
 
 No clock, network, randomness or asyncio: instants and answers come in as arguments, requests go out
 as values. `answers` is the table of meanings, `admission` says which decisions may be carried out
-at all, `machine` is the protocol of one decision, `outcome` puts its result into the message that
-the planner reads.
+at all, `attempt` is what every decision goes through, `machine` the protocol of one that binds and
+`removal` of one that removes, `commands` what they ask for, `outcome` puts the result into the
+message that the planner reads.
 """

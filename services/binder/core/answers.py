@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from shared.contracts.decisions import Binding
+from shared.contracts.decisions import Binding, Victim
 
 PostMeaning = Literal["bound", "gone", "refused", "untested", "read", "again"]
 """bound: written, or (dry run) would be. gone: no such pod. refused: never with this node.
@@ -20,6 +20,10 @@ again: no verdict of the API server."""
 SightMeaning = Literal["bound", "gone", "conflict", "free"]
 """bound: on the node decided. gone: no such pod. conflict: it can never be bound as decided. free:
 it still could be."""
+
+RemovalMeaning = Literal["done", "gone", "refused", "read", "again"]
+"""done: written. gone: no such pod. refused: never. read: only the pod itself can tell whether it
+is another one. again: no verdict of the API server."""
 
 #: The API server's words for a webhook whose sideEffects forbid a dry run.
 _NO_DRY_RUN: Final = "does not support dry run"
@@ -67,6 +71,26 @@ def meaning_of_post(answer: Answer, *, dry_run: bool) -> PostMeaning:
     if known is not None:
         return known
     return "again" if status == 0 or status >= 500 else "refused"
+
+
+def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
+    """Judge the answer to a victim's PATCH or DELETE; as `meaning_of_post`."""
+    status = answer.status
+    if 200 <= status < 300:
+        return "done"
+    if patch and status == 422:
+        # "metadata.uid: field is immutable": to a PATCH, another pod is an invalid one.
+        return "read"
+    match _MEANINGS.get(status):
+        case "gone" | "read" | "again" as known:
+            return known
+        case _:
+            return "again" if status == 0 or status >= 500 else "refused"
+
+
+def is_leaving(sight: Sight | None, victim: Victim) -> bool:
+    """Say whether a read showed that there is nothing left to do: gone, going, or another pod."""
+    return sight is None or sight.uid != victim.uid or sight.deleting
 
 
 def meaning_of_sight(sight: Sight | None, binding: Binding) -> SightMeaning:

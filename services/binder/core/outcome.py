@@ -6,11 +6,11 @@ all texts together have a budget.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
-from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
+from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, MemberResult, Outcome
 
 #: Longest text kept of one member: webhooks may answer with pages.
@@ -20,12 +20,16 @@ TEXT_BYTES_MAX: Final = 256 * 1024
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """The end of one member that is not plainly bound."""
+    """The end of one member that is not plainly bound, or of a victim that is not plainly gone."""
 
     result: MemberResult
     code: int = 0
     reason: str = ""
     message: str = ""
+
+
+Found: TypeAlias = tuple[str, str, Finding]
+"""UID, node ("" for a victim), and what was found."""
 
 
 class Instants(msgspec.Struct):
@@ -54,10 +58,11 @@ def outcome_of(
     bound: int = 0,
     reason: str = "",
     notes: tuple[str, ...] = (),
-    findings: Sequence[tuple[Binding, Finding]] = (),
+    evicted: int = 0,
+    findings: Sequence[Found] = (),
 ) -> Outcome:
-    """Make the outcome: `bound` members are on their nodes, `findings` are all others in the
-    decision's order.
+    """Make the outcome: `bound` members are on their nodes or `evicted` victims are gone or going,
+    `findings` are all others in the decision's order.
     """
     return Outcome(
         gang_id=decision.gang_id,
@@ -68,6 +73,7 @@ def outcome_of(
         reason=reason,
         notes=notes,
         bound=bound,
+        evicted=evicted,
         members=_members(findings),
         received_ms=instants.received_ms,
         preflight_ms=instants.preflight_ms,
@@ -84,28 +90,31 @@ def refusal_of(
     now_ms: int,
 ) -> Outcome:
     """Make the outcome of a decision that is not carried out at all: nothing of it was sent."""
-    bindings = () if isinstance(decision, EvictionDecision) else decision.bindings
     skipped = Finding("skipped")
+    if isinstance(decision, EvictionDecision):
+        findings = [(victim.uid, "", skipped) for victim in decision.victims]
+    else:
+        findings = [(binding.uid, binding.node, skipped) for binding in decision.bindings]
     return outcome_of(
         decision,
         sender,
         Instants(received_ms=now_ms),
         reason=reason,
-        findings=[(binding, skipped) for binding in bindings],
+        findings=findings,
     )
 
 
-def _members(findings: Sequence[tuple[Binding, Finding]]) -> tuple[Member, ...]:
+def _members(findings: Sequence[Found]) -> tuple[Member, ...]:
     """List the findings, with their texts as long as the budget lasts."""
     members: list[Member] = []
     budget = TEXT_BYTES_MAX
-    for binding, found in findings:
+    for uid, node, found in findings:
         message = found.message[:MESSAGE_CHARS_MAX]
         budget -= len(message.encode()) + len(found.reason)
         members.append(
             Member(
-                uid=binding.uid,
-                node=binding.node,
+                uid=uid,
+                node=node,
                 result=found.result,
                 code=found.code,
                 reason=found.reason if budget >= 0 else "",

@@ -16,7 +16,7 @@ from shared.bus.publisher import Publisher
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.codec import decode_outcome, encode
-from shared.contracts.decisions import Binding, EpochOpened
+from shared.contracts.decisions import Binding, EpochOpened, Victim
 from shared.contracts.outcomes import Outcome
 from tests.support.standing import Stand
 
@@ -35,6 +35,9 @@ class MemoryPods:
         self.open = asyncio.Event()
         self.open.set()
         self.answers: dict[str, Answer] = {}
+        #: Names of the pods that are gone, and the conditions written before that.
+        self.deleted: set[str] = set()
+        self.conditions: dict[str, dict[str, Any]] = {}
 
     async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
         self.posts.append(binding.name)
@@ -48,8 +51,26 @@ class MemoryPods:
             self.marks[binding.name] = dict(marks)
         return Answer(201)
 
-    async def see(self, binding: Binding) -> Sight | Answer | None:
-        return Sight(binding.uid, self.bound.get(binding.name, ""))
+    async def mark(self, victim: Victim, condition: Mapping[str, Any]) -> Answer:
+        if victim.name in self.deleted:
+            return Answer(404, "NotFound")
+        self.conditions[victim.name] = dict(condition)
+        return Answer(200)
+
+    async def delete(self, victim: Victim) -> Answer:
+        self.posts.append(victim.name)
+        await self.open.wait()
+        if victim.name in self.answers:
+            return self.answers[victim.name]
+        if victim.name in self.deleted:
+            return Answer(404, "NotFound")
+        self.deleted.add(victim.name)
+        return Answer(200)
+
+    async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
+        if pod.name in self.deleted:
+            return None
+        return Sight(pod.uid, self.bound.get(pod.name, ""))
 
 
 class Desk:

@@ -9,6 +9,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_nodes, create_pods, pod_manifest
 from tests.services.binder.harness import a_desk
 from tests.services.binder.test_on_kubernetes import decision_for, node_of
+from tests.services.binder.test_releases import release_of
 from tests.support.rbac import grant
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
@@ -16,10 +17,14 @@ from tutti.nats_server import NatsServer
 
 pytestmark = pytest.mark.integration
 
-RIGHTS = [("", "pods/binding", ["create"]), ("", "pods", ["get"])]
+RIGHTS = [
+    ("", "pods/binding", ["create"]),
+    ("", "pods", ["get", "delete"]),
+    ("", "pods/status", ["patch"]),
+]
 
 
-async def test_it_binds_with_its_own_rights_and_stops_when_asked(
+async def test_it_binds_and_removes_with_its_own_rights_and_stops_when_asked(
     nats_server: NatsServer,
     control_plane: ControlPlane,
     api: RawClient,
@@ -49,4 +54,8 @@ async def test_it_binds_with_its_own_rights_and_stops_when_asked(
         repeated = await eventually(lambda: desk.outcome(again))
         assert repeated is not None
         assert repeated.bound == 4, "already where they belong"
-    assert [await node_of(api, pod) for pod in pods] == ["node-0"] * 4
+        assert [await node_of(api, pod) for pod in pods] == ["node-0"] * 4
+        released = await desk.decide(release_of(pods))
+        removed = await eventually(lambda: desk.outcome(released))
+        assert removed is not None
+        assert (removed.evicted, removed.notes) == (4, ())

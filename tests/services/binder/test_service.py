@@ -9,9 +9,8 @@ from services.binder.core.answers import Answer
 from shared.bus.connection import Bus
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import annotations, subjects
-from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.outcomes import Outcome
-from tests.services.binder.core.samples import CYCLE, make_decision
+from tests.services.binder.core.samples import make_decision, make_release
 from tests.services.binder.harness import EPOCH, Desk, MemoryPods, a_binder, a_desk
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
@@ -128,22 +127,64 @@ async def test_the_first_outcome_wins_and_the_loser_acknowledges(nats_server: Na
         assert await desk.outcome(seq) == first
 
 
-async def test_an_eviction_is_answered_not_dropped(nats_server: NatsServer) -> None:
-    eviction = EvictionDecision(
-        gang_id="g",
-        gang="team/job",
-        epoch=EPOCH,
-        attempt=1,
-        victims=(Victim(uid="u", namespace="team", name="w"),),
-        via="delete",
-        reason="GangReleased",
-        trace_id="0" * 32,
-        cycle=CYCLE,
-    )
-    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, MemoryPods()):
+async def test_a_release_marks_and_deletes_each_victim_and_is_answered_once(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    pods.deleted.add("w-2")
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        seq = await desk.decide(make_release(3))
+        outcome = await answered(desk, seq)
+        assert (outcome.evicted, outcome.members, outcome.reason) == (3, (), "")
+        assert pods.deleted == {"w-0", "w-1", "w-2"}
+        assert pods.conditions["w-1"] == {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "GangReleased",
+            "message": "Tutti releases gang team/job, BindingRefused: "
+            "w-7 was refused: policy says no",
+            "lastTransitionTime": "1970-01-01T00:00:01Z",
+        }
+        await all_acknowledged(desk)
+
+
+async def test_what_a_killed_binder_was_removing_is_removed_by_another(
+    nats_server: NatsServer,
+) -> None:
+    stuck, pods = MemoryPods(), MemoryPods()
+    stuck.open.clear()
+    async with a_desk(nats_server.url) as desk:
+        async with a_binder(nats_server.url, stuck, "binder-0"):
+            seq = await desk.decide(make_release(2))
+            await eventually(lambda: len(stuck.posts) == 2)
+        pods.deleted.add("w-0")  # the dead one's request arrived after all
+        async with a_binder(nats_server.url, pods, "binder-1"):
+            outcome = await answered(desk, seq)
+    assert (outcome.binder, outcome.delivered, outcome.evicted) == ("binder-1", 2, 2)
+
+
+async def test_a_stale_release_deletes_nothing(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        epoch = await desk.open_epoch()
+        newer = await desk.decide(make_decision(1, epoch=epoch))
+        stale = await desk.decide(make_release(2, epoch=EPOCH))
+        assert (await answered(desk, newer)).bound == 1
+        outcome = await answered(desk, stale)
+        assert (outcome.reason, outcome.evicted) == ("StaleEpoch", 0)
+        assert pods.deleted == set()
+
+
+async def test_an_eviction_by_the_eviction_api_is_answered_not_dropped(
+    nats_server: NatsServer,
+) -> None:
+    eviction = msgspec.structs.replace(make_release(1), via="eviction")
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
         seq = await desk.decide(eviction)
         outcome = await answered(desk, seq)
         assert outcome.reason == "NotSupported"
+        assert pods.deleted == set()
         await all_acknowledged(desk)
 
 

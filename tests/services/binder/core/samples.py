@@ -1,9 +1,11 @@
 """Decisions and answers for the tests of the binder's core."""
 
 from services.binder.core.answers import Answer, Sight
-from services.binder.core.machine import Limits, Machine
+from services.binder.core.commands import Limits
+from services.binder.core.machine import Machine
 from services.binder.core.outcome import Sender
-from shared.contracts.decisions import Binding, Cycle, GangDecision
+from services.binder.core.removal import Removal
+from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, Victim
 
 LIMITS = Limits()
 BOUND = Answer(201)
@@ -37,6 +39,31 @@ def make_machine(members: int, *, preflight: bool = False, delivered: int = 1) -
     """A machine for delivery number `delivered` of such a decision, at sequence 17."""
     sender = Sender(binder="binder-0", decision_seq=17, delivered=delivered)
     return Machine(make_decision(members, preflight=preflight), sender, LIMITS)
+
+
+def make_release(victims: int, *, epoch: int = 2) -> EvictionDecision:
+    """A decision that removes the pods w-0, w-1, … with the UIDs u-0, …"""
+    return EvictionDecision(
+        gang_id="g",
+        gang="team/job",
+        epoch=epoch,
+        attempt=1,
+        victims=tuple(
+            Victim(uid=f"u-{index}", namespace="team", name=f"w-{index}")
+            for index in range(victims)
+        ),
+        via="delete",
+        reason="BindingRefused",
+        why="w-7 was refused: policy says no",
+        trace_id="0" * 32,
+        cycle=CYCLE,
+    )
+
+
+def make_removal(victims: int, *, delivered: int = 1) -> Removal:
+    """A machine for delivery number `delivered` of such a decision, at sequence 17."""
+    sender = Sender(binder="binder-0", decision_seq=17, delivered=delivered)
+    return Removal(make_release(victims), sender, LIMITS)
 
 
 def on_its_node(index: int) -> Sight:

@@ -1,15 +1,15 @@
 import pytest
 
 from services.binder.core.answers import Answer, Sight
-from services.binder.core.machine import (
+from services.binder.core.commands import (
     Command,
     Finish,
     Forget,
     LookUp,
-    Machine,
     Post,
     Read,
 )
+from services.binder.core.machine import Machine
 from services.binder.errors import InvariantViolation
 from shared.contracts.outcomes import Member, Outcome
 from tests.services.binder.core.samples import (

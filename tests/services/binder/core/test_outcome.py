@@ -8,7 +8,7 @@ from services.binder.core.outcome import (
 )
 from shared.contracts.codec import encode
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
-from tests.services.binder.core.samples import make_decision
+from tests.services.binder.core.samples import make_decision, make_release
 
 SENDER = Sender(binder="binder-0", decision_seq=17, delivered=1)
 
@@ -20,7 +20,7 @@ def test_the_outcome_of_the_largest_gang_fits_a_message_even_with_a_page_for_eac
         decision,
         SENDER,
         Instants(),
-        findings=[(binding, page) for binding in decision.bindings],
+        findings=[(binding.uid, binding.node, page) for binding in decision.bindings],
     )
     assert len(encode(outcome)) < max(MESSAGE_BYTES_MAX, len(encode(decision)))
     assert len(outcome.members) == 10_000
@@ -33,3 +33,12 @@ def test_a_decision_that_is_not_carried_out_skips_every_member() -> None:
     outcome = refusal_of(make_decision(2), SENDER, reason="StaleEpoch", now_ms=5)
     assert outcome.reason == "StaleEpoch"
     assert [member.result for member in outcome.members] == ["skipped", "skipped"]
+
+
+def test_a_release_that_is_not_carried_out_skips_every_victim() -> None:
+    outcome = refusal_of(make_release(2), SENDER, reason="StaleEpoch", now_ms=5)
+    assert (outcome.reason, outcome.evicted) == ("StaleEpoch", 0)
+    assert [(member.uid, member.result) for member in outcome.members] == [
+        ("u-0", "skipped"),
+        ("u-1", "skipped"),
+    ]

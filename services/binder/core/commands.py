@@ -1,0 +1,72 @@
+"""What the machines ask of the shell, and for how long they try."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from shared.contracts.outcomes import Outcome
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How long one member is tried, and how often one decision."""
+
+    #: Requests that write, of one member in one phase. With the delays below they last about seven
+    #: seconds: an API server restarts in less.
+    posts_max: int = 8
+    #: Reads of one pod until its state counts as unknown.
+    reads_max: int = 3
+    #: No new try of a member later than this after its first answer.
+    patience_ms: int = 8_000
+    backoff_ms_min: int = 100
+    backoff_ms_max: int = 2_000
+    #: Deliveries that are carried out; later ones only read back.
+    deliveries_max: int = 5
+
+
+class Post(msgspec.Struct, frozen=True, gc=False):
+    """Send the Binding of member `index`, after `delay_ms`."""
+
+    index: int
+    dry_run: bool = False
+    delay_ms: int = 0
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """Write into the pod of victim `index` why it is removed, after `delay_ms`."""
+
+    index: int
+    delay_ms: int = 0
+
+
+class Delete(msgspec.Struct, frozen=True, gc=False):
+    """Delete the pod of victim `index`, after `delay_ms`."""
+
+    index: int
+    delay_ms: int = 0
+
+
+class Read(msgspec.Struct, frozen=True, gc=False):
+    """Read the pod of member or victim `index`, after `delay_ms`."""
+
+    index: int
+    delay_ms: int = 0
+
+
+class LookUp(msgspec.Struct, frozen=True, gc=False):
+    """Ask the stream's leader whether this decision already has an outcome."""
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """Publish this outcome, then acknowledge."""
+
+    outcome: Outcome
+
+
+class Forget(msgspec.Struct, frozen=True, gc=False):
+    """Acknowledge and do nothing: another delivery has finished the decision."""
+
+
+Request: TypeAlias = Post | Mark | Delete | Read
+"""What goes to the API server."""
+
+Command: TypeAlias = Request | LookUp | Finish | Forget
