@@ -3,11 +3,11 @@
 import pytest
 
 from services.binder.reporting import Reporting
-from shared.contracts.decisions import GangDecision
+from shared.contracts.decisions import Act
 from shared.contracts.outcomes import Member, Outcome
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import gang_span
-from tests.services.binder.core.samples import make_decision
+from tests.services.binder.core.samples import make_decision, make_release
 from tests.support.kept_spans import KeptSpans
 
 
@@ -21,7 +21,7 @@ def reporting(tracer: KeptSpans) -> Reporting:
     return Reporting(Metrics("binder"), tracer)
 
 
-def made(decision: GangDecision, **given: object) -> Outcome:
+def made(decision: Act, **given: object) -> Outcome:
     fields: dict[str, object] = {
         "gang_id": decision.gang_id,
         "decision_seq": 7,
@@ -86,3 +86,18 @@ def test_a_record_that_cannot_be_read_has_no_trace(reporting: Reporting, tracer:
     decision = make_decision(2)
     reporting.refused(made(decision, reason="Undecodable"), None, 1_001)
     assert not tracer.spans
+
+
+def test_a_release_is_a_span_that_says_what_could_not_be_removed(
+    reporting: Reporting, tracer: KeptSpans
+) -> None:
+    decision = make_release(2)
+    members = (
+        Member(uid="u-1", node="", result="refused", code=403, reason="Forbidden", message="no"),
+    )
+    reporting.finished(decision, made(decision, evicted=1, members=members), 1_025)
+    (remove,) = tracer.spans
+    assert (remove.name, remove.start_ms, remove.end_ms) == ("remove", 1_000, 1_025)
+    assert remove.parent == gang_span(decision.trace_id)
+    assert remove.attributes["reason"] == "BindingRefused"
+    assert remove.error == "1 not removed: refused 403 Forbidden no"
