@@ -58,6 +58,9 @@ class GangDecision(
     cycle: Cycle
     #: W3C traceparent that the submitter left on the group, or on a member; "" when there is none.
     traceparent: str = ""
+    #: UIDs of lost pods whose open holds end with this decision: their room goes to these bindings.
+    #: The `NoteClosed` that follows says so to people; a crash between the two changes nothing.
+    fills: tuple[str, ...] = ()
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -175,6 +178,8 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: bool = False
     first_seen_ms: int = 0
     notes: tuple[NoteOpened, ...] = ()
+    #: Nodes on which a member has failed for which room was then held there: not a second time.
+    failed_on: tuple[str, ...] = ()
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="checkpoint"):
