@@ -13,13 +13,14 @@ import msgspec
 from shared.kube.errors import ConnectionLost, KubeError
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
 from shared.kube.transport import Reply
-from tests.simulation.kube_server import Etcd, Obj, Watch, Write, stamp, with_
+from tests.simulation.kube_server import Etcd, Obj, Row, Watch, Write, stamp, with_
 
 Answered = Callable[[Reply | KubeError], None]
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 ENDED: Final = ("Succeeded", "Failed")
+_PAGED_MAX: Final = 32
 
 
 class KubeRates(msgspec.Struct):
@@ -69,6 +70,8 @@ class ApiServer:
         self._on_fault = on_fault
         self._rng = etcd.loop.dice.rng("kube")
         self._watches: list[Watch] = []
+        #: Lists whose later pages have not been asked for, by their version.
+        self._paged: dict[str, list[Row]] = {}
         #: Virtual seconds: refuses connections until then; carries nothing out until then.
         self.down_until_s = 0.0
         self.hung_until_s = 0.0
@@ -105,8 +108,8 @@ class ApiServer:
             delay_s += rng.random() ** 2 * 12.0
         delay_s = max(delay_s, self.hung_until_s - self.loop.time())
         if kind == "lost_request":
-            # Half of the time the client sees the connection break, else nothing until it gives up.
-            if rng.random() < 0.5:
+            # The client mostly sees the connection break, seldom nothing until it gives up.
+            if rng.random() < 0.85:
                 at(delay_s, answered, ConnectionLost("broken before the answer"))
             return
         at(delay_s, self._arrive, request, kind, answered)
@@ -118,7 +121,7 @@ class ApiServer:
         reply = _FAILURES[kind] if kind in _FAILURES else self.carry_out(request)
         back_s = 0.0005 + self._rng.random() * 0.002
         if kind == "lost_reply":
-            if self._rng.random() < 0.5:
+            if self._rng.random() < 0.6:
                 self.loop.at(back_s, answered, ConnectionLost("broken before the answer"))
             return
         if kind == "broken_applied" and request.method != "GET":
@@ -172,20 +175,24 @@ class ApiServer:
     # ---- verbs
 
     def _list(self, resource: Resource, params: Mapping[str, str]) -> Reply:
-        rows = list(self.etcd.tables[resource].values())
-        version = str(self.etcd.version)
-        begin, limit = 0, int(params.get("limit", "0"))
+        version, begin, limit = str(self.etcd.version), 0, int(params.get("limit", "0"))
         if continue_ := params.get("continue"):
-            # The rows of a later page are those of now: objects may be missed or doubled as with a
-            # page cut from a snapshot that was compacted; the version is the first page's.
             version, _, at = continue_.partition("/")
             begin = int(at)
-            if int(version) < self.etcd.compacted:
+            if int(version) < self.etcd.compacted or version not in self._paged:
                 raise Refusal(410, "Expired", "the provided continue parameter is too old")
+            rows = self._paged[version]
+        else:
+            rows = list(self.etcd.tables[resource].values())
         end = begin + limit if limit else len(rows)
-        more = f"{version}/{end}" if end < len(rows) else ""
-        items = b",".join([row.encoded() for row in rows[begin:end]])
+        more = ""
+        if end < len(rows):
+            more = f"{version}/{end}"
+            self._paged[version] = rows
+            if len(self._paged) > _PAGED_MAX:
+                del self._paged[next(iter(self._paged))]
         meta = b'{"resourceVersion":"%s","continue":"%s"}' % (version.encode(), more.encode())
+        items = b",".join([row.encoded() for row in rows[begin:end]])
         return Reply(200, b'{"kind":"List","metadata":%s,"items":[%s]}' % (meta, items), {})
 
     def _create(self, request: Request, resource: Resource, namespace: str) -> Reply:

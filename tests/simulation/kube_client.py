@@ -115,8 +115,9 @@ class SimLines:
         self._what = what
         self._silence_s = silence_s
 
-    async def batch(self) -> list[bytes]:
-        """See `LineStream.batch`."""
+    async def batch(self, *, patient: bool = False) -> list[bytes]:
+        """See `LineStream.batch`. Patience saves wake-ups of a real socket; here is none."""
+        del patient
         watch = self._watch
         if not watch.lines and not watch.ended:
             await self._wait()

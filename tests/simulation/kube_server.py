@@ -54,7 +54,9 @@ def with_(obj: Obj, **parts: Obj) -> Obj:
     return new
 
 
-class _Row:
+class Row:
+    """A stored object and its JSON."""
+
     __slots__ = ("line", "obj")
 
     def __init__(self, obj: Obj) -> None:
@@ -72,7 +74,7 @@ class Backup(msgspec.Struct, frozen=True):
     """Everything that etcd held at an instant."""
 
     version: int
-    tables: dict[Resource, dict[tuple[str, str], _Row]]
+    tables: dict[Resource, dict[tuple[str, str], Row]]
 
 
 class Etcd:
@@ -81,7 +83,7 @@ class Etcd:
     def __init__(self, loop: SimLoop, resources: Iterable[Resource]) -> None:
         self.loop = loop
         self.version = 1
-        self.tables: dict[Resource, dict[tuple[str, str], _Row]] = {each: {} for each in resources}
+        self.tables: dict[Resource, dict[tuple[str, str], Row]] = {each: {} for each in resources}
         #: (version, resource, event as JSON): what a resumed watch is sent.
         self.history: deque[tuple[int, Resource, bytes]] = deque(maxlen=_HISTORY)
         #: Watches from a version below this one are told that it is gone.
@@ -101,7 +103,7 @@ class Etcd:
         """Every object of a kind, in the order of creation."""
         return [row.obj for row in self.tables[resource].values()]
 
-    def row(self, resource: Resource, namespace: str, name: str) -> _Row | None:
+    def row(self, resource: Resource, namespace: str, name: str) -> Row | None:
         """With its encoding, for answers."""
         return self.tables[resource].get((namespace, name))
 
@@ -161,7 +163,7 @@ class Etcd:
     ) -> Obj:
         self.version += 1
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": str(self.version)}}
-        row = _Row(new)
+        row = Row(new)
         if type_ == "DELETED":
             del self.tables[resource][key]
         else:

@@ -68,8 +68,8 @@ class Lives:
         self.lives: dict[str, Life] = {}
         self._note = note
         self._rng = etcd.loop.dice.rng("lives")
-        #: Pod UID -> whose it is, and in which place.
-        self._places: dict[str, tuple[Life, int]] = {}
+        #: Pod UID -> whose it is (or was), and in which place.
+        self.places: dict[str, tuple[Life, int]] = {}
         etcd.observers.append(self._wrote)
         etcd.on_restore.append(self._restored)
 
@@ -86,7 +86,7 @@ class Lives:
 
     def runs_for(self, pod: Obj) -> int:
         """See `nodes.RunsFor`."""
-        found = self._places.get(pod["metadata"]["uid"])
+        found = self.places.get(pod["metadata"]["uid"])
         if found is None:
             return int(pod["metadata"].get("annotations", {}).get("simulation/runs-ms", "3000"))
         life, slot = found
@@ -98,7 +98,7 @@ class Lives:
         notes = pod["metadata"].get("annotations") or {}
         if POISON not in notes:
             return None
-        found = self._places.get(pod["metadata"]["uid"])
+        found = self.places.get(pod["metadata"]["uid"])
         if found is None or found[0].healed:
             return None
         status = int(notes[POISON])
@@ -107,7 +107,7 @@ class Lives:
 
     def life_of(self, pod: Obj) -> Life | None:
         """Whose pod it is; None: nobody's here."""
-        found = self._places.get(pod["metadata"]["uid"])
+        found = self.places.get(pod["metadata"]["uid"])
         return found[0] if found is not None else None
 
     def unfinished(self) -> list[Life]:
@@ -147,7 +147,7 @@ class Lives:
         uid = f"{plan.name}-{life.made}-{self.loop.dice.rng('uids').getrandbits(32):08x}"
         manifest["metadata"]["uid"] = uid
         life.pods[slot] = uid
-        self._places[uid] = (life, slot)
+        self.places[uid] = (life, slot)
         self.etcd.create(PODS, manifest, by=_CONTROLLER)
 
     def _end(self, life: Life, why: str) -> None:
@@ -179,7 +179,7 @@ class Lives:
     def _wrote(self, write: Write) -> None:
         if write.resource != PODS:
             return
-        found = self._places.get(write.new["metadata"]["uid"])
+        found = self.places.get(write.new["metadata"]["uid"])
         if found is None:
             return
         life, slot = found
@@ -277,7 +277,7 @@ class Lives:
         life.size -= 1
         self._note(life.name, f"is scaled down to {life.size}")
         for pod in self._alive(life):
-            if self._places[pod["metadata"]["uid"]][1] == life.size:
+            if self.places[pod["metadata"]["uid"]][1] == life.size:
                 delete(self.etcd, PODS, pod, by=_CONTROLLER)
         self._maybe_done(life)
 
@@ -326,7 +326,7 @@ class Lives:
         """etcd went back: controllers look at what there is, and go on from it."""
         found: dict[tuple[str, int], Obj] = {}
         for pod in self.etcd.all(PODS):
-            place = self._places.get(pod["metadata"]["uid"])
+            place = self.places.get(pod["metadata"]["uid"])
             if place is not None:
                 found[place[0].name, place[1]] = pod
         for life in self.lives.values():

@@ -1,0 +1,315 @@
+"""Judges: after every write and every append, from what the servers hold and nothing else.
+
+Safety is judged at once, incrementally. What needs time (a partly bound gang must have an owner and
+must come to an end) is judged by a look each half second that counts only time in which nothing was
+down: `disturbed` says when something is.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from shared.contracts import annotations, subjects
+from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.identity import nameless_gang_id
+from shared.contracts.outcomes import Outcome
+from shared.kube.resources import NODES, PODS
+from tests.simulation.kube_api import ENDED
+from tests.simulation.kube_server import Obj, Write
+from tests.simulation.lives import NAMESPACE, Life
+from tests.simulation.nodes import cpu_milli
+from tests.simulation.truth import Truth
+from tests.simulation.workload import GROUPS
+from tests.simulation.world import World
+
+_BINDERS: Final = "binder"
+_LOOK_S: Final = 0.5
+#: Until a partly bound gang must have an owner: the watch, one cycle, the timer of a second.
+_OWNED_WITHIN_S: Final = 5.0
+#: Beyond the repair's deadline: the release, its kubelets' time, and a decision's redelivery.
+_RELEASED_WITHIN_S: Final = 20.0
+_REPAIR_DEADLINE_S: Final = 30
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A broken promise."""
+
+    at_ms: int
+    gang: str
+    what: str
+
+
+class Watched:
+    """What the checkers remember of one life."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self.gang_ids = {life.owner_uid, nameless_gang_id("", NAMESPACE, life.name)}
+        self.started = False
+        #: Undisturbed seconds in a row partly bound, and without anybody who cares.
+        self.partly_s = 0.0
+        self.unowned_s = 0.0
+        #: Sequence of the decision whose outcome said that a member is refused; 0: none.
+        self.refused_seq = 0
+
+
+class Checkers:
+    """All of them, on one run."""
+
+    def __init__(self, world: World, truth: Truth, *, disturbed: Callable[[], bool]) -> None:
+        """`disturbed()`: something is down, paused or has just come back."""
+        self.world = world
+        self.truth = truth
+        self.etcd = world.etcd
+        self.loop = world.loop
+        self.violations: list[Violation] = []
+        self.watched: dict[str, Watched] = {}
+        self.partial_s = 0.0
+        self.worst_partly_s = 0.0
+        self._disturbed = disturbed
+        #: UIDs that a durable release names.
+        self._victims: set[str] = set()
+        #: Our pods that take room, by node.
+        self._ours: dict[str, dict[str, int]] = {}
+        self._foreign: dict[str, dict[str, int]] = {}
+        self._restored_ms = 0
+        truth.on_violation = self._broken_id
+        truth.listeners.append(self._appended)
+        self.etcd.observers.append(self._wrote)
+        self.etcd.on_restore.append(self._restored)
+        self.loop.at(_LOOK_S, self._look)
+
+    def broken(self, gang: str, what: str) -> None:
+        """A promise is broken: the run ends here."""
+        self.violations.append(Violation(self.loop.now_ms, gang, what))
+        self.loop.stop_running()
+
+    def _broken_id(self, gang_id: str, what: str) -> None:
+        found = next((each for each in self.watched.values() if gang_id in each.gang_ids), None)
+        self.broken(found.life.name if found is not None else gang_id, what)
+
+    def watch(self, life: Life) -> Watched:
+        """What is remembered of a life."""
+        found = self.watched.get(life.name)
+        if found is None:
+            found = self.watched[life.name] = Watched(life)
+        return found
+
+    # ---- appends
+
+    def _appended(self, stream: str, seq: int, record: object) -> None:
+        if isinstance(record, EvictionDecision):
+            self._victims.update(victim.uid for victim in record.victims)
+        if isinstance(record, Outcome) and any(
+            member.result == "refused" for member in record.members
+        ):
+            key = self.truth.incarnations.get(subjects.DECISIONS, ""), record.decision_seq
+            stored = self.truth.acts.get(key)
+            if stored is not None and isinstance(stored.act, GangDecision):
+                life = self._life_of_act(stored.act)
+                if life is not None:
+                    self.watch(life).refused_seq = record.decision_seq
+        del stream, seq
+
+    def _life_of_act(self, act: GangDecision) -> Life | None:
+        for binding in act.bindings:
+            found = self.world.lives.places.get(binding.uid)
+            if found is not None:
+                return found[0]
+        return None
+
+    # ---- writes
+
+    def _wrote(self, write: Write) -> None:
+        if write.resource in GROUPS and write.type == "ADDED":
+            life = self.world.lives.lives.get(write.new["metadata"]["name"])
+            if life is not None:
+                self.watch(life).gang_ids.add(write.new["metadata"]["uid"])
+        if write.resource != PODS:
+            return
+        ours = write.by.startswith(_BINDERS)
+        if ours and write.verb == "bind":
+            self._bound(write)
+        elif ours:
+            self._touched(write)
+        self._account(write)
+
+    def _account(self, write: Write) -> None:
+        """Keep who takes how much of which node."""
+        pod = write.new
+        uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName")
+        if not node:
+            return
+        notes = pod["metadata"].get("annotations") or {}
+        table = self._ours if annotations.DECISION in notes else self._foreign
+        on_node = table.setdefault(node, {})
+        if write.type == "DELETED" or pod["status"].get("phase") in ENDED:
+            on_node.pop(uid, None)
+        else:
+            on_node[uid] = cpu_milli(pod)
+
+    def _bound(self, write: Write) -> None:
+        """A binder has bound a pod: was it decided, durably, by who was in force, with room?"""
+        pod = write.new
+        uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
+        life = self.world.lives.life_of(pod)
+        name = life.name if life is not None else uid
+        incarnation, _, text = pod["metadata"]["annotations"][annotations.DECISION].rpartition("/")
+        stored = self.truth.acts.get((incarnation, int(text)))
+        if stored is None or not isinstance(stored.act, GangDecision):
+            self.broken(name, f"{uid} is bound by decision {text}, which no stream holds")
+            return
+        if not any((each.uid, each.node) == (uid, node) for each in stored.act.bindings):
+            self.broken(name, f"{uid} is bound to {node}, which decision {text} does not say")
+        if stored.act.epoch != stored.epoch_in_force:
+            self.broken(name, f"{uid} is bound by decision {text} of a stale epoch")
+        self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq)
+        if life is not None:
+            self._not_refused(life, stored.seq, incarnation)
+
+    def _fits(self, name: str, node: str, uid: str, needed: int, cluster_seq: int) -> None:
+        """Room taken by us, and by others as far as the deciding cycle had been told of them."""
+        kubelet = self.world.nodes.kubelets.get(node)
+        if kubelet is None or self._lately_restored():
+            return
+        seen = self.truth.seen_on_node
+        told = sum(
+            amount
+            for other, amount in self._foreign.get(node, {}).items()
+            if seen.get(other, cluster_seq + 1) <= cluster_seq
+        )
+        ours = sum(self._ours.get(node, {}).values())
+        if ours + told + needed > kubelet.cpu_milli:
+            self.broken(
+                name,
+                f"{node} is over-committed by {uid}: {ours} ours and {told} foreign of "
+                f"{kubelet.cpu_milli}, {needed} more",
+            )
+
+    def _not_refused(self, life: Life, seq: int, incarnation: str) -> None:
+        """Of a gang that cannot be whole without a refused member nothing is bound again."""
+        watched = self.watch(life)
+        needed = life.minimum > life.size - 1
+        if (
+            watched.refused_seq
+            and seq > watched.refused_seq
+            and needed
+            and not life.healed
+            and not watched.started
+            and incarnation == self.truth.incarnations.get(subjects.DECISIONS)
+        ):
+            self.broken(
+                life.name,
+                f"decision {seq} binds again after {watched.refused_seq} was refused for good",
+            )
+
+    def _touched(self, write: Write) -> None:
+        """A binder has patched or deleted a pod: only a release may."""
+        uid = write.new["metadata"]["uid"]
+        if uid not in self._victims:
+            life = self.world.lives.life_of(write.new)
+            name = life.name if life is not None else uid
+            self.broken(name, f"a binder's {write.verb} hit {uid}, which no decision names")
+
+    # ---- what needs time
+
+    def _look(self) -> None:
+        self.loop.at(_LOOK_S, self._look)
+        pods = self._pods_by_life()
+        disturbed = self._disturbed()
+        for name, own in pods.items():
+            self._judge(self.watch(self.world.lives.lives[name]), own, disturbed)
+
+    def _pods_by_life(self) -> dict[str, list[Obj]]:
+        found: dict[str, list[Obj]] = {}
+        for pod in self.etcd.all(PODS):
+            life = self.world.lives.life_of(pod)
+            if life is not None and pod["spec"].get("nodeName"):
+                found.setdefault(life.name, []).append(pod)
+        return found
+
+    def _judge(self, watched: Watched, pods: list[Obj], disturbed: bool) -> None:
+        life = watched.life
+        placed = [pod for pod in pods if self._placed(pod)]
+        minimum = self._minimum(life)
+        if len(placed) >= minimum or watched.gang_ids & self.truth.started:
+            watched.started = True
+        if not placed:
+            watched.started = False
+            self.truth.started -= watched.gang_ids
+        left = [pod for pod in placed if pod["status"].get("phase") != "Succeeded"]
+        if watched.started or not left or life.ended:
+            watched.partly_s = watched.unowned_s = 0.0
+            return
+        if not disturbed:
+            watched.partly_s += _LOOK_S
+            self.partial_s += _LOOK_S
+            self.worst_partly_s = max(self.worst_partly_s, watched.partly_s)
+        if self._told_partly_bound(watched):
+            watched.unowned_s = 0.0
+            return
+        self._judge_owner(watched, len(left), minimum, disturbed)
+
+    def _judge_owner(self, watched: Watched, left: int, minimum: int, disturbed: bool) -> None:
+        truth, life = self.truth, watched.life
+        owned = bool(
+            truth.open_notes(watched.gang_ids, "repair")
+            or truth.open_notes(watched.gang_ids, "release")
+            or any(each.act.gang_id in watched.gang_ids for each in truth.unanswered.values())
+        )
+        if owned:
+            watched.unowned_s = 0.0
+        elif not disturbed:
+            watched.unowned_s += _LOOK_S
+        what = f"{left} of {minimum} are bound"
+        if watched.unowned_s > _OWNED_WITHIN_S:
+            self.broken(life.name, f"{what}, and nobody repairs or releases it")
+        settings = dict(life.plan.settings)
+        deadline_s = settings.get(annotations.REPAIR_DEADLINE_SECONDS, _REPAIR_DEADLINE_S)
+        if watched.partly_s > deadline_s + _RELEASED_WITHIN_S:
+            self.broken(life.name, f"{what} for {watched.partly_s:.0f} undisturbed seconds")
+
+    def _minimum(self, life: Life) -> int:
+        return max(1, life.minimum)
+
+    def _placed(self, pod: Obj) -> bool:
+        phase = pod["status"].get("phase")
+        if phase == "Succeeded":
+            return True
+        return (
+            phase != "Failed"
+            and not pod["metadata"].get("deletionTimestamp")
+            and self.etcd.get(NODES, "", pod["spec"]["nodeName"]) is not None
+        )
+
+    def _told_partly_bound(self, watched: Watched) -> bool:
+        return any(
+            condition.type == "PartlyBound" and condition.status == "True"
+            for gang_id in watched.gang_ids
+            if (verdict := self.truth.verdicts.get(gang_id)) is not None
+            for condition in verdict.conditions
+        )
+
+    def _restored(self) -> None:
+        """etcd went back: what is on nodes now is what the backup says."""
+        self._restored_ms = self.loop.now_ms
+        self._ours.clear()
+        self._foreign.clear()
+        for pod in self.etcd.all(PODS):
+            self._account(Write("ADDED", PODS, 0, None, pod, "restore", "restore", 0))
+
+    def _lately_restored(self) -> bool:
+        return bool(self._restored_ms) and self.loop.now_ms - self._restored_ms < 120_000
+
+    # ---- the end
+
+    def judge_the_end(self) -> None:
+        """Once faults have stopped and time was given: everything has come to its end."""
+        for life in self.world.lives.unfinished():
+            self.broken(life.name, "has not ended, though nothing stands in its way")
+        for stored in self.truth.unanswered.values():
+            self._broken_id(stored.act.gang_id, f"decision {stored.seq} has no outcome")
+        for key, note in self.truth.notes.items():
+            if note.kind != "backoff":
+                self._broken_id(key[0], f"a note of kind {note.kind} is still open")
