@@ -115,10 +115,11 @@ class Bus:
         #: Tells this connection's writes from every other's.
         self.writer_id = f"{name}.{instance}.{secrets.token_hex(6)}"
         self._record_numbers = itertools.count(1)
-        self._client = Client()
+        self._client = self._new_client()
         self._on_health = on_health
         self._problems: dict[str, str] = {}
         self._connected = asyncio.Event()
+        self._connections = 0
         self._closing = False
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reconnect_listeners: list[Callable[[], None]] = []
@@ -183,10 +184,15 @@ class Bus:
             problem = bus._problems.get("nats", "no answer")
             raise BusUnavailable(f"no NATS server at {url}: {problem}")
         connecting.result()
+        bus._connections += 1
         bus._connected.set()
         bus.report("nats", "")
         await bus._client.subscribe(f"{bus._reply_prefix}*", cb=bus._on_reply)
         return bus
+
+    def _new_client(self) -> Client:
+        """The wire: the one thing here that a bus over another one replaces."""
+        return Client()
 
     # ---- plain messages
 
@@ -373,6 +379,11 @@ class Bus:
         """Whether there is a connection at this moment."""
         return self._connected.is_set()
 
+    @property
+    def connections(self) -> int:
+        """How many connections there have been: whoever remembers it can tell a new one."""
+        return self._connections
+
     async def wait_connected(self) -> None:
         """Wait until there is a connection."""
         await self._connected.wait()
@@ -455,6 +466,7 @@ class Bus:
             self.report("nats", "disconnected")
 
     async def _on_reconnected(self) -> None:
+        self._connections += 1
         self._connected.set()
         self.report("nats", "")
         self.report("nats permissions", "")

@@ -157,6 +157,11 @@ def current_incarnation() -> Incarnation:
     return _incarnation.get()
 
 
+def incarnation_or_none() -> Incarnation | None:
+    """The same; None outside of any."""
+    return _incarnation.get(None)
+
+
 class SimLoop:
     """See the module's docstring. Make one per run, and `discard` it at the end.
 
@@ -202,7 +207,10 @@ class SimLoop:
         """Have the world do something after `delay_s`: run at once when its time has come, never
         killed. The handle's `cancel` takes it back.
         """
-        when = self._now + delay_s if delay_s > 0 else self._now
+        return self.at_instant(self._now + delay_s, action, *args)
+
+    def at_instant(self, when: float, action: Action, *args: object) -> SimHandle:
+        """The same at an instant of `time`; one in the past means now."""
         handle = SimHandle(action, args, None, None, when)
         self._numbers += 1
         heapq.heappush(self._heap, (when, self._numbers, handle))

@@ -1,9 +1,10 @@
-"""A set-up nats-server per test, buses on it that close themselves, and a bus that loses
-answers."""
+"""A set-up nats-server per test, real or simulated, buses on it that close themselves, and a bus
+that loses answers.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from typing import Protocol
+from typing import Protocol, cast
 
 import pytest
 from nats.aio.msg import Msg
@@ -11,7 +12,9 @@ from typing_extensions import override
 
 from shared.bus.connection import Bus, HealthListener
 from shared.bus.setup import ensure_streams
-from tutti.nats_server import NatsServer
+from tests.shared.bus.simulated import SimulatedServer
+from tests.simulation.bus import SimBus
+from tutti.nats_server import NatsServer, running_nats_server
 
 
 class LossyBus(Bus):
@@ -39,10 +42,32 @@ class LossyBus(Bus):
         self.lose = lose
 
 
+class LossySimBus(SimBus, LossyBus):
+    """The same on the simulated server."""
+
+
 class ConnectBus(Protocol):
     async def __call__(
         self, name: str = "tester", *, on_health: HealthListener | None = None
     ) -> LossyBus: ...
+
+
+@pytest.fixture(params=["real", "simulated"])
+async def nats_server(request: pytest.FixtureRequest) -> AsyncIterator[NatsServer]:
+    """A real nats-server, or the simulation's: what holds on one must hold on the other."""
+    if request.param == "real" or request.node.get_closest_marker("real_server_only"):
+        if request.param != "real":
+            pytest.skip("looks inside the real server or its client")
+        async with running_nats_server() as server:
+            yield server
+    else:
+        yield cast("NatsServer", SimulatedServer())
+
+
+def _kind_of_bus(server: NatsServer) -> type[LossyBus]:
+    if not isinstance(server, SimulatedServer):
+        return LossyBus
+    return type("LossySimBusHere", (LossySimBus,), {"server": server.nats})
 
 
 @pytest.fixture
@@ -53,7 +78,7 @@ async def connect(nats_server: NatsServer) -> AsyncIterator[ConnectBus]:
         async def connect_one(
             name: str = "tester", *, on_health: HealthListener | None = None
         ) -> LossyBus:
-            bus = await LossyBus.connect(
+            bus = await _kind_of_bus(nats_server).connect(
                 nats_server.url, name=name, on_health=on_health, patience_s=5.0
             )
             stack.push_async_callback(bus.close)
