@@ -10,7 +10,8 @@ from shared.runtime.settings import KubeSettings
 class BinderSettings(KubeSettings, frozen=True, kw_only=True):
     """What a binder can be told."""
 
-    #: More than are needed to keep every connection busy with gangs of one or two pods.
+    #: Reached by gangs of one pod, and by those whose members are being tried again; otherwise the
+    #: line to the API server is what bounds them.
     decisions_max: Annotated[
         int, Meta(ge=1, le=1024, description="decisions carried out at the same time")
     ] = 64

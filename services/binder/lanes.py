@@ -3,6 +3,10 @@
 A fixed number of tasks take requests from one line, so that a decision of five thousand members
 does not cost a task each. The oldest decision goes first, whatever it asks: with a pre-flight in
 front, one gang after the other is bound, instead of all being proved before any is.
+
+The line is *short* while fewer requests wait in it than there are lanes: then another decision is
+worth starting, because the lanes could run dry before it is asked for. A longer line binds nothing
+sooner; it only leaves more gangs partly bound, and more messages to be kept ours.
 """
 
 import asyncio
@@ -54,17 +58,31 @@ class Lanes:
     """Sends what machines ask for and gives them what came back."""
 
     def __init__(
-        self, pods: Pods, proceed: Proceed, now_ms: Callable[[], int], *, lanes: int
+        self,
+        pods: Pods,
+        proceed: Proceed,
+        now_ms: Callable[[], int],
+        *,
+        lanes: int,
+        on_short: Callable[[], None],
     ) -> None:
-        """Send over `pods`, at most `lanes` at once; `proceed` takes what a machine wants next."""
+        """Send over `pods`, at most `lanes` at once; `proceed` takes what a machine wants next,
+        `on_short` is called whenever the line has become short.
+        """
         self._pods = pods
         self._proceed = proceed
         self._now_ms = now_ms
         self._lanes = lanes
+        self._on_short = on_short
         # Bounded by the decisions in progress, each of which is at most one message long.
         self._line: list[_Request] = []
         self._numbers = itertools.count()
         self._ready = asyncio.Semaphore(0)
+
+    @property
+    def short(self) -> bool:
+        """Whether fewer requests wait than there are lanes."""
+        return len(self._line) < self._lanes
 
     def send(self, carrying: Carrying, command: Request) -> None:
         """Have `command` sent in its turn; one with a delay waits outside the line first."""
@@ -90,6 +108,8 @@ class Lanes:
         while True:
             await self._ready.acquire()
             _, _, carrying, command = heapq.heappop(self._line)
+            if len(self._line) == self._lanes - 1:
+                self._on_short()
             if not carrying.holding.ours(time.monotonic()):
                 continue  # its machine is never answered, its message is delivered again
             commands = await self._ask(carrying, command)

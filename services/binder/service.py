@@ -1,10 +1,11 @@
 """The binder's shell: takes deliveries, lets machines decide, sends, publishes, acknowledges.
 
 One delivery's way: `_take` -> `_judge` -> a machine in a `Carrying` -> `_proceed` hands its
-requests to the lanes, which give it their answers -> its outcome -> `_finish`. Decisions in
-progress are bounded by slots, requests by lanes, and what was pulled but has no slot yet by the
-pull's batch. All that is held is kept ours by signs of life. At shutdown nothing new is taken, what
-is under way is finished within the grace, the rest is given back.
+requests to the lanes, which give it their answers -> its outcome -> `_finish`. A decision is
+pulled while the lanes' line is short, one at a time and at most `decisions_max` in all: what waits
+in the stream is free for other binders and needs no signs of life, as all that is held does. At
+shutdown nothing new is taken, what is under way is finished within the grace, the rest is given
+back.
 """
 
 import asyncio
@@ -51,8 +52,10 @@ from shared.runtime.lifecycle import Context, Step
 
 logger = logging.getLogger(__name__)
 
-#: Pulled beyond what has a slot: enough to start the next at once, few enough to share with others.
-_PULL_BATCH: Final = 8
+#: Pulled at once. Nothing may arrive while `_take` waits for room: behind its back a message would
+#: get no signs of life, and be another binder's before we look at it. A pull takes a millisecond, a
+#: line that has just become short lasts for tens of them.
+_PULL_BATCH: Final = 1
 #: Before a record that we cannot read comes again: a newer binder may be starting.
 _UNDECODABLE_RETRY_S: Final = 1.0
 #: Of the grace, kept for giving back what could not be finished.
@@ -89,15 +92,18 @@ class Binder:
         settings = ctx.settings
         self._ctx = ctx
         self._limits = limits or Limits()
-        self._lanes = Lanes(pods, self._proceed, ctx.now_ms, lanes=settings.posts_max)
+        #: Set when there may be room for another decision, or none is wanted any more.
+        self._room = asyncio.Event()
+        self._lanes = Lanes(
+            pods, self._proceed, ctx.now_ms, lanes=settings.posts_max, on_short=self._room.set
+        )
         self._pulling = PullLoop(
             ctx.bus, subjects.DECISIONS, subjects.BINDER_CONSUMER, batch=_PULL_BATCH
         )
         self._publisher = Publisher(ctx.bus)
         self._reporting = Reporting(ctx.metrics, ctx.tracer)
         self._state = BinderState("")
-        self._slots = asyncio.Semaphore(settings.decisions_max)
-        #: Pulled, no slot yet.
+        #: Pulled, not started yet.
         self._waiting: deque[Holding] = deque()
         self._carrying: set[Carrying] = set()
         self._tasks = asyncio.TaskGroup()
@@ -123,39 +129,42 @@ class Binder:
     # Taking.
 
     async def _take(self, deliveries: list[Delivery]) -> None:
-        """Start what was pulled, as slots become free."""
+        """Start what was pulled; return, for the next to be pulled, once there is room for it."""
         now_s = time.monotonic()
         self._waiting.extend(Holding(delivery, now_s) for delivery in deliveries)
         self._busy.set()
-        while self._waiting and not self._closing:
-            await self._slots.acquire()
-            if self._closing or not await self._started(self._waiting.popleft()):
-                self._slots.release()
+        while not self._closing:
+            if not self._lanes.short or len(self._carrying) >= self._ctx.settings.decisions_max:
+                self._room.clear()
+                await self._room.wait()
+            elif self._waiting:
+                await self._start(self._waiting.popleft())
+            else:
+                return
 
-    async def _started(self, holding: Holding) -> bool:
-        """Begin with one delivery; False: it needs no slot."""
+    async def _start(self, holding: Holding) -> None:
+        """Begin with one delivery, or have done with it at once."""
         delivery = holding.delivery
         if not holding.ours(time.monotonic()):
             self._reporting.abandoned()
-            return False
+            return
         sender = Sender(self._ctx.instance, delivery.seq, delivery.delivered)
         try:
             decision = decode_act(delivery.payload)
         except msgspec.MsgspecError as error:
             await self._undecodable(delivery, sender, str(error))
-            return False
+            return
         reason = await self._judge(decision, sender)
         if reason:
             now_ms = self._ctx.now_ms()
             refusal = refusal_of(decision, sender, reason=reason, now_ms=now_ms)
             await self._refuse(delivery, refusal, decision)
-            return False
+            return
         carrying = carry(decision, holding, sender, self._limits, self._state.incarnation)
         self._carrying.add(carrying)
         self._idle.clear()
         self._reporting.in_progress(len(self._carrying))
         self._proceed(carrying, carrying.machine.start(self._ctx.now_ms()))
-        return True
 
     async def _judge(self, decision: Act, sender: Sender) -> str:
         """Say why the decision must not be carried out; "" when it may."""
@@ -238,7 +247,7 @@ class Binder:
             self._proceed(carrying, carrying.machine.looked_up(outcome_exists=stored is not None))
 
     async def _finish(self, carrying: Carrying, outcome: Outcome) -> None:
-        """Publish the outcome if the decision still is ours, and free its slot."""
+        """Publish the outcome if the decision still is ours, and make room for another."""
         if not carrying.holding.ours(time.monotonic()):
             self._abandon(carrying)
             return
@@ -258,11 +267,11 @@ class Binder:
             self._release(carrying)
 
     def _release(self, carrying: Carrying) -> None:
-        """Free its slot, once."""
+        """Let go of it, once, and make room for another."""
         if carrying not in self._carrying:
             return
         self._carrying.remove(carrying)
-        self._slots.release()
+        self._room.set()
         self._reporting.in_progress(len(self._carrying))
         if not self._carrying:
             self._idle.set()
@@ -301,9 +310,9 @@ class Binder:
             holding.progressed(now_s)
 
     async def _stop_taking(self) -> None:
-        """Pull no more, then give back what has no slot: earlier it would come back to us."""
+        """Pull no more, then give back what is not started: earlier it would come back to us."""
         self._closing = True
-        self._slots.release()  # wakes `_take`, should it wait for a slot
+        self._room.set()
         self._pulling.stop()
         await self._pulled_off.wait()
         waiting = list(self._waiting)

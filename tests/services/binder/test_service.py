@@ -70,6 +70,49 @@ async def test_two_binders_share_the_work_and_nothing_is_done_twice(
         assert {outcome.binder for outcome in outcomes} == {"binder-0", "binder-1"}
 
 
+async def test_a_binder_leaves_to_others_what_its_lanes_have_no_room_for(
+    nats_server: NatsServer,
+) -> None:
+    """Two lanes, four members: the first decision alone leaves as many waiting as there are."""
+    stuck, pods = MemoryPods(), MemoryPods()
+    stuck.open.clear()
+    async with (
+        a_desk(nats_server.url) as desk,
+        a_binder(nats_server.url, stuck, "binder-0", posts_max=2),
+    ):
+        first, *others = [await desk.decide(make_decision(4)) for _ in range(6)]
+        await eventually(lambda: len(stuck.posts) == 2)
+        async with a_binder(nats_server.url, pods, "binder-1"):
+            for seq in others:
+                outcome = await answered(desk, seq)
+                assert (outcome.binder, outcome.delivered) == ("binder-1", 1)
+        assert await desk.outcome(first) is None
+
+
+async def test_a_binder_whose_line_becomes_short_goes_on(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    pods.open.clear()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods, posts_max=2):
+        seqs = [await desk.decide(make_decision(4)) for _ in range(6)]
+        await eventually(lambda: len(pods.posts) == 2)
+        pods.open.set()
+        await all_acknowledged(desk)
+        assert {(await answered(desk, seq)).delivered for seq in seqs} == {1}
+
+
+async def test_a_binder_with_a_long_line_stops_within_its_grace(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    pods.open.clear()
+    async with (
+        a_desk(nats_server.url) as desk,
+        a_binder(nats_server.url, pods, posts_max=1, shutdown_grace_s=1.1) as stand,
+    ):
+        await desk.decide(make_decision(4))
+        await eventually(lambda: pods.posts)
+        async with asyncio.timeout(3):
+            await stand.shut_down()
+
+
 async def test_what_a_killed_binder_held_is_carried_out_by_another(nats_server: NatsServer) -> None:
     stuck, pods = MemoryPods(), MemoryPods()
     stuck.open.clear()
