@@ -243,8 +243,12 @@ class ListWatch(Generic[T]):
 
     async def _watch(self, sink: Sink[T]) -> None:
         """Watch on and on from the version listed. Ends only when nothing but a list can help."""
+        lost = False
         while True:
             try:
+                if lost and await self._went_back():
+                    return
+                lost = False
                 if await self._watch_once(sink):
                     self._backoff.reset()
                     self._expired = False
@@ -255,9 +259,8 @@ class ListWatch(Generic[T]):
             except (Gone, NotFound, MalformedAnswer):
                 raise
             except KubeError as error:
+                lost = lost or isinstance(error, TransportError)
                 await self._failed(error)
-                if isinstance(error, TransportError) and await self._went_back():
-                    return
 
     async def _watch_once(self, sink: Sink[T]) -> bool:
         """One watch, from its opening to its end. Returns whether anything came or it lasted a
@@ -321,13 +324,10 @@ class ListWatch(Generic[T]):
         backup.
 
         A watch from a version in the future stays silent, so nothing else would tell. Asked after
-        each lost connection, because a restore cannot happen behind a living one; no answer counts
-        as no.
+        each lost connection, because a restore cannot happen behind a living one, and until it is
+        answered.
         """
-        try:
-            page = await self._page(1, "")
-        except KubeError:
-            return False
+        page = await self._page(1, "")
         return _number(page.metadata.resource_version) < _number(self._version)
 
     # --- when it does not work ---

@@ -342,6 +342,23 @@ async def test_an_etcd_restored_from_a_backup_leads_to_a_new_list() -> None:
         assert (names(again), again.resource_version) == (["old"], 400)
 
 
+async def test_whether_etcd_was_restored_is_asked_until_it_is_answered() -> None:
+    def script(rig: Rig) -> list[Answer]:
+        return [
+            listing(1000, pod("a")),
+            rig.saying(then="reset"),
+            failure(500, "InternalError"),
+            listing(400),
+            listing(400, pod("old")),
+            rig.saying(),
+        ]
+
+    async with running(script) as rig:
+        await rig.listed()
+        assert names(await rig.listed()) == ["old"]
+        assert rig.asked("list")[1:3] == [{"limit": "1"}, {"limit": "1"}]
+
+
 async def test_a_silent_connection_is_given_up_and_opened_anew() -> None:
     def script(rig: Rig) -> list[Answer]:
         return [
