@@ -77,10 +77,18 @@ class FencedLog:
     One append at a time; a second concurrent call is a misuse.
     """
 
-    def __init__(self, bus: Bus, stream: str, *, last_applied: int) -> None:
-        """Begin behind record `last_applied`, the last that this process has read and applied."""
+    def __init__(self, bus: Bus, stream: str, *, last_applied: int, incarnation: str = "") -> None:
+        """Begin behind record `last_applied`, the last that this process has read and applied.
+
+        The fencing token is (incarnation, sequence). `incarnation` is that of the stream in which
+        it was read; "": that of the stream which is there at the first append.
+        """
         self._bus = bus
         self._stream = stream
+        self._incarnation = incarnation
+        #: The connection (`Bus.connections`) over which the stream was last seen to be ours: a
+        #: server that was away may have lost its storage.
+        self._seen_over = -1
         self._machine = FenceMachine(last_applied)
         self._work: _Work | None = None
         self._busy = False
@@ -175,15 +183,30 @@ class FencedLog:
     async def _send(self, send: Send, chunk_id: str, chunk: Sequence[Record]) -> Action:
         headers = {"Nats-Expected-Last-Sequence": str(send.expected), "Nats-Msg-Id": chunk_id}
         try:
+            if self._seen_over != self._bus.connections:
+                replaced_by = await self._look()
+                if replaced_by:
+                    return self._machine.on_replaced(replaced_by)
             if len(chunk) == 1:
                 answer = await self._bus.request(
                     *chunk[0], timeout_s=SEND_TIMEOUT_S, headers=headers
                 )
             else:
                 answer = await self._send_batch(f"{chunk_id}.{send.attempt}", headers, chunk)
-        except (NoAnswer, BusUnavailable):
+        except (NoAnswer, BusUnavailable, ApiRefused):
             return self._machine.on_no_answer()
         return self._judge(answer)
+
+    async def _look(self) -> str:
+        """Ask which stream this is; returns the other's incarnation if it is not ours, else ""."""
+        await self._bus.wait_connected()
+        over = self._bus.connections
+        incarnation = (await self._bus.stream_info(self._stream)).incarnation
+        self._incarnation = self._incarnation or incarnation
+        if incarnation != self._incarnation:
+            return incarnation or "one without a name"
+        self._seen_over = over
+        return ""
 
     async def _send_batch(
         self, batch_id: str, first_headers: dict[str, str], chunk: Sequence[Record]
@@ -218,6 +241,9 @@ class FencedLog:
         if read.attempt > 2:
             await asyncio.sleep(PAUSE_S)
         with contextlib.suppress(NoAnswer, BusUnavailable, ApiRefused):
+            replaced_by = await self._look()
+            if replaced_by:
+                return self._machine.on_replaced(replaced_by)
             found = await self._bus.get_message(self._stream, read.seq)
             if found is not None:
                 return self._machine.on_read(found.headers.get("Nats-Msg-Id", ""))

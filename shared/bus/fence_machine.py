@@ -158,6 +158,12 @@ class FenceMachine:
             )
         return self._read()  # it arrived between the two questions
 
+    def on_replaced(self, incarnation: str) -> Action:
+        """The stream is another one by now: its sequences mean nothing to this log, even where they
+        are the same.
+        """
+        return self._overtake(f"the stream was made anew: it is {incarnation} by now")
+
     def on_read_failed(self) -> Action:
         """The leader did not answer a `Read`."""
         return self._read()

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
 from shared.bus.errors import ApiRefused, BusError, BusUnavailable
 from shared.bus.jetstream_api import (
@@ -30,6 +31,7 @@ from shared.bus.jetstream_api import (
     StreamAnswer,
 )
 from shared.contracts import codec, subjects
+from shared.contracts.asking import StatusRequest
 from shared.contracts.cluster import StreamOpened
 
 #: Atomic batches need 2.12, the reset of a consumer 2.14.
@@ -45,6 +47,8 @@ BINDER_ACK_WAIT_S: Final = 2
 #: here would let a decision end without an outcome when a binder dies in the last one.
 BINDER_DELIVERIES_MAX: Final = -1
 CONTROLLER_ACK_WAIT_S: Final = 30
+#: Services answer within milliseconds; where none runs, the server says so at once.
+STATUS_WAIT_S: Final = 0.5
 CONTROLLER_IN_FLIGHT_MAX: Final = 1000
 
 
@@ -96,10 +100,12 @@ async def ensure_streams(
     if bus.server_version < SERVER_VERSION_MIN:
         have, need = (".".join(map(str, v)) for v in (bus.server_version, SERVER_VERSION_MIN))
         raise BusUnavailable(f"nats-server {have} is too old: {need} or newer is needed")
+    # Before there are streams: services that see another one than they knew start anew.
+    remembered = await _remembered(bus)
     for config in stream_configs(replicas, sizes or Sizes()):
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
-    await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED)
+    await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, remembered)
     for stream, config in consumer_configs(planners, webhooks, binder_in_flight_max):
         await _ensure_consumer(bus, stream, config)
 
@@ -243,13 +249,16 @@ def _born(config: Config, incarnation: str) -> Config:
     return {**config, "metadata": {INCARNATION: incarnation}}
 
 
-async def _write_record_one(bus: Bus, stream: str, subject: str) -> None:
+async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str = "") -> None:
     """Write `StreamOpened` into an empty stream; of several setups at once one succeeds."""
     info = await bus.stream_info(stream)
     if info.last_seq > 0:
         return
     record = StreamOpened(
-        stream=stream, incarnation=info.incarnation, at_ms=time.time_ns() // 1_000_000
+        stream=stream,
+        incarnation=info.incarnation,
+        at_ms=time.time_ns() // 1_000_000,
+        replaces=replaces,
     )
     answer = await bus.request(
         subject,
@@ -260,6 +269,24 @@ async def _write_record_one(bus: Bus, stream: str, subject: str) -> None:
     error = msgspec.json.decode(answer.payload, type=PublishAnswer).error
     if error is not None and error.err_code != WRONG_LAST_SEQUENCE:
         raise ApiRefused(subject, error.code, error.err_code, error.description)
+
+
+async def _remembered(bus: Bus) -> str:
+    """Which DECISIONS the services that run have worked with, if it is not there any more; "" when
+    none runs, as at first.
+
+    Its successor has to tell: bindings decided there may still be under way.
+    """
+    try:
+        if (await bus.stream_info(subjects.DECISIONS)).last_seq > 0:
+            return ""
+    except ApiRefused as error:
+        if error.err_code != STREAM_NOT_FOUND:
+            raise
+    statuses = await ask_all(
+        bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=STATUS_WAIT_S
+    )
+    return next((one.decisions for one in statuses if one.decisions), "")
 
 
 async def _ensure_consumer(bus: Bus, stream: str, config: Config) -> None:

@@ -32,6 +32,9 @@ class ServiceStatus(
     #: active.
     active: bool = True
     started_ms: int = 0
+    #: Incarnation of the DECISIONS that this process has worked with; "" before, or if it never
+    #: does.
+    decisions: str = ""
     #: Counters and gauges by name, as /metrics shows them: decisions_total, gangs{phase}…,
     #: pods_bound_total.
     figures: dict[str, float] = {}

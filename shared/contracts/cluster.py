@@ -78,12 +78,17 @@ class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     dialects: tuple[str, ...] = ()
 
 
-class StreamOpened(msgspec.Struct, frozen=True, kw_only=True, tag="stream.opened"):
+class StreamOpened(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="stream.opened"
+):
     """Record 1 of every fenced stream, written by setup: sequences count from here."""
 
     stream: str
     incarnation: str
     at_ms: int
+    #: Incarnation of the stream that services still remembered when this one was made: its storage
+    #: was lost, and what was decided there may be under way still. "": nobody remembered one.
+    replaces: str = ""
 
 
 ClusterRecord: TypeAlias = (

@@ -54,6 +54,9 @@ class Outcome(
     evicted: int = 0
     #: Members whose result is not `bound`, or victims that are not `evicted`.
     members: tuple[Member, ...] = ()
+    #: Incarnation of the DECISIONS in which `decision_seq` counts: the subject of another life's
+    #: outcome may be the same. "": not told.
+    incarnation: str = ""
     received_ms: int = 0
     preflight_ms: int = 0
     first_bound_ms: int = 0

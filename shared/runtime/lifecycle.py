@@ -26,7 +26,7 @@ import uvloop
 
 from shared.bus.asking import serve
 from shared.bus.connection import Bus
-from shared.bus.errors import Superseded
+from shared.bus.errors import StreamReplaced, Superseded
 from shared.contracts import codec, subjects
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.runtime import logs
@@ -86,6 +86,8 @@ class Context(Generic[S]):
     """What a service is given. `bus` is connected before `main` is called."""
 
     bus: Bus
+    #: Incarnation of the DECISIONS that this process works with, for `ask.status`; "" until known.
+    decisions: str = ""
 
     def __init__(self, service: str, settings: S, group: asyncio.TaskGroup) -> None:
         self.service = service
@@ -262,6 +264,7 @@ class _Life(Generic[S]):
             notes=context.ready.notes(),
             active=context.active,
             started_ms=self._started_ms,
+            decisions=context.decisions,
             figures=context.metrics.figures(),
         )
 
@@ -301,7 +304,12 @@ def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]
         level=settings.log_level,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_Life(service, settings, main).live())
+        return runner.run(live(service, settings, main))
+
+
+async def live(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
+    """The same in the loop that runs, and without touching the logging."""
+    return await _Life(service, settings, main).live()
 
 
 def ordinal_of(settings: CommonSettings) -> int:
@@ -319,8 +327,11 @@ def instance_of(service: str, settings: CommonSettings) -> str:
 
 
 def _status_of(crash: BaseExceptionGroup[BaseException]) -> int:
-    """Log why we crashed, and return the status: being superseded is not an error of ours."""
-    if crash.subgroup(lambda error: not isinstance(error, Superseded | BaseExceptionGroup)) is None:
+    """Log why we crashed, and return the status: being superseded is not an error of ours, nor is a
+    stream that was made anew.
+    """
+    ends = Superseded | StreamReplaced | BaseExceptionGroup
+    if crash.subgroup(lambda error: not isinstance(error, ends)) is None:
         superseded = crash.exceptions[0]
         _log.warning("superseded: %s", superseded)
         return STATUS_SUPERSEDED

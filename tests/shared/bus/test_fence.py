@@ -7,6 +7,7 @@ import pytest
 from shared.bus import fence
 from shared.bus.errors import AppendUnresolved, BusUnavailable, MessageTooLarge, Superseded
 from shared.bus.fence import BATCH_MIN, FencedLog
+from shared.bus.setup import ensure_streams
 from shared.contracts.subjects import CLUSTER
 from tests.shared.bus.conftest import ConnectBus, LossyBus
 from tutti.nats_server import NatsServer
@@ -210,3 +211,48 @@ async def test_an_append_survives_a_crash_of_the_server(
         else:
             await log.append(SUBJECT, b"%d" % n)
     assert await stored(bus) == [b"%d" % n for n in range(20)]
+
+
+async def _made_anew(bus: LossyBus, records: int) -> None:
+    """Lose CLUSTER; in the new one another life has written as many records."""
+    await bus.request(f"$JS.API.STREAM.DELETE.{CLUSTER}", b"", timeout_s=2.0)
+    await ensure_streams(bus)
+    log = FencedLog(bus, CLUSTER, last_applied=1)
+    for n in range(records):
+        await log.append(SUBJECT, b"new life %d" % n)
+
+
+async def test_a_stream_made_anew_is_not_written_to_although_its_length_is_right(
+    bus: LossyBus, connect: ConnectBus, nats_server: NatsServer
+) -> None:
+    """The sequence alone is no token: a writer that slept through all this would be let in."""
+    sleeper = FencedLog(await connect("sleeper"), CLUSTER, last_applied=1)
+    await sleeper.append(SUBJECT, b"old life")
+    await nats_server.kill()
+    await nats_server.start()
+    await _made_anew(bus, records=1)
+    with pytest.raises(Superseded, match="made anew"):
+        await sleeper.append(SUBJECT, b"late")
+    assert await stored(bus) == [b"new life 0"]
+
+
+async def test_an_append_of_unknown_fate_is_not_repeated_into_a_stream_made_anew(
+    bus: LossyBus, connect: ConnectBus
+) -> None:
+    lossy = await connect("lossy")
+    log = FencedLog(lossy, CLUSTER, last_applied=1)
+    await log.append(SUBJECT, b"old life")
+    lossy.lose_next(1)
+    appending = asyncio.create_task(log.append(SUBJECT, b"unanswered"))
+    await asyncio.sleep(0)
+    await _made_anew(bus, records=1)
+    with pytest.raises(Superseded, match="made anew"):
+        await appending
+    assert b"unanswered" not in await stored(bus)
+
+
+async def test_a_log_that_was_read_from_another_stream_writes_nothing(bus: LossyBus) -> None:
+    log = FencedLog(bus, CLUSTER, last_applied=1, incarnation="another")
+    with pytest.raises(Superseded, match="made anew"):
+        await log.append(SUBJECT, b"a")
+    assert await stored(bus) == []

@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
+from shared.bus.asking import serve
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec
+from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.subjects import (
+    ASK_STATUS,
     BINDER_CONSUMER,
     CLUSTER,
     CONTROLLER_CONSUMER,
     DECISIONS,
+    DECISIONS_OPENED,
     OUTCOMES,
     PODGROUP_CONSUMER,
     VERDICTS,
@@ -68,6 +72,43 @@ async def test_running_it_again_changes_nothing(bus: LossyBus) -> None:
     await ensure_streams(bus)
     after = [await bus.stream_info(stream) for stream in (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)]
     assert before == after
+
+
+async def _opened(bus: LossyBus) -> StreamOpened:
+    found = await bus.get_last(DECISIONS, DECISIONS_OPENED)
+    assert found is not None
+    record = codec.decode_decision_record(found.payload)
+    assert isinstance(record, StreamOpened)
+    return record
+
+
+async def test_a_stream_made_in_place_of_a_lost_one_says_so(
+    bus: LossyBus, connect: ConnectBus
+) -> None:
+    """Whoever still runs has worked with the lost one: what it decided may be under way."""
+    first = await _opened(bus)
+    assert first.replaces == ""
+    survivor = ServiceStatus(
+        service="binder",
+        instance="binder-0",
+        pid=1,
+        version="",
+        http_port=0,
+        ready=False,
+        decisions=first.incarnation,
+    )
+
+    async def answer(_: StatusRequest) -> ServiceStatus:
+        return survivor
+
+    await serve(await connect("survivor"), ASK_STATUS, codec.decode_status_request, answer)
+    await ensure_streams(bus)
+    assert await _opened(bus) == first, "nothing was lost"
+    await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=2.0)
+    await ensure_streams(bus)
+    second = await _opened(bus)
+    assert second.replaces == first.incarnation
+    assert second.incarnation != first.incarnation
 
 
 async def test_more_planners_and_other_sizes_are_added_to_what_is_there(bus: LossyBus) -> None:
