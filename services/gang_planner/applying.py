@@ -8,10 +8,12 @@ from services.gang_planner.inbox import (
     CheckpointArrival,
     ClusterArrival,
     DecisionArrival,
+    EndsArrival,
     OutcomeArrival,
     SnapshotArrival,
     VerdictArrival,
 )
+from shared.contracts import codec
 
 
 class Applier:
@@ -22,15 +24,17 @@ class Applier:
         self._has_picture = False
         self._has_memory = False
         self._has_verdicts = False
-        #: This process publishes verdicts: what comes back is its own.
-        self.leading = False
+        #: The newest verdict of each gang that is not gone, as published; read at a takeover.
+        self._verdicts: dict[str, bytes] = {}
         #: Sequence of the last record applied, per log.
         self.cluster_seq = 0
         self.decisions_seq = 0
         self.outcomes_seq = 0
+        self.verdicts_seq = 0
         #: Where the logs must have been applied to before this planner may answer or decide.
         self._decisions_goal = 0
         self._outcomes_goal = 0
+        self._verdicts_goal = 0
 
     @property
     def caught_up(self) -> bool:
@@ -43,6 +47,7 @@ class Applier:
             and self._has_verdicts
             and self.decisions_seq >= self._decisions_goal
             and self.outcomes_seq >= self._outcomes_goal
+            and self.verdicts_seq >= self._verdicts_goal
         )
 
     def apply(self, arrivals: list[Arrival]) -> None:
@@ -59,10 +64,13 @@ class Applier:
                     if seq > self.outcomes_seq:
                         self._planner.apply_outcome(seq, outcome)
                         self.outcomes_seq = seq
-                case VerdictArrival(verdict, last):
-                    if not self.leading:
-                        self._planner.apply_verdict(verdict)
-                    self._has_verdicts = self._has_verdicts or last
+                case VerdictArrival():
+                    self._keep_verdict(arrival)
+                case EndsArrival(_, decisions, outcomes, verdicts):
+                    # Not CLUSTER's: who leads is not decided by whether a watcher lives.
+                    self._decisions_goal = decisions
+                    self._outcomes_goal = outcomes
+                    self._verdicts_goal = verdicts
                 case SnapshotArrival(pages):
                     self._planner.load_snapshot(pages)
                     self.cluster_seq = pages[0].cluster_seq
@@ -76,6 +84,23 @@ class Applier:
         """This process appended record `seq` itself and the core has applied it."""
         self.decisions_seq = seq
 
+    def recall_verdicts(self) -> None:
+        """Tell the core what was published last of every gang: this process is about to lead.
+
+        Verdicts that arrive later are its own.
+        """
+        for payload in self._verdicts.values():
+            self._planner.apply_verdict(codec.decode_verdict(payload))
+        self._verdicts.clear()
+
+    def _keep_verdict(self, arrival: VerdictArrival) -> None:
+        self.verdicts_seq = arrival.seq
+        self._has_verdicts = self._has_verdicts or arrival.last
+        if arrival.gone:
+            self._verdicts.pop(arrival.gang_id, None)
+        else:
+            self._verdicts[arrival.gang_id] = arrival.payload
+
     def _apply_cluster(self, arrival: ClusterArrival) -> None:
         if arrival.seq > self.cluster_seq:
             self._planner.apply_cluster(arrival.seq, arrival.record)
@@ -83,7 +108,7 @@ class Applier:
 
     def _apply_decision(self, arrival: DecisionArrival) -> None:
         if arrival.seq > self.decisions_seq:
-            self._planner.apply_decision(arrival.seq, arrival.record)
+            self._planner.apply_decision(arrival.seq, arrival.decode())
             self.decisions_seq = arrival.seq
 
     def _apply_checkpoint(self, arrival: CheckpointArrival) -> None:

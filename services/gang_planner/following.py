@@ -1,21 +1,25 @@
 """Following the three logs from a known place: snapshot, checkpoint, then every record once, in
 order.
 
-Three readers put what they read into one `Inbox`; nothing here touches the planner's state. A
+Its readers put what they read into one `Inbox`; nothing here touches the planner's state. A
 reader starts from the watcher's snapshot (CLUSTER) or from the last whole checkpoint (DECISIONS,
-OUTCOMES). A new epoch of the watcher, or a gap because the log does not reach back far enough,
-starts CLUSTER again with a new snapshot.
+OUTCOMES). VERDICTS is read until this planner leads. A new epoch of the watcher, or a gap because
+the log does not reach back far enough, starts CLUSTER again with a new snapshot.
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Final
+
+import msgspec
 
 from services.gang_planner.inbox import (
     Arrival,
     CheckpointArrival,
     ClusterArrival,
     DecisionArrival,
+    EndsArrival,
     Inbox,
     OutcomeArrival,
     SnapshotArrival,
@@ -29,11 +33,28 @@ from shared.bus.pull import Delivery
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
 from shared.contracts.decisions import Checkpoint
+from shared.contracts.verdicts import GangPhase
 
 log = logging.getLogger(__name__)
 
 #: Between two questions for a snapshot that nobody could answer yet.
 _SNAPSHOT_RETRY_S = 0.1
+#: Between two looks of a standby at a log in which much happens: it has to know it soon, not at
+#: once. Its answers are at most this old, and a takeover does not wait for it.
+STANDBY_PAUSE_S: Final = 0.2
+#: The same for the active planner and its own echo in DECISIONS, where it looks for another writer.
+#: Safety does not depend on it: the fence refuses whoever missed a record.
+ECHO_PAUSE_S: Final = 0.1
+
+
+class _VerdictHead(msgspec.Struct, frozen=True, kw_only=True, tag="gang.verdict", gc=False):
+    """What a planner that does not lead must know of a verdict."""
+
+    gang_id: str
+    phase: GangPhase
+
+
+_decode_head: Final = msgspec.msgpack.Decoder(_VerdictHead).decode
 
 
 class _NewEpoch(Exception):
@@ -113,6 +134,44 @@ class Follower:
             filtered=True,
         )
         self._epoch = 0
+        self._following_verdicts: asyncio.Task[None] | None = None
+        self.rest(0.0)
+
+    def rest(self, pause_s: float) -> None:
+        """Look at each log once per `pause_s` seconds while records stream in."""
+        for reader in self._all_readers():
+            reader.pace.rest(pause_s)
+
+    async def ends(self) -> EndsArrival:
+        """How far the streams reach now.
+
+        Raises:
+            NoAnswer: JetStream does not answer; to be called again.
+        """
+        cluster = await self._bus.stream_info(subjects.CLUSTER)
+        decisions = await self._bus.stream_info(subjects.DECISIONS)
+        outcomes = await self._bus.stream_info(subjects.OUTCOMES)
+        # Not the stream's own count: its last verdict may be one that has expired.
+        last = await self._bus.get_last(subjects.VERDICTS, subjects.VERDICTS_SUBJECTS)
+        return EndsArrival(
+            cluster.last_seq,
+            decisions.last_seq,
+            outcomes.last_seq,
+            last.seq if last is not None else 0,
+        )
+
+    def lead(self) -> None:
+        """This planner is the writer: records that it decides on come at once, its echo does not
+        matter and its own verdicts not at all.
+        """
+        self._readers[subjects.CLUSTER].pace.go_full()
+        self._readers[subjects.OUTCOMES].pace.go_full()
+        self._readers[subjects.DECISIONS].pace.rest(ECHO_PAUSE_S)
+        if self._following_verdicts is not None:
+            self._following_verdicts.cancel()
+
+    def _all_readers(self) -> tuple[LogReader, ...]:
+        return (*self._readers.values(), self._verdicts)
 
     async def follow_cluster(self) -> None:
         """Snapshot, then the log behind it; again after each new epoch or gap."""
@@ -152,7 +211,9 @@ class Follower:
                 self._readers[subjects.OUTCOMES].run(outcomes_start, self._on_outcomes),
                 name="follow-outcomes",
             )
-            group.create_task(self._follow_verdicts(verdicts.first_seq), name="follow-verdicts")
+            self._following_verdicts = group.create_task(
+                self._follow_verdicts(verdicts.first_seq), name="follow-verdicts"
+            )
 
     async def _follow_verdicts(self, first_seq: int) -> None:
         """What was said last of every gang; a verdict that a newer one replaced is no loss."""
@@ -163,9 +224,7 @@ class Follower:
                 first_seq = gap.available
 
     async def _on_verdicts(self, deliveries: list[Delivery]) -> None:
-        await self._inbox.put(
-            [VerdictArrival(codec.decode_verdict(d.payload), d.pending == 0) for d in deliveries]
-        )
+        await self._inbox.put([_verdict_arrival(delivery) for delivery in deliveries])
 
     async def _on_cluster(self, deliveries: list[Delivery]) -> None:
         arrivals: list[Arrival] = []
@@ -180,14 +239,7 @@ class Follower:
         await self._inbox.put(arrivals)
 
     async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
-        await self._inbox.put(
-            [
-                DecisionArrival(
-                    d.seq, codec.decode_decision_record(d.payload), d.payload, d.stored_ms
-                )
-                for d in deliveries
-            ]
-        )
+        await self._inbox.put([DecisionArrival(d.seq, d.payload, d.stored_ms) for d in deliveries])
 
     async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
         await self._inbox.put(
@@ -196,3 +248,14 @@ class Follower:
                 for d in deliveries
             ]
         )
+
+
+def _verdict_arrival(delivery: Delivery) -> VerdictArrival:
+    head = _decode_head(delivery.payload)
+    return VerdictArrival(
+        seq=delivery.seq,
+        gang_id=head.gang_id,
+        gone=head.phase == "Gone",
+        payload=delivery.payload,
+        last=delivery.pending == 0,
+    )

@@ -6,10 +6,10 @@ import asyncio
 from collections import deque
 from typing import Final, NamedTuple, TypeAlias
 
+from shared.contracts import codec
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import Checkpoint, DecisionRecord
 from shared.contracts.outcomes import Outcome
-from shared.contracts.verdicts import Verdict
 
 #: Enough for the backlog of a burst; beyond it the log readers wait, which is back-pressure on
 #: NATS.
@@ -27,12 +27,18 @@ class ClusterArrival(NamedTuple):
 
 
 class DecisionArrival(NamedTuple):
-    """A record of DECISIONS."""
+    """A record of DECISIONS, decoded only by whom it tells something new: most are a writer's
+    echo.
+    """
 
     seq: int
-    record: DecisionRecord
     payload: bytes
     stored_ms: int = 0
+
+    def decode(self) -> DecisionRecord:
+        """The record."""
+        record: DecisionRecord = codec.decode_decision_record(self.payload)
+        return record
 
 
 class OutcomeArrival(NamedTuple):
@@ -45,10 +51,29 @@ class OutcomeArrival(NamedTuple):
 
 
 class VerdictArrival(NamedTuple):
-    """The last word on one gang, as some planner published it; `last`: no more wait behind it."""
+    """The last word on one gang, as some planner published it; `last`: no more wait behind it.
 
-    verdict: Verdict
+    Not decoded: a standby keeps the newest of each gang, and needs to read them only when it takes
+    over.
+    """
+
+    seq: int
+    gang_id: str
+    #: The gang is no more.
+    gone: bool
+    payload: bytes
     last: bool
+
+
+class EndsArrival(NamedTuple):
+    """How far the streams reached when this planner asked: it is caught up once it has applied that
+    much.
+    """
+
+    cluster: int
+    decisions: int
+    outcomes: int
+    verdicts: int
 
 
 class SnapshotArrival(NamedTuple):
@@ -77,6 +102,7 @@ Arrival: TypeAlias = (
     | DecisionArrival
     | OutcomeArrival
     | VerdictArrival
+    | EndsArrival
     | SnapshotArrival
     | CheckpointArrival
 )

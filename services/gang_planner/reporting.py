@@ -61,7 +61,7 @@ class Reporting:
                     newest["CLUSTER"] = stored_ms
                     if isinstance(record, Synced):
                         self._synced_ms = record.at_ms
-                case DecisionArrival(_, _, _, stored_ms):
+                case DecisionArrival(_, _, stored_ms):
                     newest["DECISIONS"] = stored_ms
                 case OutcomeArrival(_, outcome, _, stored_ms):
                     newest["OUTCOMES"] = stored_ms

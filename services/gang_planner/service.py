@@ -6,28 +6,35 @@ verdicts. While an append waits, more arrives; the next turn takes it all. There
 loop sleeps until something arrives or the core asked to be woken.
 
 Active or standby is decided by the fence alone; the lease only says who should try. A standby
-applies the same records, keeps the recording, and answers questions.
+applies the same records a fraction of a second later, keeps the recording, and answers questions.
+Given the lease it reads on to the ends of the logs at full speed, and then takes over.
 """
 
 import asyncio
+import contextlib
 import logging
 
 from services.gang_planner.applying import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.following import Follower
+from services.gang_planner.following import STANDBY_PAUSE_S, Follower
 from services.gang_planner.inbox import Arrival, Inbox
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
 from services.gang_planner.writing import Writer
+from shared.bus.errors import NoAnswer
 from shared.bus.lease import Lease
 from shared.runtime.lifecycle import Context, Step
 
 log = logging.getLogger(__name__)
 
 _LEASE_KEY = "gang-planner"
+#: Before JetStream is asked again how far the logs reach.
+_ASK_AGAIN_MS = 100
+#: A stop does not wait for longer than this for the end of a recording.
+_COMPLETE_S = 1.0
 
 
 class GangPlanner:
@@ -43,9 +50,13 @@ class GangPlanner:
         self._follower = Follower(context.bus, self._inbox, context.ordinal)
         self._reporting = Reporting(context.metrics, context.now_ms)
         self._traces = GangTraces(context.tracer)
-        self._writer = Writer(context, self._planner, self._applier, self._reporting)
+        self._writer = Writer(context, self._planner, self._applier, self._reporting, self._traces)
         self._standby = Standby(context, self._planner, self._applier)
         self._lease = Lease(context.bus, _LEASE_KEY, context.instance)
+        #: The lease is ours, and the logs are read up to where they reached when we got it.
+        self._catching_up = False
+        #: Between two looks at the logs; None: before the picture was whole.
+        self._pause_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -76,9 +87,11 @@ class GangPlanner:
         self._inbox.wake()
 
     async def _finish(self) -> None:
-        """Let the turn that is under way end; no other begins."""
+        """Let the turn that is under way end; no other begins. A recording is completed."""
         self._inbox.wake()
         await self._idle.wait()
+        if self._standby.recording and self._applier.caught_up:
+            await self._complete_recording()
 
     async def _loop(self) -> None:
         wakeup_ms: int | None = None
@@ -105,11 +118,49 @@ class GangPlanner:
         self._context.ready.set("caught up")
         if not self._writer.active:
             self._standby.record(arrivals, self._context.now_ms())
-            if not self._lease.held or not await self._writer.take_over():
+            if not self._lease.held:
+                # What the other one writes need not be known at once.
+                self._catching_up = False
+                self._pace(0.0 if self._standby.awaits_base else STANDBY_PAUSE_S)
                 return None
+            if not self._catching_up and not await self._catch_up():
+                return self._context.now_ms() + _ASK_AGAIN_MS
+            # There may be more to apply first, known or not: what arrives brings us here again.
+            if not self._applier.caught_up or not await self._writer.take_over():
+                return None
+            self._follower.lead()
             self._standby.become_active()
             self._traces.lead(self._context.now_ms())
         return await self._writer.decide()
+
+    def _pace(self, pause_s: float) -> None:
+        if pause_s != self._pause_s:
+            self._pause_s = pause_s
+            self._follower.rest(pause_s)
+
+    async def _catch_up(self) -> bool:
+        """Have the logs read to their ends; False: where these are could not be learned."""
+        self._pace(0.0)
+        try:
+            ends = await self._follower.ends()
+        except NoAnswer as error:
+            log.warning("cannot learn how far the logs reach: %s", error)
+            return False
+        self._applier.apply([ends])
+        self._catching_up = True
+        return True
+
+    async def _complete_recording(self) -> None:
+        """Read what a recording's last decisions were made of: it may lie behind a pause."""
+        self._pace(0.0)
+        with contextlib.suppress(NoAnswer, TimeoutError):
+            async with asyncio.timeout(_COMPLETE_S):
+                ends = await self._follower.ends()
+                self._applier.apply([ends])
+                while not self._applier.caught_up or self._applier.cluster_seq < ends.cluster:
+                    arrivals = await self._inbox.take(None)
+                    self._applier.apply(arrivals)
+                    self._standby.record(arrivals, self._context.now_ms())
 
     def _timeout_s(self, wakeup_ms: int | None) -> float | None:
         if wakeup_ms is None:

@@ -68,6 +68,16 @@ class Standby:
             self._base.cancel()
             self._base = None
 
+    @property
+    def recording(self) -> bool:
+        """Whether a recording is kept."""
+        return self._recorder is not None and not self._active
+
+    @property
+    def awaits_base(self) -> bool:
+        """Whether a segment waits for its base, which must not be newer than what is applied."""
+        return self._base is not None
+
     async def close(self) -> None:
         """Let what was recorded so far reach the disk."""
         if self._recorder is not None:
@@ -110,7 +120,7 @@ def _frame(arrival: Arrival) -> Frame | None:
     match arrival:
         case ClusterArrival(seq, _, payload):
             return Frame(kind="cluster", seq=seq, payload=payload)
-        case DecisionArrival(seq, _, payload):
+        case DecisionArrival(seq, payload):
             return Frame(kind="decision", seq=seq, payload=payload)
         case OutcomeArrival(seq, _, payload):
             return Frame(kind="outcome", seq=seq, payload=payload)

@@ -25,6 +25,7 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
     VerdictArrival,
 )
+from shared.contracts import codec
 from shared.contracts.decisions import DecisionRecord, GangDecision, GangStarted
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
@@ -131,12 +132,12 @@ class GangTraces:
             return
         for arrival in arrivals:
             match arrival:
-                case DecisionArrival(seq, record, _, stored_ms):
-                    self._take_record(seq, record, stored_ms)
+                case DecisionArrival(seq, _, stored_ms):
+                    self._take_record(seq, arrival.decode(), stored_ms)
                 case OutcomeArrival():
                     self._take_outcome(arrival)
-                case VerdictArrival(verdict, _) if verdict.phase == "Gone":
-                    self._take_gone(verdict)
+                case VerdictArrival(gone=True, payload=payload):
+                    self.take_gone(codec.decode_verdict(payload))
                 case CheckpointArrival():
                     self._restore(arrival)
                 case _:
@@ -206,7 +207,10 @@ class GangTraces:
         attempt.outcome_ms = outcome.last_bound_ms
         self._end_if_done(attempt, outcome.last_bound_ms)
 
-    def _take_gone(self, verdict: Verdict) -> None:
+    def take_gone(self, verdict: Verdict) -> None:
+        """A gang is no more: read from the log, or just published by this planner."""
+        if not self._tracer.enabled:
+            return
         for attempt in list(self._by_gang.get(verdict.gang_id, ())):
             self._end(attempt, verdict.at_ms, "Gone")
         self._ended.pop(verdict.gang_id, None)

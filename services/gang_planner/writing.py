@@ -16,6 +16,7 @@ from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival
 from services.gang_planner.reporting import Reporting
+from services.gang_planner.tracing import GangTraces
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
 from shared.bus.publisher import Publisher, Stored
@@ -42,9 +43,11 @@ class Writer:
         planner: Planner,
         applier: Applier,
         reporting: Reporting,
+        traces: GangTraces,
     ) -> None:
         self._context = context
         self._reporting = reporting
+        self._traces = traces
         self._planner = planner
         self._applier = applier
         self._fence: FencedLog | None = None
@@ -88,9 +91,9 @@ class Writer:
         except Superseded:
             return False
         self._fence = fence
+        self._applier.recall_verdicts()
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
-        self._applier.leading = True
         self._applier.decided(seq[0])
         self._checkpoint_seq = seq[0]
         self._checkpoint_ms = self._context.now_ms()
@@ -155,6 +158,8 @@ class Writer:
             ttl_s=_GONE_TTL_S if verdict.phase == "Gone" else None,
         )
         self._reporting.published()
+        if verdict.phase == "Gone":
+            self._traces.take_gone(verdict)
         stored.add_done_callback(functools.partial(self._stored, verdict))
 
     def _stored(self, verdict: Verdict, stored: asyncio.Future[Stored]) -> None:

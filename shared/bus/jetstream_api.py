@@ -114,6 +114,14 @@ class PullRequest(msgspec.Struct, frozen=True):
     idle_heartbeat: int
 
 
+class DrainRequest(msgspec.Struct, frozen=True):
+    """The same for what is there now: it ends with status 404 when that is less than `batch`."""
+
+    batch: int
+    max_bytes: int
+    no_wait: bool = True
+
+
 def parse_headers(block: bytes) -> dict[str, str]:
     """Read a NATS header block (`NATS/1.0`, then `Key: value` lines)."""
     lines = block.decode("utf-8", "replace").split("\r\n")[1:]

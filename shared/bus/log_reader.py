@@ -14,6 +14,7 @@ from shared.bus.connection import Bus
 from shared.bus.errors import ApiRefused, LogGap, NoAnswer, StreamReplaced
 from shared.bus.jetstream_api import STREAM_NOT_FOUND
 from shared.bus.pull import Delivery, Interrupted, PullLoop
+from shared.bus.reading_pace import ReadingPace
 
 #: Between attempts to reach a consumer that does not answer.
 PAUSE_S: Final = 0.25
@@ -41,6 +42,8 @@ class LogReader:
         self._consumer = consumer
         self._filtered = filtered
         self._batch = batch
+        #: Full speed, unless told otherwise.
+        self.pace = ReadingPace()
         self._next = 1
         self._incarnation = ""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -80,7 +83,14 @@ class LogReader:
 
         while True:
             await self._rewind()
-            loop = PullLoop(self._bus, self._stream, self._consumer, batch=self._batch, strict=True)
+            loop = PullLoop(
+                self._bus,
+                self._stream,
+                self._consumer,
+                batch=self._batch,
+                strict=True,
+                pace=self.pace,
+            )
             try:
                 await loop.run(take)
             except Interrupted:

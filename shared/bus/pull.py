@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from shared.bus.connection import Bus, Message
-from shared.bus.jetstream_api import NANOSECONDS, PullRequest
+from shared.bus.jetstream_api import NANOSECONDS, DrainRequest, PullRequest
+from shared.bus.reading_pace import ReadingPace
 
 #: A pull that finds nothing ends after this and is made anew.
 EXPIRES_S: Final = 30
@@ -26,6 +27,8 @@ SILENCE_MAX_S: Final = 2 * HEARTBEAT_S + 2.0
 PAUSE_S: Final = 0.25
 
 _HEARTBEAT: Final = "100"
+#: The end of a drain: nothing more waits.
+_EMPTY: Final = "404"
 _ACK_TOKENS: Final = 9
 _encode: Final = msgspec.json.encode
 
@@ -108,6 +111,7 @@ class PullLoop:
         batch: int = 256,
         batch_bytes: int = 8 << 20,
         strict: bool = False,
+        pace: ReadingPace | None = None,
     ) -> None:
         """Bind to a consumer that setup made.
 
@@ -118,6 +122,7 @@ class PullLoop:
             batch: How many messages may be asked for and not yet taken by the handler.
             batch_bytes: The same in bytes for one pull; above the largest message.
             strict: End with `Interrupted` whenever a message may have been lost.
+            pace: How eagerly to read; None: at full speed.
         """
         self._bus = bus
         self._stream = stream
@@ -125,11 +130,18 @@ class PullLoop:
         self._batch = batch
         self._batch_bytes = batch_bytes
         self._strict = strict
+        self._pace = pace or ReadingPace()
         self._inbox = bus.new_inbox()
         self._pulls = itertools.count(1)
         self._arrived: list[Delivery] = []
         #: Messages asked for that have not arrived: at most what the server may still send.
         self._outstanding = 0
+        #: Of these, what a drain asked for.
+        self._draining = 0
+        #: Read slowly: something came since a drain last found nothing.
+        self._some = False
+        #: Read slowly: the newest drain took all there was.
+        self._emptied = False
         #: `number` of the newest delivery.
         self._last_number = 0
         self._interruption = ""
@@ -152,7 +164,7 @@ class PullLoop:
                 if self._interruption:
                     raise Interrupted(self._interruption)
                 await self._ask()
-                if not self._arrived:
+                if not (self._arrived or self._interruption or self._stopped):
                     await self._wait()
                 batch, self._arrived = self._arrived, []
                 if batch:
@@ -171,17 +183,42 @@ class PullLoop:
         if self._pausing:
             self._pausing = False
             await asyncio.sleep(PAUSE_S)
-        expected = self._outstanding + len(self._arrived)
-        if self._stopped or expected > self._batch // 2 or not self._bus.connected:
+        if self._stopped or not self._bus.connected:
             return
-        count = self._batch - expected
-        request = PullRequest(
-            batch=count,
-            max_bytes=self._batch_bytes,
-            expires=EXPIRES_S * NANOSECONDS,
-            idle_heartbeat=HEARTBEAT_S * NANOSECONDS,
+        if not self._pace.full:
+            await self._ask_slowly()
+            return
+        expected = self._outstanding + len(self._arrived)
+        if expected <= self._batch // 2:
+            await self._pull(self._batch - expected)
+
+    async def _ask_slowly(self) -> None:
+        """Wait for one message, then, after a pause each, take all that came, until nothing did."""
+        if self._outstanding or self._arrived:
+            return
+        if not self._some:
+            await self._pull(1)
+            return
+        if self._emptied:
+            self._emptied = False
+            await self._pace.pause()
+        self._some = False
+        self._draining = self._batch
+        await self._request(DrainRequest(batch=self._batch, max_bytes=self._batch_bytes))
+
+    async def _pull(self, count: int) -> None:
+        self._emptied = True  # what comes now is not a drain's rest: it may wait for a pause
+        await self._request(
+            PullRequest(
+                batch=count,
+                max_bytes=self._batch_bytes,
+                expires=EXPIRES_S * NANOSECONDS,
+                idle_heartbeat=HEARTBEAT_S * NANOSECONDS,
+            )
         )
-        self._outstanding += count
+
+    async def _request(self, request: PullRequest | DrainRequest) -> None:
+        self._outstanding += request.batch
         await self._bus.publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}",
             _encode(request),
@@ -204,6 +241,8 @@ class PullLoop:
             self._well()
             delivery = Delivery(self._bus, message)
             self._outstanding = max(0, self._outstanding - 1)
+            self._draining = max(0, self._draining - 1)
+            self._some = True
             if self._strict and delivery.number != self._last_number + 1:
                 self._lost(f"delivery {delivery.number} came after {self._last_number}")
             elif not self._interruption:
@@ -217,10 +256,17 @@ class PullLoop:
                 self._lost("the last deliveries did not arrive")
             self._well()
             return
+        if status == _EMPTY:
+            self._outstanding = max(0, self._outstanding - self._draining)
+            self._draining = 0
+            self._emptied = True
+            self._well()
+            return
         # 408: it expired. 409: its limit in bytes is reached, or the consumer moved. 503: nobody
         # serves it. Where the server does not say how much is left open, nothing is.
         left = message.headers.get("Nats-Pending-Messages")
         self._outstanding = max(0, self._outstanding - int(left)) if left is not None else 0
+        self._draining = min(self._draining, self._outstanding)
         if left is None:
             self._pausing = True
             text = message.headers.get("Description", "nobody serves the consumer")
@@ -233,7 +279,7 @@ class PullLoop:
 
     def _lost(self, why: str) -> None:
         """Forget the pulls that are under way, and in strict mode end the loop."""
-        self._outstanding = 0
+        self._outstanding = self._draining = 0
         if self._strict:
             self._interruption = why
 

@@ -16,6 +16,8 @@ def start(argv: list[str]) -> int:
     for difference in report.differences:
         sys.stdout.write(f"{difference}\n")
     sys.stdout.write(f"{report.equal} records equal, {len(report.differences)} differ\n")
+    if report.cut_off:
+        sys.stdout.write(f"{report.cut_off} at the end were made of records that are not in it\n")
     return 1 if report.differences else 0
 
 

@@ -34,6 +34,8 @@ class Report(NamedTuple):
 
     equal: int
     differences: list[str]
+    #: Records at the end whose inputs the recorder had not read yet when it was killed.
+    cut_off: int = 0
 
 
 class _Inputs:
@@ -66,6 +68,18 @@ class _Inputs:
                     record = codec.decode_decision_record(frame.payload)
                     self.decisions.append((frame.seq, record, frame.payload))
         self.cluster = deque(sorted(self.cluster, key=lambda frame: frame.seq))
+        self._cluster_end = self.cluster[-1].seq if self.cluster else self._base_end()
+        self._outcomes_end = self.outcomes[-1].seq if self.outcomes else self._base_outcomes()
+
+    def reach(self, cycle: Cycle) -> bool:
+        """Whether everything that the cycle consumed was recorded."""
+        return cycle.cluster_seq <= self._cluster_end and cycle.outcomes_seq <= self._outcomes_end
+
+    def _base_end(self) -> int:
+        return max((page.cluster_seq for page in self.pages), default=0)
+
+    def _base_outcomes(self) -> int:
+        return max((page.outcomes_seq for page in self.checkpoint), default=0)
 
 
 def reproduce(frames: Iterable[Frame]) -> Report:
@@ -77,13 +91,15 @@ def reproduce(frames: Iterable[Frame]) -> Report:
     waiting: deque[Act | Note] = deque()
     equal = 0
     differences: list[str] = []
-    for seq, record, payload in inputs.decisions:
+    for number, (seq, record, payload) in enumerate(inputs.decisions):
         cycle = _cycle_of(record)
         if cycle is None:
             planner.apply_decision(seq, record)
             if isinstance(record, EpochOpened):
                 planner.lead(record.epoch)
             continue
+        if not inputs.reach(cycle):
+            return Report(equal, differences, len(inputs.decisions) - number)
         if not waiting:
             _apply_up_to(planner, inputs, cycle)
             step = planner.step(cycle.now_ms)

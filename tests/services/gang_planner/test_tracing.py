@@ -10,6 +10,7 @@ from services.gang_planner.inbox import (
     VerdictArrival,
 )
 from services.gang_planner.tracing import GangTraces
+from shared.contracts import codec
 from shared.contracts.decisions import (
     Binding,
     Checkpoint,
@@ -64,7 +65,7 @@ def decision(attempt: int = 1, *, quorum: int = 3, now_ms: int = DECIDED_MS) -> 
 
 
 def stored(seq: int, record: DecisionRecord, stored_ms: int = 0) -> DecisionArrival:
-    return DecisionArrival(seq, record, b"", stored_ms)
+    return DecisionArrival(seq, codec.encode(record), stored_ms)
 
 
 def outcome(
@@ -103,7 +104,7 @@ def gone(*, attempt: int, at_ms: int = 9_000) -> VerdictArrival:
         trace_id=gang_trace_id("g", max(attempt, 1)),
         first_seen_ms=FIRST_SEEN_MS,
     )
-    return VerdictArrival(verdict, last=True)
+    return VerdictArrival(1, verdict.gang_id, gone=True, payload=codec.encode(verdict), last=True)
 
 
 def test_an_attempt_is_told_when_all_are_bound_and_the_quorum_is_placed(

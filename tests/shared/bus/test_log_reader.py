@@ -24,10 +24,12 @@ class Follower:
         self, bus: LossyBus, consumer: str = CONSUMER, *, start: int = 1, filtered: bool = False
     ) -> None:
         self.seen: list[tuple[int, bytes]] = []
+        self.batches = 0
         self.reader = LogReader(bus, CLUSTER, consumer, filtered=filtered, batch=16)
         self.task = asyncio.create_task(self.reader.run(start, self.take))
 
     async def take(self, batch: list[Delivery]) -> None:
+        self.batches += 1
         self.seen.extend((delivery.seq, delivery.payload) for delivery in batch)
 
 
@@ -71,6 +73,7 @@ async def test_a_reader_may_start_behind_the_last_record(bus: LossyBus) -> None:
     follower.task.cancel()
 
 
+@pytest.mark.real_server_only
 async def test_a_message_lost_on_the_way_is_read_again(bus: LossyBus) -> None:
     follower = Follower(bus, start=2)
     await eventually(lambda: follower.reader.incarnation)
@@ -150,4 +153,71 @@ async def test_a_filtered_reader_gets_its_subjects_only_and_all_of_them(
     await log.append("cluster.synced", b"10")
     await follower.reader.wait_caught_up(12)
     assert [payload for _, payload in follower.seen] == [b"0", b"3", b"6", b"9", b"10"]
+    follower.task.cancel()
+
+
+async def test_a_resting_reader_takes_what_came_during_its_pause_in_one_go(bus: LossyBus) -> None:
+    follower = Follower(bus, start=2)
+    follower.reader.pace.rest(0.3)
+    await append(bus, 1)
+    await follower.reader.wait_caught_up(2)
+    for _ in range(8):
+        await append(bus, 5)
+    await follower.reader.wait_caught_up(42)
+    assert follower.seen == expected(2, 42)
+    # The first came alone and at once; of the others as many together as one look may ask for.
+    assert follower.batches < 8
+    follower.task.cancel()
+
+
+async def test_the_first_record_after_a_silence_comes_at_once_to_a_resting_reader(
+    bus: LossyBus,
+) -> None:
+    follower = Follower(bus, start=2)
+    follower.reader.pace.rest(60.0)
+    await eventually(lambda: follower.reader.incarnation)
+    await append(bus, 1)
+    await follower.reader.wait_caught_up(2)
+    follower.task.cancel()
+
+
+async def test_a_resting_reader_that_is_told_to_hurry_ends_its_pause(bus: LossyBus) -> None:
+    follower = Follower(bus, start=2)
+    follower.reader.pace.rest(60.0)
+    await append(bus, 1)
+    await follower.reader.wait_caught_up(2)
+    await append(bus, 40)
+    assert follower.reader.last_seq == 2
+    follower.reader.pace.go_full()
+    await follower.reader.wait_caught_up(42)
+    await append(bus, 3)
+    await follower.reader.wait_caught_up(45)
+    assert follower.seen == expected(2, 45)
+    follower.task.cancel()
+
+
+async def test_a_resting_reader_reads_a_long_log_without_pausing_within_it(bus: LossyBus) -> None:
+    await append(bus, 300)
+    follower = Follower(bus, start=2)
+    follower.reader.pace.rest(60.0)
+    # The first record wakes it; once that pause is over, one look follows the other.
+    await follower.reader.wait_caught_up(2)
+    follower.reader.pace.rest(30.0)
+    await follower.reader.wait_caught_up(301)
+    assert follower.seen == expected(2, 301)
+    follower.task.cancel()
+
+
+async def test_a_resting_reader_heals_what_a_reconnection_lost(
+    bus: LossyBus, nats_server: NatsServer
+) -> None:
+    follower = Follower(bus, start=2)
+    follower.reader.pace.rest(0.05)
+    await append(bus, 30)
+    await follower.reader.wait_caught_up(31)
+    await nats_server.kill()
+    await nats_server.start()
+    await append(bus, 30)
+    await follower.reader.wait_caught_up(61)
+    assert follower.seen == expected(2, 61)
     follower.task.cancel()
