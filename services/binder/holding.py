@@ -19,11 +19,12 @@ _MARGIN_S: Final = 0.3
 class Holding:
     """A delivery, not acknowledged yet."""
 
-    __slots__ = ("_progress_at_s", "delivery", "given_up")
+    __slots__ = ("_progress_at_s", "connection", "delivery", "given_up")
 
-    def __init__(self, delivery: Delivery, at_s: float) -> None:
-        """Take what was pulled at `at_s` of the monotonic clock."""
+    def __init__(self, delivery: Delivery, at_s: float, *, connection: int = 0) -> None:
+        """Take what was pulled at `at_s` of the monotonic clock, over the n-th `connection`."""
         self.delivery = delivery
+        self.connection = connection
         self.given_up = False
         self._progress_at_s = at_s
 

@@ -36,7 +36,7 @@ from services.binder.core.outcome import Sender, refusal_of
 from services.binder.holding import PROGRESS_EVERY_S, Holding
 from services.binder.lanes import Lanes, Pods
 from services.binder.reporting import Reporting
-from services.binder.settling import acknowledge, give_back, settle
+from services.binder.settling import acknowledge, give_back, is_of_another_life, settle
 from services.binder.state import BinderState
 from shared.bus.errors import BusError
 from shared.bus.publisher import Publisher
@@ -103,6 +103,10 @@ class Binder:
         self._publisher = Publisher(ctx.bus)
         self._reporting = Reporting(ctx.metrics, ctx.tracer)
         self._state = BinderState("")
+        #: The connection (`Bus.connections`) over which DECISIONS was last looked at, and the first
+        #: one on which it was the stream that it is: a server that was away may have lost it.
+        self._looked_over = 0
+        self._same_since = 0
         #: Pulled, not started yet.
         self._waiting: deque[Holding] = deque()
         self._carrying: set[Carrying] = set()
@@ -116,7 +120,9 @@ class Binder:
     async def run(self) -> None:
         """Bind until cancelled. A broken invariant ends it, with everything held unacknowledged."""
         ctx = self._ctx
-        self._state = BinderState((await ctx.bus.stream_info(subjects.DECISIONS)).incarnation)
+        self._looked_over = ctx.bus.connections
+        ctx.decisions = (await ctx.bus.stream_info(subjects.DECISIONS)).incarnation
+        self._state = BinderState(ctx.decisions)
         ctx.on_shutdown(Step.STOP_TAKING, "decisions", self._stop_taking)
         ctx.on_shutdown(Step.FINISH, "decisions", self._finish_all)
         async with self._tasks:
@@ -130,8 +136,10 @@ class Binder:
 
     async def _take(self, deliveries: list[Delivery]) -> None:
         """Start what was pulled; return, for the next to be pulled, once there is room for it."""
-        now_s = time.monotonic()
-        self._waiting.extend(Holding(delivery, now_s) for delivery in deliveries)
+        now_s, connection = time.monotonic(), self._ctx.bus.connections
+        self._waiting.extend(
+            Holding(delivery, now_s, connection=connection) for delivery in deliveries
+        )
         self._busy.set()
         while not self._closing:
             if not self._lanes.short or len(self._carrying) >= self._ctx.settings.decisions_max:
@@ -145,10 +153,12 @@ class Binder:
     async def _start(self, holding: Holding) -> None:
         """Begin with one delivery, or have done with it at once."""
         delivery = holding.delivery
-        if not holding.ours(time.monotonic()):
+        if not holding.ours(time.monotonic()) or not await self._is_current(holding):
             self._reporting.abandoned()
             return
-        sender = Sender(self._ctx.instance, delivery.seq, delivery.delivered)
+        sender = Sender(
+            self._ctx.instance, delivery.seq, delivery.delivered, self._state.incarnation
+        )
         try:
             decision = decode_act(delivery.payload)
         except msgspec.MsgspecError as error:
@@ -178,16 +188,36 @@ class Binder:
             reason = self._state.judge(decision.epoch, seq, delivered=delivered)
         return reason
 
+    async def _is_current(self, holding: Holding) -> bool:
+        """Say whether a message is of the DECISIONS that there is now; False also while nobody can
+        tell. Costs a look for each connection.
+        """
+        if self._looked_over != self._ctx.bus.connections:
+            await self._follow_stream()
+        known = self._looked_over == self._ctx.bus.connections
+        return known and holding.connection >= self._same_since
+
     async def _follow_stream(self) -> bool:
-        """Look whether DECISIONS was made anew; True: it was, and all sequences begin again."""
-        before = self._state.incarnation
+        """Look whether DECISIONS was made anew; True: it was, all sequences begin again, and what
+        was held of the lost one is abandoned.
+        """
+        over, before = self._ctx.bus.connections, self._state.incarnation
         try:
             info = await self._ctx.bus.stream_info(subjects.DECISIONS)
         except BusError as error:
             logger.warning("cannot look at DECISIONS: %s", error)
             return False
+        self._looked_over = over
+        if info.incarnation == before:
+            return False
+        logger.warning("DECISIONS was made anew: it is %s, not %s", info.incarnation, before)
+        self._same_since = over
         self._state.follow(info.incarnation)
-        return info.incarnation != before
+        self._ctx.decisions = info.incarnation
+        self._waiting.clear()
+        for carrying in list(self._carrying):
+            self._abandon(carrying)
+        return True
 
     async def _undecodable(self, delivery: Delivery, sender: Sender, error: str) -> None:
         """Leave a record that we cannot read to a newer binder for a while, then answer it."""
@@ -199,6 +229,7 @@ class Binder:
             gang_id=delivery.subject.removeprefix(subjects.act("")),
             decision_seq=sender.decision_seq,
             epoch=0,
+            incarnation=sender.incarnation,
             binder=sender.binder,
             delivered=sender.delivered,
             reason="Undecodable",
@@ -213,7 +244,7 @@ class Binder:
         outcome: Outcome,
         decision: Act | None,
     ) -> None:
-        if await settle(self._publisher, delivery, outcome):
+        if await settle(self._publisher, self._ctx.bus, delivery, outcome):
             self._reporting.refused(outcome, decision, self._ctx.now_ms())
 
     # Carrying out.
@@ -244,14 +275,16 @@ class Binder:
             self._abandon(carrying)
             return
         if not carrying.holding.given_up:
-            self._proceed(carrying, carrying.machine.looked_up(outcome_exists=stored is not None))
+            exists = stored is not None and not is_of_another_life(stored, self._state.incarnation)
+            self._proceed(carrying, carrying.machine.looked_up(outcome_exists=exists))
 
     async def _finish(self, carrying: Carrying, outcome: Outcome) -> None:
         """Publish the outcome if the decision still is ours, and make room for another."""
-        if not carrying.holding.ours(time.monotonic()):
+        holding = carrying.holding
+        if not holding.ours(time.monotonic()) or not await self._is_current(holding):
             self._abandon(carrying)
             return
-        if await settle(self._publisher, carrying.holding.delivery, outcome):
+        if await settle(self._publisher, self._ctx.bus, holding.delivery, outcome):
             self._reporting.finished(carrying.machine.decision, outcome, self._ctx.now_ms())
         self._release(carrying)
 
@@ -299,8 +332,9 @@ class Binder:
                 self._abandon(carrying)
         held = [carrying.holding for carrying in self._carrying] + list(self._waiting)
         for holding in held:
-            # Written into a buffer while disconnected, it would tell nobody.
-            if not self._ctx.bus.connected:
+            # Written into a buffer while disconnected, it would tell nobody; and in a stream made
+            # anew it would speak for another message.
+            if not self._ctx.bus.connected or not await self._is_current(holding):
                 return
             try:
                 await holding.delivery.in_progress()

@@ -3,11 +3,12 @@
 import logging
 from typing import Final
 
+from shared.bus.connection import Bus, StoredMessage
 from shared.bus.errors import AppendRefused, BusError, WrongLastSequence
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
 from shared.contracts import subjects
-from shared.contracts.codec import encode
+from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.outcomes import Outcome
 
 logger = logging.getLogger(__name__)
@@ -16,8 +17,11 @@ logger = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 
 
-async def settle(publisher: Publisher, delivery: Delivery, outcome: Outcome) -> bool:
+async def settle(publisher: Publisher, bus: Bus, delivery: Delivery, outcome: Outcome) -> bool:
     """Store `outcome` unless the decision has one already, then acknowledge.
+
+    What a binder wrote that did not know yet that DECISIONS was made anew is no outcome of this
+    decision, although it bears its number: it is replaced.
 
     Returns:
         True when the decision is finished and acknowledged. False when the outcome could not be
@@ -25,8 +29,7 @@ async def settle(publisher: Publisher, delivery: Delivery, outcome: Outcome) -> 
     """
     subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)
     try:
-        stored = await publisher.publish(subject, encode(outcome), expected_last_subject_sequence=0)
-        await stored
+        await _store(publisher, bus, subject, outcome)
     except WrongLastSequence:
         logger.debug("%s: another outcome was first", subject)
     except AppendRefused as error:
@@ -38,6 +41,24 @@ async def settle(publisher: Publisher, delivery: Delivery, outcome: Outcome) -> 
         return False
     await acknowledge(delivery)
     return True
+
+
+async def _store(publisher: Publisher, bus: Bus, subject: str, outcome: Outcome) -> None:
+    """Store it as the first of its decision. Raises WrongLastSequence when it is not the first."""
+    payload = encode(outcome)
+    try:
+        await (await publisher.publish(subject, payload, expected_last_subject_sequence=0))
+    except WrongLastSequence:
+        there = await bus.get_last(subjects.OUTCOMES, subject)
+        if there is None or not is_of_another_life(there, outcome.incarnation):
+            raise
+        await (await publisher.publish(subject, payload, expected_last_subject_sequence=there.seq))
+
+
+def is_of_another_life(stored: StoredMessage, incarnation: str) -> bool:
+    """Say whether an outcome answers a decision of another DECISIONS than `incarnation`."""
+    told: str = decode_outcome(stored.payload).incarnation
+    return bool(told and incarnation) and told != incarnation
 
 
 async def acknowledge(delivery: Delivery) -> None:

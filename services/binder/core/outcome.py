@@ -48,6 +48,8 @@ class Sender(msgspec.Struct, frozen=True):
     decision_seq: int
     #: At least 1; above 1 another binder may have requests under way.
     delivered: int
+    #: Of the DECISIONS in which `decision_seq` counts.
+    incarnation: str = ""
 
 
 def outcome_of(
@@ -74,6 +76,7 @@ def outcome_of(
         notes=notes,
         bound=bound,
         evicted=evicted,
+        incarnation=sender.incarnation,
         members=_members(findings),
         received_ms=instants.received_ms,
         preflight_ms=instants.preflight_ms,

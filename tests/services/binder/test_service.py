@@ -349,6 +349,58 @@ async def test_a_stream_made_anew_begins_anew(nats_server: NatsServer) -> None:
         assert pods.marks["w-7"][annotations.DECISION] == f"{incarnation}/{again}"
 
 
+async def test_what_was_held_of_a_lost_stream_gets_no_outcome_in_the_new_one(
+    nats_server: NatsServer,
+) -> None:
+    """Its number may be another decision's by then."""
+    pods = MemoryPods()
+    pods.open.clear()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        old = await desk.decide(make_decision(1))
+        await eventually(lambda: pods.posts)
+        await nats_server.kill()
+        await nats_server.start()
+        await desk.make_anew()
+        pods.open.set()
+        await eventually(lambda: pods.bound, because="the request that was under way ends")
+        new = await desk.decide(make_release(1))
+        assert new == old, "the number is the same"
+        outcome = await answered(desk, new)
+        assert (outcome.evicted, outcome.bound) == (1, 0)
+        assert outcome.incarnation == (await desk.bus.stream_info(subjects.DECISIONS)).incarnation
+
+
+async def test_an_outcome_of_another_life_is_no_outcome_of_this_decision(
+    nats_server: NatsServer,
+) -> None:
+    """A binder wrote it into the new stream before it knew that the old one was lost."""
+    pods = MemoryPods()
+    pods.open.clear()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        seq = await desk.decide(make_decision(1))
+        await eventually(lambda: pods.posts)
+        await desk.store(
+            Outcome(
+                gang_id="g",
+                decision_seq=seq,
+                epoch=9,
+                binder="late",
+                delivered=1,
+                incarnation="another",
+            )
+        )
+        pods.open.set()
+
+        async def ours() -> Outcome | None:
+            found = await desk.outcome(seq)
+            return found if found is not None and found.binder == "binder-0" else None
+
+        found = await eventually(ours)
+        assert found is not None
+        assert found.bound == 1
+        await all_acknowledged(desk)
+
+
 async def test_an_older_decision_is_bound_before_a_newer_one_is_proved(
     nats_server: NatsServer,
 ) -> None:
