@@ -73,8 +73,10 @@ class SimKubeClient(KubeClient):
             else:
                 answer.set_result(reply)
 
-        self._sim.submit(Request(self._incarnation.name, method, path, params, body), answered)
-        self._incarnation.effect()
+        # One that died at its last effect would only do here what it would have done next.
+        if self._incarnation.alive:
+            self._sim.submit(Request(self._incarnation.name, method, path, params, body), answered)
+            self._incarnation.effect()
         try:
             async with asyncio.timeout(timeout_s):
                 return await answer
@@ -115,9 +117,9 @@ class SimLines:
         self._what = what
         self._silence_s = silence_s
 
-    async def batch(self, *, patient: bool = False) -> list[bytes]:
+    async def batch(self, *, news: bool = True) -> list[bytes]:
         """See `LineStream.batch`. Patience saves wake-ups of a real socket; here is none."""
-        del patient
+        del news
         watch = self._watch
         if not watch.lines and not watch.ended:
             await self._wait()

@@ -41,12 +41,15 @@ class World:
         self.api.policies.append(self.lives.policy)
         self._rng = loop.dice.rng("foreign")
         self._foreign = 0
+        #: Names of the gangs that take part; None: all.
+        self.only: frozenset[str] | None = None
 
     def begin(self) -> None:
         """Nodes join, and plans begin to arrive."""
         for number in range(self.shape.nodes):
             self.nodes.add(f"node-{number}", self.shape.node_cpu_milli)
-        self.lives.begin(draw(self.loop.dice.rng("workload"), self.shape))
+        plans = draw(self.loop.dice.rng("workload"), self.shape)
+        self.lives.begin([one for one in plans if self.only is None or one.name in self.only])
 
     def _runs_for(self, pod: dict[str, Any]) -> int:
         return self.lives.runs_for(pod)

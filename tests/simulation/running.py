@@ -1,0 +1,203 @@
+"""One run: a seed becomes a world, a storm and a suite; what comes out is a `Result`.
+
+A run has two parts. In the storm gangs arrive while everything goes wrong. Then faults stop, and
+within a bounded time every gang must have come to its end.
+"""
+
+import hashlib
+import time
+from typing import Final
+
+import msgspec
+
+from tests.simulation import storm as storms
+from tests.simulation.checkers import Checkers, Violation
+from tests.simulation.coverage import Coverage
+from tests.simulation.kube_server import Write
+from tests.simulation.loop import EPOCH_MS, Dice, SimLoop
+from tests.simulation.nats_server import SimNats
+from tests.simulation.patches import patched
+from tests.simulation.story import Story
+from tests.simulation.suite import Suite
+from tests.simulation.truth import Truth
+from tests.simulation.workload import Shape
+from tests.simulation.world import World
+
+#: Virtual time from the last fault within which everything must have ended.
+CALM_S: Final = 240.0
+#: How long the suite is let come up before gangs arrive and faults begin.
+_HOPELESS_EVERY_S: Final = 15.0
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run. Leaving gangs or faults out changes nothing for the others."""
+
+    seed: int
+    shape: Shape = Shape()
+    #: Virtual time between two faults, on average; 0: none at all.
+    fault_gap_ms: int = 1500
+    #: Names of gangs that take part; None: all.
+    gangs: frozenset[str] | None = None
+    #: Numbers of faults that happen; None: all.
+    faults: frozenset[int] | None = None
+    #: Whether single requests and messages fail as well.
+    small: bool = True
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What came of a run."""
+
+    seed: int
+    #: Of everything that was appended and written, in order.
+    digest: str
+    violations: list[Violation]
+    gangs: int
+    #: Gangs in whose life at least one fault happened.
+    gangs_with_fault: int
+    faults: dict[str, int]
+    kills: int
+    virtual_ms: int
+    cpu_ms: int
+    steps: int
+    counts: dict[str, int]
+    coverage: list[tuple[str, str, int]]
+    partial_s: float
+    worst_partly_s: float
+    #: Numbers of the faults that were drawn.
+    drawn: list[int] = []
+
+
+class Run:
+    """Everything of one run, put together. Use it once, then `close` it."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.loop = SimLoop(Dice(options.seed))
+        self.story = Story(self.loop)
+        self.coverage = Coverage()
+        self.faults: dict[str, int] = {}
+        self._fault_times: list[int] = []
+        self._digest = hashlib.sha256()
+        self.truth = Truth(lambda: self.loop.now_ms)
+        self.world = World(
+            self.loop, options.shape, on_fault=self._small_fault, note=self.story.note
+        )
+        self.world.only = options.gangs
+        self.nats = SimNats(self.loop, self.loop.dice.rng("nats"))
+        self.storm = storms.Storm(self.loop, self.world, self.nats, on_fault=self._fault)
+        self.checkers = Checkers(self.world, self.truth, disturbed=self.storm.disturbed)
+        self.suite = Suite(self.loop, self.nats, note=self._process)
+        self.story.listen(self.checkers)
+        self.nats.observers.append(self.truth)
+        self.world.etcd.observers.append(self._written)
+        self.storm.on_wiped = self.suite.set_up
+
+    def run(self) -> Result:
+        """Run to the end, or to the first broken promise."""
+        began = time.process_time()
+        with patched(self.loop, self.nats, self.world.api), self.suite.logging():
+            drawn = self._go()
+        cpu_ms = int((time.process_time() - began) * 1000)
+        return self._result(drawn, cpu_ms)
+
+    def close(self) -> None:
+        """Forget everything that is still under way."""
+        self.loop.discard()
+
+    def _go(self) -> list[storms.Fault]:
+        options, loop = self.options, self.loop
+        self.suite.start()
+        self.world.begin()
+        over_ms = options.shape.over_ms
+        drawn: list[storms.Fault] = []
+        if options.fault_gap_ms:
+            rng = loop.dice.rng("storm")
+            drawn = storms.draw(options.seed, rng, over_ms, options.fault_gap_ms)
+        kept = [one for one in drawn if options.faults is None or one.number in options.faults]
+        self.storm.begin(kept, small=options.small)
+        loop.run_until(self._failed, limit_s=over_ms / 1000)
+        self.storm.end()
+        if not self._failed():
+            loop.at(_HOPELESS_EVERY_S, self._bury)
+            loop.run_until(self._finished, limit_s=CALM_S, every_s=0.5)
+        if not self._failed():
+            self.checkers.judge_the_end()
+        return drawn
+
+    def _failed(self) -> bool:
+        for problem in self.suite.bugs():
+            self.checkers.violations.append(Violation(self.loop.now_ms, "", problem))
+        self.suite.crashes.clear()
+        self.loop.unhandled.clear()
+        return bool(self.checkers.violations)
+
+    def _finished(self) -> bool:
+        """Everybody has ended, and the streams are at rest."""
+        if self._failed():
+            return True
+        busy = self.truth.states() - {"backoff"}
+        return not self.world.lives.unfinished() and not busy
+
+    def _bury(self) -> None:
+        self.world.lives.lay_hopeless_to_rest()
+        self.loop.at(_HOPELESS_EVERY_S, self._bury)
+
+    # ---- what is told
+
+    def _small_fault(self, kind: str) -> None:
+        self._fault(kind, "")
+
+    def _fault(self, kind: str, what: str) -> None:
+        if kind == "killed":
+            kind = f"killed {what.partition('#')[0].rpartition('-')[0] or what}"
+        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self._fault_times.append(self.loop.now_ms)
+        self.coverage.hit(kind, self.truth.states())
+        self.story.note("", f"{kind} {what}")
+
+    def _process(self, name: str, what: str) -> None:
+        self.story.note("", f"{name} {what}")
+
+    def _written(self, write: Write) -> None:
+        metadata = write.new["metadata"]
+        self._digest.update(
+            b"%d %s %s" % (write.at_ms, metadata["name"].encode(), write.verb.encode())
+        )
+
+    def _result(self, drawn: list[storms.Fault], cpu_ms: int) -> Result:
+        lives = [life for life in self.world.lives.lives.values() if life.made]
+        arrived = {life.name: EPOCH_MS + life.plan.arrives_ms for life in lives}
+        hit = [
+            life
+            for life in lives
+            if any(
+                arrived[life.name] <= at <= (life.ended_ms or self.loop.now_ms)
+                for at in self._fault_times
+            )
+        ]
+        return Result(
+            seed=self.options.seed,
+            digest=f"{self.suite.digest()[:16]}{self._digest.hexdigest()[:16]}",
+            violations=self.checkers.violations,
+            gangs=len(lives),
+            gangs_with_fault=len(hit),
+            faults=dict(sorted(self.faults.items())),
+            kills=self.storm.kills,
+            virtual_ms=self.loop.now_ms - EPOCH_MS,
+            cpu_ms=cpu_ms,
+            steps=self.loop.steps,
+            counts=dict(sorted(self.truth.counts.items())),
+            coverage=self.coverage.rows(),
+            partial_s=self.checkers.partial_s,
+            worst_partly_s=self.checkers.worst_partly_s,
+            drawn=[one.number for one in drawn],
+        )
+
+
+def run(options: Options) -> Result:
+    """Run one seed and clean up."""
+    one = Run(options)
+    try:
+        return one.run()
+    finally:
+        one.close()

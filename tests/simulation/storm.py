@@ -1,0 +1,340 @@
+"""Everything that can go wrong in a run, drawn from the seed before it begins.
+
+Each fault has an instant, a kind and a generator of its own, so that leaving one out changes none
+of the others: that is what makes a failing run shrinkable. Small faults of single requests and
+messages are drawn where they happen (`KubeRates`, `BusFaults`); here their shares are set.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import msgspec
+
+from shared.contracts import subjects
+from tests.simulation.kube_api import KubeRates
+from tests.simulation.loop import Incarnation, SimLoop
+from tests.simulation.nats_server import BusFaults, SimNats
+from tests.simulation.stream_store import Refused
+from tests.simulation.world import World
+
+#: How often each kind is drawn.
+WEIGHTS: Final[dict[str, float]] = {
+    "kill": 14,
+    "kill_at_step": 14,
+    "kill_at_effect": 14,
+    "terminate": 3,
+    "pause": 8,
+    "nats_restart": 4,
+    "nats_cut": 5,
+    "nats_partition": 4,
+    "nats_slow_disk": 3,
+    "nats_delay": 4,
+    "nats_lost_acks": 4,
+    "nats_redelivery": 4,
+    "nats_full": 2,
+    "nats_wiped": 0.5,
+    "api_down": 3,
+    "api_hung": 3,
+    "api_watches_cut": 3,
+    "api_compacted": 2,
+    "etcd_restored": 0.5,
+    "node_dies": 4,
+    "node_deleted": 4,
+    "node_cordoned": 4,
+    "foreign_burst": 8,
+}
+#: After a fault this long nobody is blamed for being late.
+_SETTLE_S: Final = 12.0
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that goes wrong."""
+
+    number: int
+    at_ms: int
+    kind: str
+
+
+def draw(seed: int, rng: Random, over_ms: int, mean_gap_ms: int) -> list[Fault]:
+    """The faults of one run, in order."""
+    del seed
+    faults: list[Fault] = []
+    kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
+    at_ms = 3000.0
+    while at_ms < over_ms:
+        kind = rng.choices(kinds, weights)[0]
+        faults.append(Fault(len(faults), int(at_ms), kind))
+        at_ms += rng.expovariate(1 / mean_gap_ms)
+    return faults
+
+
+class Storm:
+    """Brings the faults over a run."""
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        world: World,
+        nats: SimNats,
+        *,
+        on_fault: Callable[[str, str], None],
+    ) -> None:
+        """`on_fault(kind, what)` is told of each fault as it happens."""
+        self.loop = loop
+        self.world = world
+        self.nats = nats
+        self.kills = 0
+        self.quiet_from_s = 0.0
+        #: Makes the streams again after their storage was lost.
+        self.on_wiped: Callable[[], None] = lambda: None
+        self._on_fault = on_fault
+        self._over = False
+        loop.on_kill.append(self._killed)
+
+    def begin(self, faults: list[Fault], *, small: bool) -> None:
+        """Schedule them; `small` lets requests and messages fail as well."""
+        rng = self.loop.dice.rng("storm.rates")
+        if small:
+            drawn = {name: rng.random() ** 2 * 0.04 for name in KubeRates.__struct_fields__}
+            self.world.api.rates = KubeRates(**drawn)
+        for fault in faults:
+            self.loop.at(fault.at_ms / 1000, self._strike, fault)
+
+    def end(self) -> None:
+        """From now on nothing goes wrong any more, and what is broken is mended."""
+        self._over = True
+        self.world.heal()
+        self.nats.faults = BusFaults()
+        for stream in self.nats.streams.values():
+            stream.refuses = None
+        if not self.nats.is_up:
+            self.nats.start()
+        for incarnation in self.loop.incarnations:
+            incarnation.kill_at_step = incarnation.kill_at_effect = 0
+            self.loop.resume(incarnation)
+        self._disturb(0.0)
+
+    def disturbed(self) -> bool:
+        """Whether something is broken, or has been a moment ago."""
+        return self.loop.time() < self.quiet_from_s
+
+    def _disturb(self, lasts_s: float) -> None:
+        self.quiet_from_s = max(self.quiet_from_s, self.loop.time() + lasts_s + _SETTLE_S)
+
+    def _killed(self, incarnation: Incarnation) -> None:
+        self.kills += 1
+        self._disturb(0.0)
+        self._on_fault("killed", repr(incarnation))
+
+    def _strike(self, fault: Fault) -> None:
+        if self._over:
+            return
+        rng = Random(f"{self.loop.dice.seed}/fault/{fault.number}")
+        act: Callable[[Random], str] = getattr(self, f"_{fault.kind}")
+        what = act(rng)
+        if what:
+            self._on_fault(fault.kind, what)
+
+    def _later(self, lasts_s: float, undo: Callable[..., object], *args: object) -> None:
+        self._disturb(lasts_s)
+        self.loop.at(lasts_s, undo, *args)
+
+    # ---- processes
+
+    def _someone(self, rng: Random) -> Incarnation | None:
+        alive = [one for one in self.loop.incarnations if one.alive and not one.paused]
+        return rng.choice(alive) if alive else None
+
+    def _kill(self, rng: Random) -> str:
+        if one := self._someone(rng):
+            self.loop.kill(one)
+        return ""
+
+    def _kill_at_step(self, rng: Random) -> str:
+        """At any await: some callbacks from now."""
+        if one := self._someone(rng):
+            one.kill_at_step = one.steps + rng.randint(1, 400)
+        return ""
+
+    def _kill_at_effect(self, rng: Random) -> str:
+        """Right after something was handed to the bus or the API server."""
+        if one := self._someone(rng):
+            one.kill_at_effect = one.effects + rng.randint(1, 12)
+        return ""
+
+    def _terminate(self, rng: Random) -> str:
+        one = self._someone(rng)
+        if one is None:
+            return ""
+        self.loop.send_signal(one)
+        self._disturb(1.0)
+        return repr(one)
+
+    def _pause(self, rng: Random) -> str:
+        one = self._someone(rng)
+        if one is None:
+            return ""
+        lasts_s = rng.choice((0.3, 1.0, 2.5, 6.0, 12.0))
+        self.loop.pause(one)
+        self._later(lasts_s, self.loop.resume, one)
+        return f"{one!r} for {lasts_s:g} s"
+
+    # ---- NATS
+
+    def _nats_restart(self, rng: Random) -> str:
+        if not self.nats.is_up:
+            return ""
+        lasts_s = rng.choice((0.05, 0.3, 1.0, 3.0))
+        self.nats.kill()
+        self._later(lasts_s, self._nats_start)
+        return f"for {lasts_s:g} s"
+
+    def _nats_start(self) -> None:
+        if not self.nats.is_up:
+            self.nats.start()
+
+    def _nats_wiped(self, rng: Random) -> str:
+        if not self.nats.is_up:
+            return ""
+        self.nats.kill()
+        self.nats.wipe()
+        # A planner starts cold only after the longest request has timed out.
+        self._disturb(60.0)
+        self.loop.at(rng.choice((0.3, 2.0)), self._nats_anew)
+        return "and comes back empty"
+
+    def _nats_anew(self) -> None:
+        self._nats_start()
+        self.on_wiped()
+
+    def _nats_cut(self, rng: Random) -> str:
+        links = self.nats.links
+        if not links:
+            return ""
+        link = rng.choice(links)
+        self.nats.cut(link)
+        self._disturb(0.0)
+        return f"of {link.client.label}"
+
+    def _nats_partition(self, rng: Random) -> str:
+        links = self.nats.links
+        if not links:
+            return ""
+        link, lasts_s = rng.choice(links), rng.choice((0.5, 2.0, 5.0, 20.0))
+        self.nats.partition(link, lasts_s)
+        self._disturb(lasts_s)
+        return f"of {link.client.label} for {lasts_s:g} s"
+
+    def _bus(self, rng: Random, **values: float) -> str:
+        for name, value in values.items():
+            setattr(self.nats.faults, name, value)
+        lasts_s = rng.choice((1.0, 4.0))
+        self._later(lasts_s, self._bus_well, tuple(values))
+        return f"for {lasts_s:g} s"
+
+    def _bus_well(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            setattr(self.nats.faults, name, getattr(BusFaults(), name))
+
+    def _nats_slow_disk(self, rng: Random) -> str:
+        return self._bus(rng, disk_s=rng.choice((0.05, 0.3, 1.5)))
+
+    def _nats_delay(self, rng: Random) -> str:
+        return self._bus(rng, delay=0.2, delay_s=rng.choice((0.05, 0.5, 2.0)))
+
+    def _nats_lost_acks(self, rng: Random) -> str:
+        return self._bus(rng, lost_ack=rng.choice((0.05, 0.3)))
+
+    def _nats_redelivery(self, rng: Random) -> str:
+        return self._bus(rng, early=rng.choice((0.1, 0.5)))
+
+    def _nats_full(self, rng: Random) -> str:
+        name = rng.choice((subjects.DECISIONS, subjects.OUTCOMES, subjects.CLUSTER))
+        stream = self.nats.streams.get(name)
+        if stream is None:
+            return ""
+        stream.refuses = Refused(503, 10077, "maximum bytes exceeded")
+        lasts_s = rng.choice((0.3, 2.0, 5.0))
+        self._later(lasts_s, self._has_room, name)
+        return f"{name} for {lasts_s:g} s"
+
+    def _has_room(self, name: str) -> None:
+        stream = self.nats.streams.get(name)
+        if stream is not None:
+            stream.refuses = None
+
+    # ---- the API server
+
+    def _api_down(self, rng: Random) -> str:
+        lasts_s = rng.choice((0.1, 0.5, 2.0, 5.0))
+        api = self.world.api
+        api.down_until_s = self.loop.time() + lasts_s
+        api.cut_watches()
+        self._disturb(lasts_s)
+        return f"for {lasts_s:g} s"
+
+    def _api_hung(self, rng: Random) -> str:
+        lasts_s = rng.choice((0.5, 2.0, 7.0))
+        self.world.api.hung_until_s = self.loop.time() + lasts_s
+        self._disturb(lasts_s)
+        return f"for {lasts_s:g} s"
+
+    def _api_watches_cut(self, _: Random) -> str:
+        self.world.api.cut_watches()
+        return "all"
+
+    def _api_compacted(self, _: Random) -> str:
+        self.world.etcd.compact()
+        self.world.api.cut_watches()
+        return "and all watches broken"
+
+    def _etcd_restored(self, rng: Random) -> str:
+        """A backup is taken now, and put in place some time later."""
+        backup, lasts_s = self.world.etcd.backup(), rng.choice((5.0, 15.0))
+
+        def restore() -> None:
+            # Versions that are passed again before a watch is back cannot be told from the first.
+            if not self._over and self.world.etcd.version > backup.version + 150:
+                self._on_fault("etcd_restored", f"as {lasts_s:g} s ago")
+                self.world.etcd.restore(backup)
+                self._disturb(30.0)
+
+        self.loop.at(lasts_s, restore)
+        return ""
+
+    # ---- nodes
+
+    def _some_node(self, rng: Random) -> str:
+        alive = [name for name, kubelet in self.world.nodes.kubelets.items() if kubelet.alive]
+        return rng.choice(alive) if len(alive) > 1 else ""
+
+    def _node_dies(self, rng: Random) -> str:
+        name = self._some_node(rng)
+        if name:
+            lasts_s = rng.choice((1.0, 6.0, 15.0))
+            self.world.nodes.die(name)
+            self._later(lasts_s, self.world.nodes.revive, name)
+        return name
+
+    def _node_deleted(self, rng: Random) -> str:
+        name = self._some_node(rng)
+        if name:
+            self.world.nodes.delete(name)
+            self._later(rng.choice((0.5, 3.0, 12.0)), self.world.nodes.revive, name)
+        return name
+
+    def _node_cordoned(self, rng: Random) -> str:
+        name = self._some_node(rng)
+        if name:
+            self.world.nodes.cordon(name, unschedulable=True)
+            self.loop.at(rng.choice((2.0, 10.0)), self._uncordon, name)
+        return name
+
+    def _uncordon(self, name: str) -> None:
+        self.world.nodes.cordon(name, unschedulable=False)
+
+    def _foreign_burst(self, rng: Random) -> str:
+        count = rng.randint(1, 4)
+        self.world.foreign_burst(count)
+        return f"{count} pods"
