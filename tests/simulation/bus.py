@@ -255,13 +255,18 @@ class SimWire:
 
 
 class SimBus(Bus):
-    """A `Bus` on the simulated server. Make a subclass per run that names it."""
+    """A `Bus` on a simulated server; see `bus_on`."""
 
     server: ClassVar[SimNats]
 
     @override
     def _new_client(self) -> "Client":
         return cast("Client", SimWire(self.server))
+
+
+def bus_on(server: SimNats) -> type[SimBus]:
+    """The kind of bus that connects to this server."""
+    return type("BusOnServer", (SimBus,), {"server": server})
 
 
 def _settle(seen: asyncio.Future[None]) -> None:

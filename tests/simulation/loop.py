@@ -17,6 +17,7 @@ import gc
 import heapq
 import signal
 import sys
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -36,6 +37,9 @@ Action = Callable[..., object]
 EPOCH_MS: Final = 1_767_225_600_000
 #: Callbacks in one instant beyond which it is a loop that never waits.
 INSTANT_STEPS_MAX: Final = 500_000
+
+#: Waits that one coroutine may have in its `finally` blocks.
+_CLOSINGS_MAX: Final = 50
 
 _incarnation: ContextVar["Incarnation"] = ContextVar("incarnation")
 
@@ -201,6 +205,11 @@ class SimLoop:
         """Virtual wall clock in milliseconds since the epoch, as the world sees it."""
         return EPOCH_MS + int(self._now * 1000)
 
+    @property
+    def now_ns(self) -> int:
+        """The same in nanoseconds."""
+        return EPOCH_MS * 1_000_000 + int(self._now * 1_000_000_000)
+
     # ---- the world's scheduling
 
     def at(self, delay_s: float, action: Action, *args: object) -> SimHandle:
@@ -360,21 +369,26 @@ class SimLoop:
         self.steps += count
 
     def discard(self) -> None:
-        """Forget the run, dead and living, without running any more of its code."""
+        """Forget the run, dead and living: what their coroutines still do finds no loop that cares,
+        and is not heard.
+        """
         self._ended = True
         tasks = [task for one in (self.world, *self.incarnations) for task in one.tasks]
-        for task in tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
-            tasks.clear()
-            self._graveyard.clear()
-            self._heap.clear()
-            for incarnation in (self.world, *self.incarnations):
-                incarnation.ready.clear()
-                incarnation.on_death.clear()
-                incarnation.handlers.clear()
-            gc.collect()
+            with self._running_here(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for task in tasks:
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own
+                    _close(task.get_coro())
+                tasks.clear()
+                self._graveyard.clear()
+                self._heap.clear()
+                for incarnation in (self.world, *self.incarnations):
+                    incarnation.ready.clear()
+                    incarnation.on_death.clear()
+                    incarnation.handlers.clear()
+                gc.collect()
         finally:
             sys.unraisablehook = hook
 
@@ -454,3 +468,16 @@ class SimLoop:
 
     def is_closed(self) -> bool:
         return False
+
+
+def _close(coroutine: Any) -> None:
+    """Close a coroutine that may wait again and again while it is being closed."""
+    for _ in range(_CLOSINGS_MAX):
+        try:
+            coroutine.close()
+        except RuntimeError:
+            continue  # it "ignored GeneratorExit": a `finally` that awaits
+        except BaseException:  # noqa: BLE001 - whatever it raises now, nobody is there to care
+            return
+        else:
+            return

@@ -22,9 +22,6 @@ from tests.simulation.stream_consumer import Cancellable, PullBody, SimConsumer
 from tests.simulation.stream_store import Headers, Piece, Refused, SimStream, Stored
 from tests.simulation.subject_matching import matches
 
-Observer = Callable[[SimStream, Stored], object]
-"""Told of every record at the moment it is stored."""
-
 _API: Final = "$JS.API."
 _ACK: Final = "$JS.ACK."
 _NO_HEADERS: Final[Headers] = {}
@@ -57,6 +54,20 @@ class Clockwork(Protocol):
 
     def at_instant(self, when: float, action: Any, *args: object) -> Cancellable:
         """Do something at an instant of `time`; of two, the one asked for first comes first."""
+        ...
+
+
+class Observer(Protocol):
+    """Told of every record at the moment it is stored."""
+
+    def appended(
+        self, stream: str, incarnation: str, seq: int, subject: str, payload: bytes
+    ) -> None:
+        """A record is stored."""
+        ...
+
+    def recreated(self, stream: str, incarnation: str) -> None:
+        """A stream that was lost begins anew."""
         ...
 
 
@@ -162,6 +173,8 @@ class SimNats:
         self.observers: list[Observer] = []
         #: What happened to the bus so far, by kind.
         self.counts: dict[str, int] = {}
+        #: Names of streams that were lost with their disk.
+        self._lost: set[str] = set()
         self._rng = rng
         self._random = rng.random
         self._exact: dict[str, list[Listener]] = {}
@@ -202,6 +215,7 @@ class SimNats:
 
     def wipe(self) -> None:
         """Its disk is lost. Somebody has to set it up anew."""
+        self._lost.update(self.streams)
         self.streams.clear()
         self._owners.clear()
         self._count("wiped")
@@ -233,7 +247,16 @@ class SimNats:
         link.held_until = max(link.held_until, self.clock.time() + duration_s)
         self._count("partitioned")
         if duration_s > PARTITION_NOTICED_S:
-            self.clock.at(PARTITION_NOTICED_S, self.cut, link)
+            self.clock.at(PARTITION_NOTICED_S, self._give_up, link)
+
+    def _give_up(self, link: Link) -> None:
+        """The client's pings have found nobody."""
+        if link.held_until > self.clock.time():
+            self.cut(link)
+
+    def reopen(self, link: Link) -> None:
+        """The way is free again."""
+        link.held_until = 0.0
 
     # ---- what clients send
 
@@ -329,9 +352,14 @@ class SimNats:
         for stored in range(before + 1, stream.last_seq + 1):
             record = stream.records.get(stored)
             if record is not None:
-                for observer in self.observers:
-                    observer(stream, record)
+                self._tell(stream, record)
         return seq, stream.last_seq - before, duplicate
+
+    def _tell(self, stream: SimStream, record: Stored) -> None:
+        for observer in self.observers:
+            observer.appended(
+                stream.name, stream.incarnation, record.seq, record.subject, record.payload
+            )
 
     # ---- what the server sends
 
@@ -481,6 +509,9 @@ class SimNats:
         made = self.streams[name] = SimStream(_decode(payload), self.now_ns())
         made.on_ttl = lambda stored, ttl_s: self.clock.at(ttl_s, self._forget, made, stored.seq)
         self._owners.clear()
+        if name in self._lost:
+            for observer in self.observers:
+                observer.recreated(name, made.incarnation)
         return made.describe()
 
     def _forget(self, stream: SimStream, seq: int) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from shared.bus.jetstream_api import (
     BATCH_DUPLICATE_ID,
     BATCH_INCOMPLETE,
+    INCARNATION,
     NANOSECONDS,
     WRONG_LAST_SEQUENCE,
 )
@@ -95,6 +96,11 @@ class SimStream:
         self._per_subject: int = config.get("max_msgs_per_subject", -1)
         self._window_ns: int = config.get("duplicate_window", 120 * NANOSECONDS)
         self.trim()
+
+    @property
+    def incarnation(self) -> str:
+        """The id that setup gave it."""
+        return str(self.config.get("metadata", {}).get(INCARNATION, ""))
 
     def takes(self, subject: str) -> bool:
         """Whether messages on that subject are stored here."""

@@ -1,0 +1,200 @@
+"""Puts the run's clock and chance under everything that the services import, for as long as a run
+lasts.
+
+What the services ask the machine for (time, randomness, ids, threads) comes from the loop and the
+seed; what they would tell the machine (metrics, a health page) goes nowhere; their bus and their
+Kubernetes client reach the simulated servers. The services themselves are not changed.
+"""
+
+import asyncio
+import contextlib
+import gc
+import os
+import random
+import secrets
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from typing_extensions import override
+
+from shared.bus.connection import Bus
+from shared.kube import credentials
+from shared.kube.client import KubeClient
+from shared.runtime import lifecycle
+from shared.runtime.health import HealthServer
+from shared.telemetry.metrics import Metrics
+from tests.simulation.bus import bus_on
+from tests.simulation.kube_api import ApiServer
+from tests.simulation.kube_client import SimKubeClient
+from tests.simulation.loop import SimLoop, current_incarnation, incarnation_or_none
+from tests.simulation.nats_server import SimNats
+
+#: Modules in which names bound by `from … import` are replaced.
+_OURS: Final = ("services.", "shared.", "tutti.up.restarts")
+_HASH_SEED: Final = "0"
+_NANOSECONDS: Final = 1_000_000_000
+
+
+class _Nothing:
+    """A metric that nobody reads."""
+
+    def inc(self, amount: float = 1) -> None: ...
+
+    def dec(self, amount: float = 1) -> None: ...
+
+    def set(self, value: float) -> None: ...
+
+    def observe(self, amount: float) -> None: ...
+
+
+_NOTHING: Final = _Nothing()
+
+
+class _NoMetrics:
+    """Has the surface of `Metrics`; real ones cost more than the work they count."""
+
+    def __init__(self, service: str) -> None: ...
+
+    def counter(self, name: str, text: str) -> _Nothing:
+        return _NOTHING
+
+    gauge = counter
+
+    def counters(self, name: str, text: str, label: str) -> Callable[[str], _Nothing]:
+        return lambda _: _NOTHING
+
+    gauges = counters
+
+    def histogram(self, name: str, text: str, buckets: object) -> _Nothing:
+        return _NOTHING
+
+    def watch(self, name: str, text: str, value: Callable[[], float]) -> None: ...
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+
+class _NoHealthServer:
+    """Serves nobody: no port is opened."""
+
+    port = 1
+
+    def __init__(self, readiness: object, metrics: object) -> None: ...
+
+    async def start(self, host: str, port: int) -> int:
+        return self.port
+
+    async def stop(self) -> None: ...
+
+
+def run_with_fixed_hashes() -> None:
+    """Start this program anew if strings hash differently in each process: sets would then have
+    another order in each.
+    """
+    if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
+        environ = {**os.environ, "PYTHONHASHSEED": _HASH_SEED}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)
+
+
+@contextlib.contextmanager
+def patched(loop: SimLoop, nats: SimNats, api: ApiServer) -> Iterator[None]:
+    """Run what is inside on the loop's clock, the run's chance and the simulated servers.
+
+    The garbage collector rests meanwhile: when it runs depends on more than the seed, and it would
+    close coroutines of the dead.
+    """
+    undo: list[Callable[[], None]] = []
+
+    def put(owner: Any, name: str, value: object) -> None:
+        before = getattr(owner, name)
+        setattr(owner, name, value)
+        undo.append(lambda: setattr(owner, name, before))
+
+    replaced = _machine(loop)
+    gc_was_on = gc.isenabled()
+    gc.disable()
+    try:
+        for (owner, name), value in replaced.items():
+            originals = getattr(owner, name)
+            put(owner, name, value)
+            for module in _our_modules():
+                for bound, held in list(vars(module).items()):
+                    if held is originals:
+                        put(module, bound, value)
+        _put_servers(put, nats, api)
+        yield
+    finally:
+        for restore in reversed(undo):
+            restore()
+        if gc_was_on:
+            gc.enable()
+
+
+def _our_modules() -> list[Any]:
+    return [module for name, module in sorted(sys.modules.items()) if name.startswith(_OURS)]
+
+
+def _machine(loop: SimLoop) -> dict[tuple[Any, str], object]:
+    """What stands in for the machine's clock and chance."""
+    chance = loop.dice.rng("processes")
+
+    def wall_ns() -> int:
+        incarnation = incarnation_or_none()
+        offset_ms = incarnation.clock_offset_ms if incarnation is not None else 0
+        return loop.now_ns + offset_ms * 1_000_000
+
+    def token_bytes(count: int | None = None) -> bytes:
+        return chance.randbytes(32 if count is None else count)
+
+    async def inline(work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.sleep(0)
+        return work(*args, **kwargs)
+
+    class Random(random.Random):
+        """One without a seed is seeded by the run."""
+
+        @override
+        def seed(self, a: Any = None, version: int = 2) -> None:
+            super().seed(chance.getrandbits(64) if a is None else a, version)
+
+    return {
+        (time, "time"): lambda: wall_ns() / _NANOSECONDS,
+        (time, "time_ns"): wall_ns,
+        (time, "monotonic"): loop.time,
+        (time, "monotonic_ns"): lambda: int(loop.time() * _NANOSECONDS),
+        (time, "perf_counter"): loop.time,
+        (random, "Random"): Random,
+        (secrets, "token_bytes"): token_bytes,
+        (secrets, "token_hex"): lambda count=None: token_bytes(count).hex(),
+        (os, "urandom"): token_bytes,
+        (uuid, "uuid4"): lambda: uuid.UUID(bytes=chance.randbytes(16), version=4),
+        (asyncio, "to_thread"): inline,
+    }
+
+
+def _put_servers(put: Callable[[Any, str, object], None], nats: SimNats, api: ApiServer) -> None:
+    """Connect the lifecycle's bus and the services' Kubernetes clients."""
+    for name, held, value in (
+        ("Bus", Bus, bus_on(nats)),
+        ("HealthServer", HealthServer, _NoHealthServer),
+        ("Metrics", Metrics, _NoMetrics),
+    ):
+        assert getattr(lifecycle, name) is held
+        put(lifecycle, name, value)
+
+    def client(*_: object, **__: object) -> SimKubeClient:
+        return SimKubeClient(api, current_incarnation())
+
+    async def nobody(*_: object) -> None:
+        """Who we are matters to no simulated server."""
+
+    for module in _our_modules():
+        if module.__name__.startswith("services."):
+            for bound, held in list(vars(module).items()):
+                if held is KubeClient:
+                    put(module, bound, client)
+                elif held is credentials.load:
+                    put(module, bound, nobody)

@@ -1,0 +1,278 @@
+"""Starts Tutti's services as simulated processes, and starts again whatever ends, as `tutti up`
+does.
+
+Two watchers, two planners, two binders and the controllers run their real `live` of the lifecycle:
+settings, health, signals, the order of shutting down. A process that dies starts anew after the
+supervisor's own delay and the time that a Python process takes to import itself.
+"""
+
+import asyncio
+import hashlib
+import logging
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from typing_extensions import override
+
+from services.binder import service as binder
+from services.binder.config import BinderSettings
+from services.controller import service as controller
+from services.controller.config import CONTROLLERS, ControllerSettings
+from services.gang_planner import service as gang_planner
+from services.gang_planner.config import PlannerSettings
+from services.watcher import service as watcher
+from services.watcher.config import WatcherSettings
+from services.watcher.errors import ClusterWentBack
+from shared.bus.errors import AppendUnresolved, BusError
+from shared.bus.setup import ensure_streams
+from shared.kube.errors import KubeError
+from shared.runtime import lifecycle
+from tests.simulation.bus import bus_on
+from tests.simulation.loop import Incarnation, SimLoop, incarnation_or_none
+from tests.simulation.nats_server import SimNats
+from tutti.up.restarts import Restarts
+
+#: What may end a service: something outside it that it cannot mend, or another writer. Everything
+#: else that does is a bug.
+_EXPECTED: Final = (BusError, KubeError, ClusterWentBack)
+_BUGS: Final = (AppendUnresolved,)
+#: A Python process imports for about so long before it connects.
+_START_S: Final = 0.3
+_START_S_MORE: Final = 0.4
+#: After a disturbance the suite may take so long to find itself.
+SETTLE_S: Final = 6.0
+_LOG_LINES: Final = 4000
+_SUPERSEDED: Final = lifecycle.STATUS_SUPERSEDED
+
+Main = Callable[[lifecycle.Context[Any]], Awaitable[None]]
+
+
+class Process:
+    """One process and all its lives."""
+
+    def __init__(self, suite: "Suite", service: str, settings: Any, main: Main) -> None:
+        self.name = lifecycle.instance_of(service, settings)
+        self.service = service
+        self.incarnation: Incarnation | None = None
+        self._suite = suite
+        self._settings = settings
+        self._main = main
+        self._restarts = Restarts(suite.rng)
+        self._started_s = 0.0
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs (or is paused) now."""
+        return self.incarnation is not None and self.incarnation.alive
+
+    def start(self) -> None:
+        """Begin a life."""
+        suite = self._suite
+        if suite.stopped or self.alive:
+            return
+        self._started_s = suite.loop.time()
+        made = self.incarnation = suite.loop.incarnate(self.name)
+        made.on_death.append(self._died)
+        suite.born(made)
+        task = suite.loop.spawn(made, lifecycle.live(self.service, self._settings, self._main))
+        task.add_done_callback(lambda done: self._ended(made, done))
+
+    def _ended(self, incarnation: Incarnation, task: asyncio.Task[int]) -> None:
+        suite = self._suite
+        if task.cancelled():
+            suite.crashed(incarnation, "its life was cancelled")
+        elif task.exception() is not None:
+            suite.crashed(incarnation, "".join(traceback.format_exception(task.exception())))
+        else:
+            suite.note(self.name, f"ended with status {task.result()}")
+        suite.loop.end(incarnation)
+
+    def _died(self) -> None:
+        suite = self._suite
+        suite.disturb()
+        delay_s = self._restarts.delay_s(suite.loop.time() - self._started_s)
+        delay_s += _START_S + suite.rng.random() * _START_S_MORE
+        suite.loop.at(delay_s, self.start)
+
+
+class Suite:
+    """All processes. `start` them; what happens to them is for `storm`."""
+
+    def __init__(
+        self, loop: SimLoop, nats: SimNats, *, note: Callable[[str, str], None] | None = None
+    ) -> None:
+        """`note(process, what)` is told of lives and deaths."""
+        self.loop = loop
+        self.nats = nats
+        self.rng = loop.dice.rng("suite")
+        self.note: Callable[[str, str], None] = note or (lambda _name, _what: None)
+        self.stopped = False
+        #: Ends that no fault explains: each is a bug.
+        self.crashes: list[str] = []
+        #: (milliseconds, who, what) that the services logged as warnings or worse.
+        self.log: deque[tuple[int, str, str]] = deque(maxlen=_LOG_LINES)
+        self._disturbed_until_s = 0.0
+        self._digest = hashlib.sha256()
+        nats.observers.append(self)
+        loop.on_kill.append(lambda incarnation: self.note(incarnation.name, "killed"))
+        made = [
+            *(
+                Process(
+                    self,
+                    "watcher",
+                    WatcherSettings(ordinal=n, podgroup_controller=False),
+                    watcher.serve,
+                )
+                for n in range(2)
+            ),
+            *(
+                Process(self, "gang-planner", PlannerSettings(ordinal=n), gang_planner.main)
+                for n in range(2)
+            ),
+            *(Process(self, "binder", BinderSettings(ordinal=n), binder.serve) for n in range(2)),
+        ]
+        self.processes = {process.name: process for process in made}
+
+    def add_controllers(self) -> None:
+        """Run the controllers, too: statuses and events for several times the cost."""
+        settings = ControllerSettings(ordinal=0, controllers=CONTROLLERS)
+        made = Process(self, "controller", settings, controller.serve)
+        self.processes[made.name] = made
+
+    # ---- life
+
+    def start(self) -> None:
+        """Set the streams up and start every process, in no particular order."""
+        self.set_up()
+        for process in self.processes.values():
+            self.loop.at(_START_S + self.rng.random() * _START_S_MORE, process.start)
+        self.disturb()
+
+    def set_up(self) -> None:
+        """Run the setup step, as its own process, until it is done."""
+        incarnation = self.loop.incarnate("setup")
+
+        async def run() -> None:
+            bus = await bus_on(self.nats).connect("nats://simulated", name="setup")
+            try:
+                await ensure_streams(bus, webhooks=0)
+            finally:
+                await bus.close()
+
+        task = self.loop.spawn(incarnation, run())
+
+        def ended(done: asyncio.Task[None]) -> None:
+            self.loop.end(incarnation)
+            if done.cancelled() or done.exception() is not None:
+                self.loop.at(0.5, self.set_up)  # its container starts again
+
+        task.add_done_callback(ended)
+
+    def stop(self) -> None:
+        """Start nothing any more."""
+        self.stopped = True
+
+    # ---- state
+
+    def disturb(self, for_s: float = 0.0) -> None:
+        """Something is wrong for so long, and it takes a while until all is well again."""
+        until_s = self.loop.time() + for_s + SETTLE_S
+        self._disturbed_until_s = max(self._disturbed_until_s, until_s)
+
+    def disturbed(self) -> bool:
+        """Something is down or paused, or was a moment ago."""
+        return self.loop.time() < self._disturbed_until_s or not all(
+            process.alive and process.incarnation is not None and not process.incarnation.paused
+            for process in self.processes.values()
+        )
+
+    def born(self, incarnation: Incarnation) -> None:
+        """A life begins."""
+        self.note(incarnation.name, f"starts, life {incarnation.life}")
+
+    def crashed(self, incarnation: Incarnation, why: str) -> None:
+        """A life ended in a way that no fault explains."""
+        self.crashes.append(f"{incarnation}: {why}")
+        self.loop.stop_running()
+
+    def bugs(self) -> list[str]:
+        """Everything that went wrong inside the services."""
+        unhandled = [
+            f"unhandled: {context.get('message')}: {context.get('exception')!r}"
+            for context in self.loop.unhandled
+        ]
+        return self.crashes + unhandled
+
+    # ---- what is written
+
+    def appended(
+        self, stream: str, incarnation: str, seq: int, subject: str, payload: bytes
+    ) -> None:
+        """Part of the run's digest."""
+        self._digest.update(
+            b"%b %b %d %b %d "
+            % (stream.encode(), incarnation.encode(), seq, subject.encode(), self.loop.now_ns)
+        )
+        self._digest.update(payload)
+
+    def recreated(self, stream: str, incarnation: str) -> None:
+        """Likewise."""
+        self._digest.update(f"recreated {stream} {incarnation}".encode())
+
+    def digest(self) -> str:
+        """Of every record stored, with its instant: equal runs have equal digests."""
+        return self._digest.hexdigest()
+
+    # ---- what is logged
+
+    @contextmanager
+    def logging(self) -> Iterator[None]:
+        """Take the services' logging for as long as this lasts."""
+        root, handler = logging.getLogger(), _Listener(self)
+        handlers, level = root.handlers[:], root.level
+        root.handlers[:] = [handler]
+        root.setLevel(logging.WARNING)
+        try:
+            yield
+        finally:
+            root.handlers[:] = handlers
+            root.setLevel(level)
+
+
+class _Listener(logging.Handler):
+    """Keeps the log's end, and looks at why services end."""
+
+    def __init__(self, suite: Suite) -> None:
+        super().__init__(logging.WARNING)
+        self._suite = suite
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        suite = self._suite
+        incarnation = incarnation_or_none()
+        who = repr(incarnation) if incarnation is not None else "world"
+        text = f"{record.levelname} {record.name}: {record.getMessage()}"
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            text += "".join(f" [{leaf!r}]" for leaf in _leaves(error))
+        suite.log.append((suite.loop.now_ms, who, text))
+        if error is None or incarnation is None:
+            return
+        bugs = [leaf for leaf in _leaves(error) if _is_bug(leaf)]
+        if bugs:
+            suite.crashed(incarnation, "".join(traceback.format_exception(error)))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _is_bug(error: BaseException) -> bool:
+    return isinstance(error, _BUGS) or not isinstance(error, _EXPECTED)
