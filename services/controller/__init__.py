@@ -1,6 +1,7 @@
 """The controllers: they write what others decided, and decide nothing.
 
-Consumes: VERDICTS, by one durable consumer per controller, last verdict of each gang.
+Consumes: VERDICTS, by one durable consumer per controller: the last verdict of each gang (status),
+the last one that wants a PodGroup (podgroup).
 Emits: nothing on the bus.
 Owns: what it knows to be written, in memory; what is stored on the objects is the truth.
 

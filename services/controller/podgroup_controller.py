@@ -1,9 +1,10 @@
 """`--controllers=podgroup`: gives bare pods their PodGroup, as Volcano's controller does.
 
-For a verdict that wants a group: read one of its pods and that pod's owner, create the group, patch
-its name onto every pod that lacks it. Each step may have been done before, by us or by another
-replica: what exists is left as it is. The watcher then sees pods that name a group; as long as some
-do not (they came later), verdicts go on wanting it.
+Reads only those verdicts that want a group: they have a subject of their own. For each: read one of
+its pods and that pod's owner, create the group, patch its name onto every pod that lacks it. Each
+step may have been done before, by us or by another replica: what exists is left as it is. The
+watcher then sees pods that name a group; as long as some do not (they came later), verdicts go on
+wanting it.
 """
 
 import asyncio

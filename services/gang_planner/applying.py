@@ -23,7 +23,6 @@ class Applier:
         self._planner = planner
         self._has_picture = False
         self._has_memory = False
-        self._has_verdicts = False
         #: The newest verdict of each gang that is not gone, as published; read at a takeover.
         self._verdicts: dict[str, bytes] = {}
         #: Sequence of the last record applied, per log.
@@ -44,7 +43,6 @@ class Applier:
         return (
             self._has_picture
             and self._has_memory
-            and self._has_verdicts
             and self.decisions_seq >= self._decisions_goal
             and self.outcomes_seq >= self._outcomes_goal
             and self.verdicts_seq >= self._verdicts_goal
@@ -84,18 +82,22 @@ class Applier:
         """This process appended record `seq` itself and the core has applied it."""
         self.decisions_seq = seq
 
-    def recall_verdicts(self) -> None:
+    def recall_verdicts(self) -> set[str]:
         """Tell the core what was published last of every gang: this process is about to lead.
 
-        Verdicts that arrive later are its own.
+        Verdicts that arrive later are its own. Returns the gangs that want a PodGroup.
         """
+        wishes: set[str] = set()
         for payload in self._verdicts.values():
-            self._planner.apply_verdict(codec.decode_verdict(payload))
+            verdict = codec.decode_verdict(payload)
+            self._planner.apply_verdict(verdict)
+            if verdict.group_wanted:
+                wishes.add(verdict.gang_id)
         self._verdicts.clear()
+        return wishes
 
     def _keep_verdict(self, arrival: VerdictArrival) -> None:
         self.verdicts_seq = arrival.seq
-        self._has_verdicts = self._has_verdicts or arrival.last
         if arrival.gone:
             self._verdicts.pop(arrival.gang_id, None)
         else:
@@ -118,5 +120,5 @@ class Applier:
             self.outcomes_seq = arrival.pages[0].outcomes_seq
         self._decisions_goal = arrival.decisions_goal
         self._outcomes_goal = arrival.outcomes_goal
-        self._has_verdicts = not arrival.verdicts
+        self._verdicts_goal = arrival.verdicts_goal
         self._has_memory = True

@@ -151,14 +151,16 @@ class Follower:
         cluster = await self._bus.stream_info(subjects.CLUSTER)
         decisions = await self._bus.stream_info(subjects.DECISIONS)
         outcomes = await self._bus.stream_info(subjects.OUTCOMES)
-        # Not the stream's own count: its last verdict may be one that has expired.
-        last = await self._bus.get_last(subjects.VERDICTS, subjects.VERDICTS_SUBJECTS)
         return EndsArrival(
-            cluster.last_seq,
-            decisions.last_seq,
-            outcomes.last_seq,
-            last.seq if last is not None else 0,
+            cluster.last_seq, decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
         )
+
+    async def _verdicts_end(self) -> int:
+        """Sequence of the last verdict; 0: there is none. The stream's own last message may be one
+        that has expired, or a wish.
+        """
+        last = await self._bus.get_last(subjects.VERDICTS, subjects.VERDICTS_SUBJECTS)
+        return last.seq if last is not None else 0
 
     def lead(self) -> None:
         """This planner is the writer: records that it decides on come at once, its echo does not
@@ -197,7 +199,7 @@ class Follower:
         await self._inbox.put(
             [
                 CheckpointArrival(
-                    pages, decisions.last_seq, outcomes.last_seq, verdicts=verdicts.messages > 0
+                    pages, decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
                 )
             ]
         )
@@ -257,5 +259,4 @@ def _verdict_arrival(delivery: Delivery) -> VerdictArrival:
         gang_id=head.gang_id,
         gone=head.phase == "Gone",
         payload=delivery.payload,
-        last=delivery.pending == 0,
     )

@@ -51,7 +51,7 @@ class OutcomeArrival(NamedTuple):
 
 
 class VerdictArrival(NamedTuple):
-    """The last word on one gang, as some planner published it; `last`: no more wait behind it.
+    """The last word on one gang, as some planner published it.
 
     Not decoded: a standby keeps the newest of each gang, and needs to read them only when it takes
     over.
@@ -62,7 +62,6 @@ class VerdictArrival(NamedTuple):
     #: The gang is no more.
     gone: bool
     payload: bytes
-    last: bool
 
 
 class EndsArrival(NamedTuple):
@@ -86,15 +85,14 @@ class CheckpointArrival(NamedTuple):
     """What was open when the last checkpoint was written; no pages: there is none, the log tells
     all.
 
-    The goals are the last records of DECISIONS and OUTCOMES when reading began: caught up means
-    applied up to there.
+    The goals are the last records of DECISIONS, OUTCOMES and VERDICTS when reading began: caught up
+    means applied up to there.
     """
 
     pages: tuple[Checkpoint, ...]
     decisions_goal: int
     outcomes_goal: int
-    #: There are verdicts to be read, too.
-    verdicts: bool
+    verdicts_goal: int
 
 
 Arrival: TypeAlias = (

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 #: A gang that is gone keeps its last verdict for an hour, so that a controller which was away still
 #: sees it.
 _GONE_TTL_S = 3600
+#: A verdict that ends a wish for a PodGroup takes its place, and is then forgotten.
+_WISH_ENDED_TTL_S = 60
 #: Pause before a record that the server refused (its storage is full) is offered again.
 _REFUSED_PAUSE_S = 1.0
 
@@ -52,7 +54,10 @@ class Writer:
         self._applier = applier
         self._fence: FencedLog | None = None
         self._publisher = Publisher(context.bus)
+        #: By subject.
         self._in_flight: dict[str, Verdict] = {}
+        #: Gangs whose wish for a PodGroup is in the stream.
+        self._wishes: set[str] = set()
         self._unsent: dict[str, Verdict] = {}
         self._checkpoint_seq = 0
         self._checkpoint_ms = 0
@@ -91,7 +96,7 @@ class Writer:
         except Superseded:
             return False
         self._fence = fence
-        self._applier.recall_verdicts()
+        self._wishes = self._applier.recall_verdicts()
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
         self._applier.decided(seq[0])
@@ -150,28 +155,41 @@ class Writer:
                 return seqs
 
     async def _publish(self, verdict: Verdict) -> None:
-        self._unsent.pop(verdict.gang_id, None)
-        self._in_flight[verdict.gang_id] = verdict
-        stored = await self._publisher.publish(
-            subjects.verdict(verdict.gang_id),
-            codec.encode(verdict),
-            ttl_s=_GONE_TTL_S if verdict.phase == "Gone" else None,
-        )
+        gang_id = verdict.gang_id
+        self._unsent.pop(gang_id, None)
+        payload = codec.encode(verdict)
+        gone = verdict.phase == "Gone"
+        await self._send(subjects.verdict(gang_id), verdict, payload, _GONE_TTL_S if gone else None)
+        wishes = bool(verdict.group_wanted) and not gone
+        if wishes:
+            self._wishes.add(gang_id)
+        if gang_id in self._wishes:
+            ttl_s = None if wishes else _WISH_ENDED_TTL_S
+            await self._send(subjects.wanted(gang_id), verdict, payload, ttl_s)
         self._reporting.published()
-        if verdict.phase == "Gone":
+        if gone:
             self._traces.take_gone(verdict)
-        stored.add_done_callback(functools.partial(self._stored, verdict))
 
-    def _stored(self, verdict: Verdict, stored: asyncio.Future[Stored]) -> None:
-        newest = self._in_flight.get(verdict.gang_id) is verdict
+    async def _send(
+        self, subject: str, verdict: Verdict, payload: bytes, ttl_s: int | None
+    ) -> None:
+        self._in_flight[subject] = verdict
+        stored = await self._publisher.publish(subject, payload, ttl_s=ttl_s)
+        stored.add_done_callback(functools.partial(self._stored, subject, verdict))
+
+    def _stored(self, subject: str, verdict: Verdict, stored: asyncio.Future[Stored]) -> None:
+        newest = self._in_flight.get(subject) is verdict
         if newest:
-            del self._in_flight[verdict.gang_id]
-        if stored.cancelled():
+            del self._in_flight[subject]
+        if stored.cancelled() or not newest:
             return
         error = stored.exception()
-        if error is not None and newest:
+        gang_id = verdict.gang_id
+        if error is not None:
             log.warning("verdict on %s not stored, will be sent again: %s", verdict.name, error)
-            self._unsent[verdict.gang_id] = verdict
+            self._unsent[gang_id] = verdict
+        elif subject == subjects.wanted(gang_id) and not verdict.group_wanted:
+            self._wishes.discard(gang_id)
 
     def _take_unsent(self) -> list[Verdict]:
         unsent = list(self._unsent.values())

@@ -58,7 +58,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     CLUSTER is a pipe with a memory: whoever is further behind takes a snapshot. DECISIONS is the
     audit log: the planner writes a checkpoint every 10,000 records or 60 s and issues an open
     decision again before it ages out, so that a start needs only its newest part. OUTCOMES follows
-    DECISIONS. VERDICTS keeps one per gang.
+    DECISIONS. VERDICTS keeps one per gang, and its wish for a PodGroup as long as it has one.
     """
 
     cluster_bytes: int = 1 << 30
@@ -113,7 +113,7 @@ async def ensure_streams(
 def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
     """The configuration of every stream, in JetStream's words."""
 
-    def log(name: str, subject: str, size: int, age_s: int, **more: object) -> Config:
+    def log(name: str, subject: str, size: int, age_s: int, **more: Any) -> Config:
         return {
             "name": name,
             "subjects": [subject],
@@ -155,6 +155,8 @@ def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
             subjects.VERDICTS_SUBJECTS,
             sizes.verdicts_bytes,
             0,
+            # Beside verdicts the wishes among them: who makes groups need not read all to find few.
+            subjects=[subjects.VERDICTS_SUBJECTS, subjects.WANTED_SUBJECTS],
             max_msgs_per_subject=1,
             allow_msg_ttl=True,
         ),
@@ -188,7 +190,12 @@ def consumer_configs(
             "max_ack_pending": in_flight,
         }
 
-    logs = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES, subjects.VERDICTS)
+    logs = (
+        (subjects.CLUSTER,),
+        (subjects.DECISIONS,),
+        (subjects.OUTCOMES,),
+        (subjects.VERDICTS, subjects.VERDICTS_SUBJECTS),
+    )
     binder = worker(
         subjects.BINDER_CONSUMER,
         "all",
@@ -196,12 +203,15 @@ def consumer_configs(
         BINDER_ACK_WAIT_S,
         binder_in_flight_max,
     )
-    controllers = (subjects.CONTROLLER_CONSUMER, subjects.PODGROUP_CONSUMER)
+    controllers = (
+        (subjects.CONTROLLER_CONSUMER, subjects.VERDICTS_SUBJECTS),
+        (subjects.PODGROUP_CONSUMER, subjects.WANTED_SUBJECTS),
+    )
     return [
         *(
-            (stream, reader(subjects.planner_consumer(stream, ordinal)))
+            (stream, reader(subjects.planner_consumer(stream, ordinal), *filters))
             for ordinal in range(planners)
-            for stream in logs
+            for stream, *filters in logs
         ),
         *(
             (
@@ -221,12 +231,12 @@ def consumer_configs(
                 worker(
                     name,
                     "last_per_subject",
-                    subjects.VERDICTS_SUBJECTS,
+                    filter_subject,
                     CONTROLLER_ACK_WAIT_S,
                     CONTROLLER_IN_FLIGHT_MAX,
                 ),
             )
-            for name in controllers
+            for name, filter_subject in controllers
         ),
     ]
 

@@ -24,6 +24,8 @@ DECISIONS_EPOCH: Final = "decisions.epoch"
 DECISIONS_OPENED: Final = "decisions.opened"
 OUTCOMES_SUBJECTS: Final = "outcomes.>"
 VERDICTS_SUBJECTS: Final = "verdicts.>"
+#: In the stream VERDICTS, too: verdicts that want a PodGroup made, for the one who makes it.
+WANTED_SUBJECTS: Final = "wanted.>"
 
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
@@ -33,7 +35,7 @@ ASK_STATUS: Final = "ask.status"
 BINDER_CONSUMER: Final = "binder"
 #: Durable consumer that all status controllers share.
 CONTROLLER_CONSUMER: Final = "controller"
-#: Durable consumer of the podgroup controller on VERDICTS.
+#: Durable consumer of the podgroup controller on VERDICTS, of wishes only.
 PODGROUP_CONSUMER: Final = "podgroup-controller"
 
 #: A message is at most this long (nats-server's default max_payload): about 10,000 bindings.
@@ -65,6 +67,11 @@ def outcome(gang_id: str, decision_seq: int) -> str:
 def verdict(gang_id: str) -> str:
     """Subject of a gang's last verdict."""
     return f"verdicts.{gang_id}"
+
+
+def wanted(gang_id: str) -> str:
+    """Subject of a gang's last verdict once more, for as long as that wants a PodGroup."""
+    return f"wanted.{gang_id}"
 
 
 def planner_consumer(stream: str, ordinal: int) -> str:

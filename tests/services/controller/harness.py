@@ -35,7 +35,10 @@ class Desk:
         self._publisher = Publisher(bus)
 
     async def say(self, verdict: Verdict) -> int:
-        """Publish a verdict and return its sequence."""
+        """Publish a verdict, and its wish if it has one; returns the verdict's sequence."""
+        if verdict.group_wanted:
+            wish = subjects.wanted(verdict.gang_id)
+            await (await self._publisher.publish(wish, encode(verdict)))
         subject = subjects.verdict(verdict.gang_id)
         return (await (await self._publisher.publish(subject, encode(verdict)))).seq
 

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from shared.bus import asking
 from shared.bus.connection import Bus
 from shared.bus.fence import FencedLog
@@ -15,6 +17,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.cluster import (
+    Gone,
     NodeChanges,
     PodChanges,
     PodGroupChanges,
@@ -112,6 +115,26 @@ class MemoryWatcher:
         await self._append(
             subjects.cluster("pod"),
             PodChanges(epoch=self.epoch, at_ms=now_ms(), changed=tuple(pods)),
+        )
+
+    async def submit_bare(self, name: str, size: int) -> None:
+        """Create pods that name no group; the group they are read into does not exist."""
+        pods = [replace(pod, group_implied=True) for pod in make_gang(name, size)[1]]
+        self.pods |= {pod.uid: pod for pod in pods}
+        await self._append(
+            subjects.cluster("pod"),
+            PodChanges(epoch=self.epoch, at_ms=now_ms(), changed=tuple(pods)),
+        )
+
+    async def delete_pods(self, name: str) -> None:
+        """Delete a gang's pods."""
+        gone = [pod for pod in self.pods.values() if pod.group_name == name]
+        for pod in gone:
+            del self.pods[pod.uid]
+        removed = tuple(Gone(uid=pod.uid, resource_version=2) for pod in gone)
+        await self._append(
+            subjects.cluster("pod"),
+            PodChanges(epoch=self.epoch, at_ms=now_ms(), removed=removed),
         )
 
     def forget(self, name: str) -> None:
@@ -234,6 +257,11 @@ class Hall:
     async def epochs(self) -> list[EpochOpened]:
         """The planners' epochs so far."""
         return [one for one in await self.records() if isinstance(one, EpochOpened)]
+
+    async def wishes(self) -> list[Verdict]:
+        """The newest verdict that wants, or wanted last, a PodGroup."""
+        stored = await self.bus.get_last(subjects.VERDICTS, subjects.WANTED_SUBJECTS)
+        return [codec.decode_verdict(stored.payload)] if stored else []
 
     async def verdict(self, gang: str) -> Verdict | None:
         """The last word on a gang."""

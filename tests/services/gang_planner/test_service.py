@@ -233,6 +233,37 @@ async def test_a_new_planner_takes_back_what_was_said_of_a_gang_that_went_meanwh
         assert await hall.verdict("stays") == said
 
 
+async def test_pods_without_a_group_make_a_wish_which_a_later_planner_ends_with_them(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.submit("grouped", 2)
+        await hall.wait_decided("grouped")
+        assert await hall.wishes() == []
+        await hall.watcher.submit_bare("bare", 2)
+
+        async def wished() -> list[Verdict]:
+            return await hall.wishes()
+
+        (wish,) = await eventually(wished)
+        assert wish.group_wanted == "bare"
+        assert {pod.name for pod in wish.unnamed} == {"bare-0", "bare-1"}
+        await hall.kill(0)
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.delete_pods("bare")
+
+        async def ended() -> bool:
+            return [one.phase for one in await hall.wishes()] == ["Gone"]
+
+        await eventually(ended)
+        last = await hall.bus.get_last(subjects.VERDICTS, subjects.WANTED_SUBJECTS)
+        assert last is not None
+        assert last.headers["Nats-TTL"] == "60s"
+
+
 async def test_a_recording_reproduces_every_later_record_byte_for_byte(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:

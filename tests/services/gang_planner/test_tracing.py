@@ -104,7 +104,7 @@ def gone(*, attempt: int, at_ms: int = 9_000) -> VerdictArrival:
         trace_id=gang_trace_id("g", max(attempt, 1)),
         first_seen_ms=FIRST_SEEN_MS,
     )
-    return VerdictArrival(1, verdict.gang_id, gone=True, payload=codec.encode(verdict), last=True)
+    return VerdictArrival(1, verdict.gang_id, gone=True, payload=codec.encode(verdict))
 
 
 def test_an_attempt_is_told_when_all_are_bound_and_the_quorum_is_placed(
@@ -237,7 +237,7 @@ def test_a_checkpoint_brings_back_what_was_open(tracer: KeptSpans) -> None:
         gangs=(OpenGang(gang_id="g", attempt=1), OpenGang(gang_id="h", attempt=1, notes=(pause,))),
     )
     traces = GangTraces(tracer)
-    traces.take([CheckpointArrival((page,), 9, 3, verdicts=False)])
+    traces.take([CheckpointArrival((page,), 9, 3, 0)])
     traces.lead(3_000)
     # Its outcome was read before the checkpoint was written.
     traces.take([started(10, at_ms=3_100)])

@@ -1,5 +1,6 @@
 """The setup step on a real server: complete, repeatable, and record 1 in every fenced stream."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from shared.bus.asking import serve
+from shared.bus.pull import Delivery, PullLoop
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec
 from shared.contracts.asking import ServiceStatus, StatusRequest
@@ -23,9 +25,12 @@ from shared.contracts.subjects import (
     PODGROUP_CONSUMER,
     VERDICTS,
     planner_consumer,
+    verdict,
+    wanted,
     webhook_consumer,
 )
 from tests.shared.bus.conftest import ConnectBus, LossyBus
+from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
 
@@ -62,9 +67,10 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
         2_000_000_000,
         -1,
     )
-    for name in (CONTROLLER_CONSUMER, PODGROUP_CONSUMER):
-        found = await info(bus, f"CONSUMER.INFO.{VERDICTS}.{name}")
-        assert found["config"]["deliver_policy"] == "last_per_subject"
+    for name, subject in ((CONTROLLER_CONSUMER, "verdicts.>"), (PODGROUP_CONSUMER, "wanted.>")):
+        config = (await info(bus, f"CONSUMER.INFO.{VERDICTS}.{name}"))["config"]
+        assert config["deliver_policy"] == "last_per_subject"
+        assert config["filter_subject"] == subject
 
 
 async def test_running_it_again_changes_nothing(bus: LossyBus) -> None:
@@ -130,6 +136,48 @@ async def test_a_stream_of_an_older_version_gets_todays_configuration(connect: C
     first = await bus.get_message(CLUSTER, 1)
     assert first is not None
     assert isinstance(codec.decode_cluster(first.payload), StreamOpened)
+
+
+async def test_a_podgroup_controller_that_read_every_verdict_reads_wishes_from_now_on(
+    connect: ConnectBus,
+) -> None:
+    """Streams and consumers of the version before: one subject for all verdicts."""
+    bus = await connect()
+    stream = {
+        "name": VERDICTS,
+        "subjects": ["verdicts.>"],
+        "storage": "file",
+        "max_msgs_per_subject": 1,
+        "allow_msg_ttl": True,
+    }
+    consumer = {
+        "name": PODGROUP_CONSUMER,
+        "durable_name": PODGROUP_CONSUMER,
+        "deliver_policy": "last_per_subject",
+        "ack_policy": "explicit",
+        "filter_subject": "verdicts.>",
+        "ack_wait": 100_000_000,
+    }
+    await bus.request(f"$JS.API.STREAM.CREATE.{VERDICTS}", json.dumps(stream).encode(), timeout_s=2)
+    body = json.dumps({"stream_name": VERDICTS, "config": consumer}).encode()
+    await bus.request(f"$JS.API.CONSUMER.CREATE.{VERDICTS}.{PODGROUP_CONSUMER}", body, timeout_s=2)
+    await bus.request(verdict("old"), b"old", timeout_s=2)
+    taken: list[bytes] = []
+    pulling = PullLoop(bus, VERDICTS, PODGROUP_CONSUMER)
+
+    async def take_without_ack(batch: list[Delivery]) -> None:
+        taken.extend(delivery.payload for delivery in batch)
+
+    task = asyncio.create_task(pulling.run(take_without_ack))
+    await eventually(lambda: taken == [b"old"])
+    task.cancel()
+    await ensure_streams(bus)
+    await bus.request(verdict("new"), b"new", timeout_s=2)
+    await bus.request(wanted("new"), b"wish", timeout_s=2)
+    task = asyncio.create_task(PullLoop(bus, VERDICTS, PODGROUP_CONSUMER).run(take_without_ack))
+    await eventually(lambda: b"wish" in taken)
+    assert b"new" not in taken
+    task.cancel()
 
 
 async def test_leases_survive_a_restart_of_the_server(
