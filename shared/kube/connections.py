@@ -65,7 +65,7 @@ class LineStream:
         self._rest: list[bytes] = []
         self._rest_bytes = 0
 
-    async def batch(self, *, patient: bool = False) -> list[bytes]:
+    async def batch(self, *, news: bool = True) -> list[bytes]:
         """All whole lines that can be had without waiting, at least one; [] when the answer has
         ended.
 
@@ -73,14 +73,15 @@ class LineStream:
         one line. The unfinished line of an answer that ends is dropped: the peer broke off in it.
 
         Args:
-            patient: While lines come and come, rather have many at once than have them soon.
+            news: What came last was new, and more of it may be waited for; otherwise, while lines
+                come and come, many at once are better than few soon.
 
         Raises:
             ConnectionLost: The connection broke.
             RequestTimeout: Nothing came for as long as the stream was told to wait.
             MalformedAnswer: A line is longer than LINE_BYTES_MAX.
         """
-        await self._slices.turn(patient=patient)
+        await self._slices.turn(news=news)
         while True:
             try:
                 chunk = await self._content.readany()

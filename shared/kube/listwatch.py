@@ -170,8 +170,8 @@ class ListWatch(Generic[T]):
         self._woken = Event()
         self._lists = 0
         self._version = ""
-        #: The last batch of a watch brought nothing new: more of the kind has time (`slices`).
-        self._patient = False
+        #: The last batch of a watch brought new objects; the others have time (`slices`).
+        self._news = True
         #: The last thing that was heard of a watch is that its version has expired.
         self._expired = False
         self.heard_s = self._clock.monotonic_s()
@@ -281,7 +281,7 @@ class ListWatch(Generic[T]):
         ) as stream:
             self._heard()
             self.state = "watching"
-            self._patient = False
+            self._news = True
             spoke = False
             while await self._batch(stream, sink):
                 spoke = True
@@ -292,7 +292,7 @@ class ListWatch(Generic[T]):
 
         When a line in the middle is an error or nonsense, what came before it is handed on first.
         """
-        lines = await stream.batch(patient=self._patient)
+        lines = await stream.batch(news=self._news)
         if not lines:
             return False
         changes: list[Change[T]] = []
@@ -309,7 +309,7 @@ class ListWatch(Generic[T]):
             broken = error
         except msgspec.MsgspecError as error:
             broken = MalformedAnswer(f"watch of {self.resource.title}: {error}")
-        self._patient = all(change.type != "ADDED" for change in changes)
+        self._news = any(change.type == "ADDED" for change in changes)
         if changes or broken is None:
             self._heard()
             self._backoff.reset()

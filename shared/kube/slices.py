@@ -23,8 +23,10 @@ from shared.kube.pacing import TokenBucket
 
 #: Slices of a lasting stream in which new objects appear, which somebody may be waiting for.
 PER_S: Final = 100
-#: A slice behind one that brought nothing new costs as much as so many: 25 a second.
+#: Without new objects one costs as much as so many of those: 25 a second.
 _PATIENT_TOKENS: Final = 4
+#: So long after new objects more are expected: creations and changes take turns.
+NEWS_S: Final = 0.25
 #: Free after a quiet while: a gang of eight is eight pods created and eight bound, twice over.
 BURST: Final = 80
 #: So much is worth waking up for at any time: above what the busiest watch brings in a slice.
@@ -38,16 +40,20 @@ class Slices:
         """Slice the reading of `transport`; None: of what has no connection of its own."""
         self._transport = transport
         self._bucket = TokenBucket(burst=BURST, per_s=PER_S)
+        self._news_at_s = 0.0
 
-    async def turn(self, *, patient: bool) -> None:
+    async def turn(self, *, news: bool) -> None:
         """Return when the next batch may be read: at once, but for a lasting stream.
 
         However it ends, the connection then is as it was: it may be used for something else.
 
         Args:
-            patient: What comes next has time: what came last was nothing new.
+            news: New objects came last; without any, what comes has time after a while.
         """
         now_s = asyncio.get_running_loop().time()
+        if news:
+            self._news_at_s = now_s
+        patient = now_s - self._news_at_s > NEWS_S
         wait_s = self._bucket.wait_s(now_s, _PATIENT_TOKENS if patient else 1)
         if not wait_s:
             return

@@ -164,13 +164,13 @@ async def test_lines_that_arrive_together_are_one_batch() -> None:
         assert len(batches) < 20
 
 
-async def test_a_watch_is_patient_only_behind_what_is_nothing_new(
+async def test_a_watch_tells_new_objects_from_changes_of_known_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    patience: list[bool] = []
+    told: list[bool] = []
 
-    async def turn(_: Slices, *, patient: bool) -> None:
-        patience.append(patient)
+    async def turn(_: Slices, *, news: bool) -> None:
+        told.append(news)
 
     monkeypatch.setattr(Slices, "turn", turn)
     lines = [
@@ -196,8 +196,8 @@ async def test_a_watch_is_patient_only_behind_what_is_nothing_new(
         for _ in lines:
             await rig.changes()
             taken.release()
-        await eventually(lambda: len(patience) == 6)
-    assert patience == [False, False, True, True, False, True]
+        await eventually(lambda: len(told) == 6)
+    assert told == [True, True, False, False, True, False]
 
 
 async def test_selectors_narrow_list_and_watch() -> None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from typing_extensions import override
 
-from shared.kube.slices import BURST, Slices
+from shared.kube.slices import BURST, NEWS_S, Slices
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -64,12 +64,12 @@ async def listening() -> AsyncGenerator[Ear]:
 async def a_slice_without_end(slices: Slices) -> AsyncGenerator[Callable[[], bool]]:
     """Wait in a slice that outlasts the test; yields whether it still does."""
     for _ in range(10 * BURST):
-        turn = asyncio.ensure_future(slices.turn(patient=True))
+        turn = asyncio.ensure_future(slices.turn(news=False))
         await asyncio.sleep(0)
         if not turn.done():
             turn.cancel()
             await asyncio.wait([turn])
-    turn = asyncio.ensure_future(slices.turn(patient=True))
+    turn = asyncio.ensure_future(slices.turn(news=False))
     await asyncio.sleep(0)
     try:
         yield lambda: not turn.done()
@@ -82,9 +82,38 @@ async def test_after_a_quiet_while_a_burst_is_read_without_waiting() -> None:
     async with listening() as ear:
         slices = Slices(ear.transport)
         for _ in range(BURST):
-            turn = slices.turn(patient=False)
+            turn = slices.turn(news=True)
             with pytest.raises(StopIteration):
                 turn.send(None)
+
+
+async def test_changes_of_known_objects_have_time_and_those_among_new_ones_have_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted in turns that need not wait: so many of the one, a quarter of the other."""
+    loop = asyncio.get_running_loop()
+    now_s = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now_s)
+
+    async def turns(slices: Slices, *, news: bool) -> int:
+        count = 0
+        while True:
+            turn = asyncio.ensure_future(slices.turn(news=news))
+            await asyncio.sleep(0)
+            if not turn.done():
+                turn.cancel()
+                return count
+            count += 1
+
+    assert await turns(Slices(None), news=False) == BURST // 4
+    after_news = Slices(None)
+    await after_news.turn(news=True)
+    now_s += NEWS_S / 2
+    assert await turns(after_news, news=False) == BURST
+    long_after = Slices(None)
+    await long_after.turn(news=True)
+    now_s += NEWS_S * 2
+    assert await turns(long_after, news=False) == BURST // 4
 
 
 async def test_what_arrives_in_a_slice_is_read_in_one_piece_after_it() -> None:
