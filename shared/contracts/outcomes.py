@@ -30,6 +30,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     code: int = 0
     reason: str = ""
     message: str = ""
+    #: An earlier request for this member went unanswered: whatever the result, it may still bind.
+    late: bool = False
 
 
 class Outcome(

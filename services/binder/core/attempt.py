@@ -39,7 +39,7 @@ NOTHING: Final[tuple[Command, ...]] = ()
 class Doubt:
     """A pod that has no verdict yet: how often it was asked, and what came last."""
 
-    __slots__ = ("first_ms", "last", "posts", "reads")
+    __slots__ = ("first_ms", "last", "posts", "reads", "unanswered")
 
     def __init__(self, now_ms: int) -> None:
         """Begin to count with the first answer that was no verdict."""
@@ -47,6 +47,8 @@ class Doubt:
         self.posts = 0
         self.reads = 0
         self.last = Answer(0)
+        #: A request that writes had no answer, or none that tells: it may be carried out yet.
+        self.unanswered = False
 
 
 class Attempt(ABC, Generic[D_co]):
@@ -150,6 +152,7 @@ class Attempt(ABC, Generic[D_co]):
             doubt = self._doubts[index] = Doubt(now_ms)
         doubt.posts += 1
         doubt.last = answer
+        doubt.unanswered |= answer.status == 0 or answer.status >= 500
         self._under_way.add(index)
         if not read:
             delay_ms = self._delay_ms(index, doubt.posts, answer.retry_after_ms)

@@ -54,7 +54,11 @@ class Machine(Attempt[GangDecision]):
                 self._untested = answer.message
             case "gone" | "refused":
                 self._findings[index] = Finding(
-                    meaning, answer.status, answer.reason, answer.message
+                    meaning,
+                    answer.status,
+                    answer.reason,
+                    answer.message,
+                    late=meaning == "refused" and self._may_come_late(index),
                 )
             case "read" | "again":
                 return self._doubted(index, answer, now_ms, read=meaning == "read")
@@ -78,7 +82,8 @@ class Machine(Attempt[GangDecision]):
             case "conflict":
                 assert sight is not None, "no pod, no conflict"
                 text = conflict_text(sight, self._decision.bindings[index])
-                self._findings[index] = Finding("conflict", 409, "Conflict", text)
+                late = self._may_come_late(index)
+                self._findings[index] = Finding("conflict", 409, "Conflict", text, late=late)
             case "free":
                 return self._still_there(index, doubt, now_ms)
             case _:
@@ -140,6 +145,13 @@ class Machine(Attempt[GangDecision]):
             self._instants.first_bound_ms = now_ms
         self._instants.last_bound_ms = now_ms
 
+    def _may_come_late(self, index: int) -> bool:
+        """Whether a POST of the member went unanswered: the refusal of a second says nothing of the
+        first, which may still be on its way (a dry run binds nothing, however late).
+        """
+        doubt = self._doubts.get(index)
+        return doubt is not None and doubt.unanswered and self.phase == "binding"
+
     @override
     def _ask_again(self, index: int, delay_ms: int) -> Request:
         return Post(index, self.phase == "proving", delay_ms)
@@ -155,5 +167,5 @@ class Machine(Attempt[GangDecision]):
                 "skipped", last.status, last.reason or "PreflightUnanswered", last.message
             )
         if last.status == 409:
-            return Finding("conflict", 409, last.reason, last.message)
+            return Finding("conflict", 409, last.reason, last.message, late=doubt.unanswered)
         return Finding("unknown", last.status, last.reason, last.message)

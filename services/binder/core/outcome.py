@@ -26,6 +26,8 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     code: int = 0
     reason: str = ""
     message: str = ""
+    #: An earlier request for it went unanswered, and may still be carried out.
+    late: bool = False
 
 
 Found: TypeAlias = tuple[str, str, Finding]
@@ -122,6 +124,7 @@ def _members(findings: Sequence[Found]) -> tuple[Member, ...]:
                 code=found.code,
                 reason=found.reason if budget >= 0 else "",
                 message=message if budget >= 0 else "",
+                late=found.late,
             )
         )
     return tuple(members)

@@ -282,6 +282,14 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         evicted=6,
         members=(Member(uid="pod-1", node="", result="unknown", code=504, message="timeout"),),
     ),
+    Outcome(
+        gang_id="group-1",
+        decision_seq=11,
+        epoch=5,
+        binder="binder-0",
+        delivered=1,
+        members=(Member(uid="pod-1", node="n", result="refused", code=403, late=True),),
+    ),
     PodChanges(
         epoch=2, at_ms=2, changed=(msgspec.structs.replace(_POD, node="k8s-g1", disrupted=True),)
     ),

@@ -109,6 +109,46 @@ def test_a_conflict_whose_cause_has_gone_is_tried_again() -> None:
     assert outcome_in(machine.answered(0, BOUND, 60)).bound == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "late"),
+    [
+        pytest.param(SILENT, True, id="no answer"),
+        pytest.param(Answer(504, "Timeout"), True, id="a server that gave up waiting"),
+        pytest.param(BUSY, False, id="turned away before it was looked at"),
+    ],
+)
+def test_a_refusal_says_whether_an_earlier_request_may_still_bind(
+    first: Answer, late: bool
+) -> None:
+    """Found by tests/model: the room was given away, then the first POST arrived."""
+    machine = make_machine(1)
+    machine.start(0)
+    post_in(machine.answered(0, first, 1))
+    (member,) = outcome_in(machine.answered(0, Answer(403, "Forbidden", "no"), 2)).members
+    assert (member.result, member.late) == ("refused", late)
+
+
+def test_a_conflict_after_silence_may_still_bind_unless_the_pod_is_gone() -> None:
+    machine = make_machine(2)
+    machine.start(0)
+    for index in (0, 1):
+        machine.answered(index, SILENT, 1)
+        machine.answered(index, TAKEN, 2)
+    machine.seen(0, Sight("u-0", gated=True), 3)
+    first, second = outcome_in(machine.seen(1, None, 4)).members
+    assert (first.result, first.late) == ("conflict", True)
+    assert (second.result, second.late) == ("gone", False)
+
+
+def test_a_dry_run_that_went_unanswered_binds_nothing_late() -> None:
+    machine = make_machine(1, preflight=True)
+    machine.start(0)
+    machine.answered(0, SILENT, 1)
+    machine.answered(0, BOUND, 2)
+    (member,) = outcome_in(machine.answered(0, Answer(403, "Forbidden", "no"), 3)).members
+    assert (member.result, member.late) == ("refused", False)
+
+
 def test_conflicts_for_ever_end_as_a_conflict() -> None:
     machine = make_machine(1)
     machine.start(0)
