@@ -36,6 +36,7 @@ from shared.bus.errors import (
 from shared.bus.jetstream_api import (
     INCARNATION,
     NO_MESSAGE_FOUND,
+    SERVICE_UNAVAILABLE,
     ApiAnswer,
     GetRequest,
     MessageAnswer,
@@ -314,13 +315,16 @@ class Bus:
 
         Raises:
             ApiRefused: It answered with an error.
-            NoAnswer: It did not answer: no JetStream, no rights, no leader, or no such consumer.
+            NoAnswer: It did not answer, or cannot now: no JetStream, no rights, no leader, or no
+                such consumer.
         """
         payload = b"" if body is None else _encode_json(body)
         message = await self.request(f"$JS.API.{call}", payload, timeout_s=timeout_s)
         decoded = msgspec.json.decode(message.payload, type=answer)
         if decoded.error is not None:
             error = decoded.error
+            if error.code == SERVICE_UNAVAILABLE:
+                raise NoAnswer(f"{call}: {error.description}")
             raise ApiRefused(call, error.code, error.err_code, error.description)
         return decoded
 

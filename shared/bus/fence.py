@@ -35,6 +35,7 @@ from shared.bus.fence_machine import (
 from shared.bus.jetstream_api import (
     BATCH_DUPLICATE_ID,
     BATCH_INCOMPLETE,
+    SERVICE_UNAVAILABLE,
     WRONG_LAST_SEQUENCE,
     PublishAnswer,
 )
@@ -48,8 +49,6 @@ BATCH_MAX: Final = 1000
 SEND_TIMEOUT_S: Final = 1.0
 #: Between attempts, so that a leader election is not hammered.
 PAUSE_S: Final = 0.25
-
-_SERVICE_UNAVAILABLE: Final = 503
 
 Record = tuple[str, bytes]
 _decode_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
@@ -233,7 +232,7 @@ class FencedLog:
             return self._machine.on_ack(answer.seq)
         if error.err_code in {WRONG_LAST_SEQUENCE, BATCH_DUPLICATE_ID}:
             return self._machine.on_refused(error.description)
-        if error.err_code == BATCH_INCOMPLETE or error.code == _SERVICE_UNAVAILABLE:
+        if error.err_code == BATCH_INCOMPLETE or error.code == SERVICE_UNAVAILABLE:
             return self._machine.on_no_answer()
         return self._machine.on_rejected(error.err_code, error.description)
 

@@ -20,6 +20,8 @@ NO_MESSAGE_FOUND: Final = 10037
 WRONG_LAST_SEQUENCE: Final = 10071
 BATCH_DUPLICATE_ID: Final = 10201
 BATCH_INCOMPLETE: Final = 10176
+#: `code` of every error that passes by itself: a leader is being elected, the server is starting.
+SERVICE_UNAVAILABLE: Final = 503
 
 
 class ApiError(msgspec.Struct, frozen=True):

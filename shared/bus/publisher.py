@@ -14,11 +14,14 @@ import msgspec
 
 from shared.bus.connection import Bus, Message
 from shared.bus.errors import AppendRefused, BusError, BusUnavailable, WrongLastSequence
-from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
+from shared.bus.jetstream_api import (
+    SERVICE_UNAVAILABLE,
+    WRONG_LAST_SEQUENCE,
+    PublishAnswer,
+)
 
 ATTEMPTS_MAX: Final = 5
 
-_SERVICE_UNAVAILABLE: Final = 503
 _decode_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
 
 
@@ -126,7 +129,7 @@ class Publisher:
         error = answer.error
         if error is None:
             sent.future.set_result(Stored(stream=answer.stream, seq=answer.seq))
-        elif error.code == _SERVICE_UNAVAILABLE:
+        elif error.code == SERVICE_UNAVAILABLE:
             return
         else:
             kind = WrongLastSequence if error.err_code == WRONG_LAST_SEQUENCE else AppendRefused

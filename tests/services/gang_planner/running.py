@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from shared.bus import asking
 from shared.bus.connection import Bus
+from shared.bus.errors import BusUnavailable
 from shared.bus.fence import FencedLog
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
@@ -151,8 +152,13 @@ class MemoryWatcher:
         )
 
     async def _append(self, subject: str, record: object) -> int:
+        payload = codec.encode(record)
         async with self._appending:
-            return await self._log.append(subject, codec.encode(record))
+            while True:
+                try:
+                    return await self._log.append(subject, payload)
+                except BusUnavailable:
+                    continue  # its fate is unknown still: the same once more
 
     async def _answer(self, _request: SnapshotRequest) -> SnapshotPage:
         async with self._appending:
@@ -270,10 +276,12 @@ class Hall:
 
 
 @asynccontextmanager
-async def a_hall(url: str, folder: Path, *, nodes: int = 4) -> AsyncIterator[Hall]:
+async def a_hall(
+    url: str, folder: Path, *, nodes: int = 4, replicas: int = 1
+) -> AsyncIterator[Hall]:
     """Streams, an open watcher's epoch with `nodes` GPU nodes, and no planner yet."""
     bus = await Bus.connect(url, name="hall")
-    await ensure_streams(bus)
+    await ensure_streams(bus, replicas=replicas)
     watcher = MemoryWatcher(bus)
     watcher.nodes = {f"uid-n{i}": make_node(f"n{i}") for i in range(nodes)}
     hall = Hall(bus, watcher, url, folder)
