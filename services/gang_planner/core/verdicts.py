@@ -1,6 +1,7 @@
 """The last word on each gang: built when its meaning changed, paced when only numbers did.
 
-* Meaning (phase, reason, object, queue, size, attempt): told in the cycle in which it changed.
+* Meaning (phase, reason, object, queue, size, attempt): told in the cycle in which it changed, but
+  for Starting (`holding_back`).
 * Counts: at most once per second and gang.
 * Numbers of a refusal that holds on while the cluster moves: at most once per 5 s and gang.
 * Of the last two at most 100 in one cycle; the others follow in later cycles.
@@ -19,6 +20,7 @@ import msgspec
 
 from services.gang_planner.core.explaining import Explainer
 from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.holding_back import HeldBack
 from services.gang_planner.core.members import (
     FAILED,
     PLACED,
@@ -55,6 +57,7 @@ class Book:
         #: (due, key) of gangs whose counts changed; each gang at most once.
         self._due: list[tuple[int, GangKey]] = []
         self._queued: set[GangKey] = set()
+        self._held_back = HeldBack()
         #: Waiting gangs, in the order in which their numbers are looked at again.
         self._ring: deque[GangKey] = deque()
         self._in_ring: set[GangKey] = set()
@@ -72,6 +75,7 @@ class Book:
         """The clock was set back: what was to be told later is told at this instant's pace."""
         self._due = [(now_ms, key) for _, key in self._due]
         heapq.heapify(self._due)
+        self._held_back.forget_pace(now_ms)
         self._ring_ms = now_ms
 
     def reconcile(self, state: State) -> None:
@@ -101,6 +105,8 @@ class Book:
             if meaning == gang.shown:
                 self._queue(gang)
                 continue
+            if self._holds_back(state, gang, reason, now_ms):
+                continue
             if reason in _MOVING and gang.key not in self._in_ring:
                 self._in_ring.add(gang.key)
                 self._ring.append(gang.key)
@@ -112,6 +118,8 @@ class Book:
     def next_ms(self, state: State, now_ms: int) -> int | None:
         """When a paced verdict is due; None: nothing is."""
         due = [self._due[0][0]] if self._due else []
+        held_ms = self._held_back.next_ms()
+        due += [] if held_ms is None else [held_ms]
         if self._ring and self._ringed_at != state.ground.freed:
             due.append(max(self._ring_ms, now_ms + 1))
         return min(due, default=None)
@@ -121,6 +129,7 @@ class Book:
         for gang_id in list(state.gangs.retired):
             twin = state.gangs.twins.get(gang_id)
             last = self.published.get(gang_id)
+            unheard = self._held_back.take_gone(gang_id, now_ms)
             if twin is not None:
                 verdict = _twin_verdict(state, twin, now_ms)
                 if last is None or last.why is None or last.why.reason != "DuplicateGroup":
@@ -129,8 +138,16 @@ class Book:
             elif last is not None and gang_id not in state.gangs.by_id:
                 del self.published[gang_id]
                 verdicts.append(_gone_verdict(state, last, now_ms))
+            elif unheard is not None and gang_id not in state.gangs.by_id:
+                verdicts.append(unheard)
         state.gangs.retired.clear()
         return verdicts
+
+    def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
+        if gang.phase != "Starting" or reason or _group_wanted(gang):
+            return False
+        last = self.published.get(gang.gang_id)
+        return self._held_back.holds(gang, last, state.epoch, now_ms)
 
     def _queue(self, gang: Gang) -> None:
         if gang.key not in self._queued:
@@ -147,6 +164,8 @@ class Book:
         stale: bool,
     ) -> None:
         left = _REFRESHES_MAX
+        for key in self._held_back.take_due(now_ms, left):
+            left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
         while left and self._due and self._due[0][0] <= now_ms:
             _, key = heapq.heappop(self._due)
             self._queued.discard(key)
@@ -201,6 +220,7 @@ class Book:
         last = self.published.get(gang.gang_id)
         verdict = build(state, explainer, gang, reason, last, now_ms)
         gang.shown_ms = now_ms
+        self._held_back.said(gang.gang_id)
         if last is not None and _same(last, verdict):
             return
         self.published[gang.gang_id] = verdict

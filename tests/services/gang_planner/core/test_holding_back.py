@@ -1,0 +1,90 @@
+"""Starting is told when it lasts, or when it corrects what was said before."""
+
+from services.gang_planner.core.holding_back import HeldBack
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+FULL = make_shape({"cpu": 4000})
+
+
+def two_nodes() -> Scene:
+    return Scene([make_node("n0"), make_node("n1")])
+
+
+def test_a_gang_that_runs_a_moment_after_its_decision_needs_one_verdict() -> None:
+    scene = two_nodes()
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = scene.settle()
+    scene.bind(decision, only=1)
+    scene.step(after_ms=2_000)
+    scene.bind(decision)
+    scene.step(after_ms=2_000)
+    scene.step(after_ms=10_000)
+    assert [one.phase for one in scene.told] == ["Running"]
+
+
+def test_a_gang_that_goes_on_starting_is_told_once_after_five_seconds() -> None:
+    scene = two_nodes()
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    scene.settle()
+    decided_ms = scene.now_ms
+    assert scene.wakeup_ms == decided_ms + 5_000
+    scene.step(after_ms=4_999)
+    assert scene.told == []
+    scene.step(after_ms=1)
+    for _ in range(3):
+        scene.step(after_ms=5_000)
+    assert [(one.phase, one.at_ms) for one in scene.told] == [("Starting", decided_ms + 5_000)]
+
+
+def test_a_member_that_is_bound_does_not_end_the_wait() -> None:
+    scene = two_nodes()
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = scene.settle()
+    scene.bind(decision, only=1)
+    scene.step(after_ms=4_000)
+    assert scene.told == []
+    scene.step(after_ms=1_000)
+    assert [one.phase for one in scene.told] == ["Starting"]
+
+
+def test_a_gang_that_was_told_to_wait_is_corrected_at_once() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    scene.settle()
+    assert scene.verdict("a").waiting
+    scene.put(make_node("n1"))
+    assert len(scene.settle()) == 1
+    corrected = scene.verdict("a")
+    assert (corrected.phase, corrected.why, corrected.waiting) == ("Starting", None, ())
+
+
+def test_a_gang_that_goes_before_anything_was_said_is_told_to_be_gone() -> None:
+    scene = two_nodes()
+    group, pods = make_group("a", 2), make_pods("a", 2, FULL)
+    scene.put(group, *pods)
+    (decision,) = scene.settle()
+    scene.remove(group, *pods)
+    scene.step(after_ms=1_000)
+    scene.step(after_ms=10_000)
+    (gone,) = scene.told
+    assert (gone.phase, gone.gang_id, gone.attempt) == ("Gone", decision.gang_id, 1)
+    assert gone.trace_id == decision.trace_id
+
+
+def test_a_clock_that_is_set_back_makes_nobody_wait_longer() -> None:
+    scene = two_nodes()
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    scene.settle()
+    scene.step(after_ms=-3_600_000)
+    assert [one.phase for one in scene.told] == ["Starting"]
+
+
+def test_nothing_is_due_where_nothing_is_held_back() -> None:
+    assert HeldBack().next_ms() is None
+    assert HeldBack().take_due(0, 10) == []
