@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 from services.gang_planner.core.backlog import Backlog
 from services.gang_planner.core.columns import ResourceIndex
+from services.gang_planner.core.debts import DebtTable
 from services.gang_planner.core.gang_table import GangTable
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.queues import QueueTable
 from services.gang_planner.core.room import RoomTable
+from services.gang_planner.core.settings import Defaults
 from services.gang_planner.core.shapes import ShapeTable
 
 if TYPE_CHECKING:
+    from services.gang_planner.core.gangs import Gang, GangKey
     from services.gang_planner.core.members import Member
-    from services.gang_planner.core.open_acts import OpenAct, Unresolved
+    from services.gang_planner.core.open_acts import OpenAct, OpenEviction, Unresolved
     from shared.contracts.cluster import Synced
     from shared.contracts.outcomes import Outcome
 
@@ -45,6 +48,7 @@ class State:
         self.nodes = NodeTable(self.resources)
         self.ground = Ground(self.nodes)
         self.rooms = RoomTable(self.ground)
+        self.debts = DebtTable()
         self.queues = QueueTable(self.resources)
         self.gangs = GangTable(self.queues, self.shapes)
         self.backlog = Backlog()
@@ -53,11 +57,17 @@ class State:
         self.residents: dict[int, dict[str, Member]] = {}
         #: Decisions whose room CLUSTER has not retired yet, by sequence.
         self.open: dict[int, OpenAct] = {}
+        #: Decisions to release whose release is not over, by sequence.
+        self.evictions: dict[int, OpenEviction] = {}
         #: Bindings of logged decisions on pods that this picture is too old to know.
         #: By decision and pod.
         self.unresolved: dict[int, dict[str, Unresolved]] = {}
         #: Outcomes that came before their decision, or before the picture it is assumed in.
         self.early: dict[int, Outcome] = {}
         self.view = View()
+        #: What gangs that say nothing get; the configuration's.
+        self.defaults = Defaults()
+        #: Gangs with an open repair, as of their last assessment.
+        self.repairs: dict[GangKey, Gang] = {}
         #: Newest planner epoch seen in DECISIONS.
         self.epoch = 0

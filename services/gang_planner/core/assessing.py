@@ -11,6 +11,8 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | NotEnoughPods, NotEnoughPodsOfTask, Gated, Unsupported | members that could be placed |
 | ActionMissing | the configuration does not name the action that would place it |
 | Backoff | its last decision failed; it is tried again at an instant |
+| BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | what is bound of it
+is being released, or was, and it is tried again at an instant |
 | GangTooLarge | its quorum does not fit into one message |
 
 A gang in the backlog waits for an attempt, or its bucket has been refused (NotEnoughResources,
@@ -56,7 +58,7 @@ def assess(
     """Bring phase, refusal and backlog in line with the gang's counts. True: its quorum has just
     been reached.
     """
-    _forget_failures(gang, now_ms)
+    _forget_bad_pairs(gang, now_ms)
     just_started = _start_or_reset(gang)
     _complete(gang)
     gang.phase = _phase(gang)
@@ -78,7 +80,22 @@ def assess(
     return just_started
 
 
-def _forget_failures(gang: Gang, now_ms: int) -> None:
+def starts(gang: Gang) -> bool:
+    """Whether its quorum is placed."""
+    if gang.key[0] == "name" and gang.group is None and gang.history.attempt:
+        # Its object was deleted while it was bound: how many it needs nobody can say now.
+        return False
+    return gang.quorum_placed
+
+
+def enough(gang: Gang) -> bool:
+    """Whether every minimum holds by members that count."""
+    return gang.have() >= gang.min_member and all(
+        gang.have(role) >= count for role, count in gang.role_minima
+    )
+
+
+def _forget_bad_pairs(gang: Gang, now_ms: int) -> None:
     history = gang.history
     if history.bad:
         history.bad = {
@@ -86,7 +103,7 @@ def _forget_failures(gang: Gang, now_ms: int) -> None:
             for pair, until in history.bad.items()
             if now_ms < until <= now_ms + BAD_PAIR_MS
         }
-    if history.failures and not gang.counts[WAITING] and not gang.counts[ASSUMED]:
+    if history.started and not gang.counts[WAITING] and not gang.counts[ASSUMED]:
         history.failures = 0
 
 
@@ -96,9 +113,10 @@ def _start_or_reset(gang: Gang) -> bool:
         # A gang that runs and that nobody here ever decided was started by another scheduler, or
         # long ago.
         found_running = history.attempt == 0 and gang.placed() > gang.counts[SUCCEEDED]
-        if gang.quorum_placed or (found_running and not gang.counts[ASSUMED]):
+        if starts(gang) or (found_running and not gang.counts[ASSUMED]):
             history.started = True
             history.failures = 0
+            history.known_as = gang.gang_id
             return True
     elif not gang.placed() and not gang.counts[ASSUMED]:
         # Nothing of it is left: what comes now under its name is a fresh gang, to be placed whole.
@@ -117,10 +135,7 @@ def _phase(gang: Gang) -> GangPhase:
     if gang.completed:
         return "Completed"
     if gang.history.started:
-        enough = gang.have() >= gang.min_member and all(
-            gang.have(role) >= count for role, count in gang.role_minima
-        )
-        return "Running" if enough else "Unknown"
+        return "Running" if enough(gang) else "Unknown"
     if gang.have():
         return "Starting"
     return "Inqueue" if gang.admitted else "Pending"
@@ -129,6 +144,8 @@ def _phase(gang: Gang) -> GangPhase:
 def _refusal(state: State, gang: Gang) -> str:
     if gang.completed:
         return ""
+    if gang.history.releasing:
+        return gang.history.notes["release"].reason
     found = _object_refusal(gang) or _queue_refusal(gang)
     if not found and not gang.admitted:
         found = "NotAdmitted"
@@ -136,8 +153,9 @@ def _refusal(state: State, gang: Gang) -> str:
         found = _member_refusal(gang)
     if found or not gang.counts[WAITING]:
         return found
-    if gang.history.backoff is not None:
-        return "Backoff"
+    backoff = gang.history.notes.get("backoff")
+    if backoff is not None:
+        return "Backoff" if backoff.reason == "DecisionFailed" else backoff.reason
     return _size_refusal(state, gang)
 
 
@@ -204,15 +222,53 @@ def _need(state: State, gang: Gang) -> Need:
             for role, count in gang.role_minima
             if count > gang.have(role)
         )
-    wanted: tuple[Wanted, ...] = tuple(
-        sorted((role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items())
-    )
+    quorum = max(quorum, sum(count for _, count in minima))
+    wanted = _wanted(gang, quorum, minima)
     shapes = state.shapes.entries
     return Need(
         queue=gang.queue.name,
-        quorum=max(quorum, sum(count for _, count in minima)),
+        quorum=quorum,
         minima=minima,
         wanted=wanted,
         best_effort=all(shapes[shape_id].best_effort for _, shape_id, _ in wanted),
-        avoid=tuple(sorted({node for uid, node in gang.history.bad if uid in gang.members})),
+        avoid=_avoided(gang),
     )
+
+
+def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:
+    """Members to place. Those that a policy refused lately are left out where the others suffice:
+    an extra that is always refused must not keep a gang from starting.
+    """
+    everybody = sorted(
+        (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
+    )
+    refused = refused_members(gang)
+    if not refused:
+        return tuple(everybody)
+    others = [
+        (role, shape_id, count - len(refused & gang.waiting[role, shape_id].keys()))
+        for role, shape_id, count in everybody
+    ]
+    others = [one for one in others if one[2]]
+    suffice = sum(count for _, _, count in others) >= max(quorum, 1) and all(
+        sum(count for of_role, _, count in others if of_role == role) >= least
+        for role, least in minima
+    )
+    return tuple(others if suffice else everybody)
+
+
+def refused_members(gang: Gang) -> set[str]:
+    """Pods that a policy refused lately, whatever the node."""
+    return {uid for uid, node in gang.history.bad if not node and uid in gang.members}
+
+
+def _avoided(gang: Gang) -> tuple[str, ...]:
+    """Nodes that failed one of its members lately, or whose kubelet refused one."""
+    found = {node for uid, node in gang.history.bad if node and uid in gang.members}
+    if gang.counts[FAILED] and not gang.history.started:
+        found.update(
+            member.pod.node
+            for member in gang.members.values()
+            if member.state == FAILED and member.pod.node
+        )
+    return tuple(sorted(found))

@@ -17,8 +17,16 @@ from services.gang_planner.core.arguments import Arguments, ConfigurationError
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.policy_set import PolicySet
+from services.gang_planner.core.settings import Defaults
 
-__all__ = ["Configuration", "ConfigurationError", "PluginOption", "parse_configuration"]
+__all__ = [
+    "Configuration",
+    "ConfigurationError",
+    "Defaults",
+    "PluginOption",
+    "parse_configuration",
+    "with_defaults",
+]
 
 DEFAULT_TEXT: Final = """
 actions: "enqueue, allocate, backfill"
@@ -91,6 +99,8 @@ _FLAGS: Final = frozenset(
 )
 _EXCLUSIVE: Final = ("proportion", "capacity")
 _TOP: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
+#: Begins the planner's own settings behind a policy file's text; a comment, were it read as YAML.
+_DEFAULTS_MARK: Final = "\n# tutti planner settings: "
 #: A configuration is a page; a file of megabytes is a mistake.
 _CHARACTERS_MAX: Final = 256 * 1024
 
@@ -116,6 +126,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     not_yet: tuple[str, ...]
     #: Digest of the text: a decision names it.
     digest: str
+    #: What gangs get that say nothing of deadlines and preflight.
+    defaults: Defaults = Defaults()
 
     def policies(self) -> PolicySet:
         """The policies, made anew."""
@@ -132,8 +144,9 @@ def parse_configuration(text: str) -> Configuration:
     """
     if len(text) > _CHARACTERS_MAX:
         raise ConfigurationError("file", f"must have at most {_CHARACTERS_MAX} characters")
+    policy_text, _, defaults_text = text.partition(_DEFAULTS_MARK)
     try:
-        loaded: object = yaml.safe_load(text if text.strip() else DEFAULT_TEXT)
+        loaded: object = yaml.safe_load(policy_text if policy_text.strip() else DEFAULT_TEXT)
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigurationError("file", f"must be YAML: {error}") from error
     root = _mapping("file", loaded)
@@ -149,9 +162,28 @@ def parse_configuration(text: str) -> Configuration:
         plugins=tuple(plugins),
         not_yet=tuple(not_yet),
         digest=hashlib.sha256((text if text.strip() else DEFAULT_TEXT).encode()).hexdigest()[:16],
+        defaults=_defaults(defaults_text),
     )
     configuration.policies()
     return configuration
+
+
+def with_defaults(policy_text: str, defaults: Defaults) -> str:
+    """The source of a configuration: a policy file's text, and the planner's own settings where
+    they differ from what is built in. Parsed again it gives both, so that a recording replays.
+    """
+    if defaults == Defaults():
+        return policy_text
+    return policy_text + _DEFAULTS_MARK + msgspec.json.encode(defaults).decode()
+
+
+def _defaults(text: str) -> Defaults:
+    if not text:
+        return Defaults()
+    try:
+        return msgspec.json.decode(text, type=Defaults)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError("planner settings", str(error)) from error
 
 
 def _actions(value: object) -> tuple[list[str], list[str]]:

@@ -1,8 +1,28 @@
 """One cycle's inputs and what it has decided so far."""
 
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from services.gang_planner.core.gangs import Gang, GangKey
 from services.gang_planner.core.session import Session
+from services.gang_planner.core.settings import Defaults
 from services.gang_planner.state import State
-from shared.contracts.decisions import Cycle, GangDecision, Note
+from shared.contracts.decisions import (
+    Act,
+    Cycle,
+    GangStarted,
+    Note,
+    NoteClosed,
+    NoteKind,
+    NoteOpened,
+)
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.retrying import Timers
+
+#: Reason of closing a note that is opened again under the gang's new id.
+RENAMED: Final = "Renamed"
 
 
 class CycleWork:
@@ -10,19 +30,104 @@ class CycleWork:
     appended.
     """
 
-    def __init__(
-        self, state: State, session: Session, cycle: Cycle, *, always_preflight: bool
-    ) -> None:
+    def __init__(self, state: State, session: Session, cycle: Cycle, timers: "Timers") -> None:
         self.state = state
         self.session = session
         self.cycle = cycle
-        self.always_preflight = always_preflight
-        self.decisions: list[GangDecision] = []
+        self.timers = timers
+        self.decisions: list[Act] = []
         self.notes: list[Note] = []
+        #: Notes opened in this cycle: nothing is done on their strength before they are in the log.
+        self.fresh: set[tuple[GangKey, NoteKind]] = set()
+        #: Gangs of which something is released in this cycle.
+        self.released: set[GangKey] = set()
         #: The enqueue action is not configured: allocate admits by itself.
         self.admit_all = False
+
+    @property
+    def defaults(self) -> Defaults:
+        """What gangs get that say nothing of deadlines and preflight."""
+        return self.state.defaults
 
     @property
     def now_ms(self) -> int:
         """The instant of this cycle."""
         return self.cycle.now_ms
+
+    def open_note(
+        self, gang: Gang, kind: NoteKind, *, until_ms: int, reason: str, message: str = ""
+    ) -> None:
+        """Note that something began; one of its kind that is open is replaced.
+
+        The gang is looked at again when its deadline comes.
+        """
+        if until_ms:
+            self.timers.set(until_ms, gang)
+        note = NoteOpened(
+            gang_id=gang.gang_id,
+            epoch=self.state.epoch,
+            kind=kind,
+            at_ms=self.now_ms,
+            until_ms=until_ms,
+            reason=reason,
+            message=message,
+            cycle=self.cycle,
+        )
+        gang.history.notes[kind] = note
+        gang.history.known_as = gang.gang_id
+        self.fresh.add((gang.key, kind))
+        self.notes.append(note)
+        self.state.gangs.touch(gang)
+
+    def started(self, gang: Gang) -> None:
+        """Note that the gang's quorum was reached."""
+        self.notes.append(
+            GangStarted(
+                gang_id=gang.gang_id,
+                epoch=self.state.epoch,
+                at_ms=self.now_ms,
+                attempt=gang.history.attempt,
+                cycle=self.cycle,
+            )
+        )
+
+    def rename(self, gang: Gang) -> None:
+        """The log knows the gang by another id, that of an object that was made anew: tell what is
+        open of it again.
+        """
+        history = gang.history
+        before, history.known_as = history.known_as, gang.gang_id
+        if history.started:
+            self.started(gang)
+        for kind, note in sorted(history.notes.items()):
+            self.notes.append(
+                NoteClosed(
+                    gang_id=before,
+                    epoch=self.state.epoch,
+                    kind=kind,
+                    at_ms=self.now_ms,
+                    reason=RENAMED,
+                    cycle=self.cycle,
+                )
+            )
+            again = msgspec.structs.replace(
+                note, gang_id=gang.gang_id, epoch=self.state.epoch, cycle=self.cycle
+            )
+            history.notes[kind] = again
+            self.notes.append(again)
+
+    def close_note(self, gang: Gang, kind: NoteKind, reason: str) -> None:
+        """Note that what was open has ended; nothing happens when it was not."""
+        if gang.history.notes.pop(kind, None) is None:
+            return
+        self.notes.append(
+            NoteClosed(
+                gang_id=gang.gang_id,
+                epoch=self.state.epoch,
+                kind=kind,
+                at_ms=self.now_ms,
+                reason=reason,
+                cycle=self.cycle,
+            )
+        )
+        self.state.gangs.touch(gang)

@@ -2,17 +2,19 @@
 to be carried out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from services.gang_planner.core import inflight
-from services.gang_planner.core.assessing import DECISION_BYTES_MAX, binding_bytes
+from services.gang_planner.core.assessing import DECISION_BYTES_MAX, binding_bytes, refused_members
 from services.gang_planner.core.backlog import Need
+from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import Member, placing_order
 from services.gang_planner.core.release_costs import release_cost
+from services.gang_planner.core.settings import preflight_always
 from services.gang_planner.core.statement import Allocation
 from services.gang_planner.state import State
 from shared.contracts.decisions import Binding, Cycle, GangDecision
@@ -43,12 +45,15 @@ def decide(
     allocations: Iterable[Allocation],
     cycle: Cycle,
     *,
-    always_preflight: bool,
+    fills: Sequence[Debt] = (),
 ) -> GangDecision:
-    """Assign members to the nodes allocated, assume them, and count the attempt."""
+    """Assign members to the nodes allocated, assume them, and count the attempt; `fills` are the
+    debts that end with it.
+    """
     placed = _assign(state, gang, allocations)
     history = gang.history
     history.attempt += 1
+    history.known_as = gang.gang_id
     gang.latest = tuple(member.pod.uid for member, _ in placed)
     names = state.nodes.names
     decision = GangDecision(
@@ -67,12 +72,13 @@ def decide(
             for member, slot in placed
         ),
         quorum=need.quorum,
-        preflight=_preflight(gang, placed, always=always_preflight),
-        why=_why(need, placed),
+        preflight=_preflight(gang, placed, always=preflight_always(gang, state.defaults)),
+        why=_why(need, placed, fills),
         trace_id=gang_trace_id(gang.gang_id, history.attempt),
         first_seen_ms=history.first_seen_ms,
         cycle=cycle,
         traceparent=_traceparent(gang, placed),
+        fills=tuple(debt.uid for debt in fills),
     )
     inflight.adopt(state, gang, placed)
     return decision
@@ -89,12 +95,16 @@ def _assign(
         for slot, count in pairs:
             counts[slot] = counts.get(slot, 0) + count
     rank = state.nodes.rank()
+    refused = refused_members(gang) if gang.history.bad else set[str]()
     placed: list[tuple[Member, int]] = []
     for key, counts in sorted(per_group.items(), key=_group_place):
         slots = np.fromiter(counts, dtype=np.int64)
         slots = slots[np.argsort(rank[slots])]
         expanded = [slot for slot in slots.tolist() for _ in range(counts[slot])]
         members = sorted(gang.waiting[key].values(), key=placing_order)
+        if refused:
+            # Where not all are placed, those that a policy refused are left out.
+            members.sort(key=lambda member: member.pod.uid in refused)
         placed.extend(zip(members, expanded, strict=False))
     return placed
 
@@ -105,10 +115,9 @@ def _group_place(item: tuple[tuple[str, int], dict[int, int]]) -> tuple[str, int
 
 def _preflight(gang: Gang, placed: list[tuple[Member, int]], *, always: bool) -> bool:
     """Prove all before binding any: where half a gang would have to be released, and that costs
-    something.
+    something, or has been tried in vain.
 
-    A single binding is whole or nothing by itself, and members of a started gang are never
-    released.
+    A single binding is whole or nothing by itself, and of a started gang each member counts alone.
     """
     if len(placed) < 2 or gang.history.started:
         return False
@@ -124,9 +133,12 @@ def _traceparent(gang: Gang, placed: list[tuple[Member, int]]) -> str:
     return next((one.pod.traceparent for one, _ in placed if one.pod.traceparent), "")
 
 
-def _why(need: Need, placed: list[tuple[Member, int]]) -> str:
+def _why(need: Need, placed: list[tuple[Member, int]], fills: Sequence[Debt]) -> str:
     nodes = len({slot for _, slot in placed})
     extras = len(placed) - need.quorum
+    if fills:
+        others = f", and {len(fills) - 1} other lost members" if len(fills) > 1 else ""
+        return f"{len(placed)} members in place of lost ones: {fills[0].message}{others}"
     if not need.quorum:
         return f"{len(placed)} members placed one by one on {nodes} nodes"
     more = f" and {extras} above it" if extras else ""

@@ -10,11 +10,14 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.amounts import in_words, listed
 from services.gang_planner.core.backlog import Bucket, Need
+from services.gang_planner.core.deadlines import not_running_words
 from services.gang_planner.core.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.holds_told import in_words as holds_in_words
 from services.gang_planner.core.members import GATED, UNSUPPORTED
 from services.gang_planner.core.placing import Attempt, Group
 from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.retrying import REFUSED
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import PODS
 from services.gang_planner.state import State
@@ -59,19 +62,29 @@ class Explainer:
         """Why the gang waits, given the reason that the assessment or the backlog found."""
         if gang.bucket is not None and reason == gang.bucket.reason:
             found = self.bucket(gang.bucket)
+        elif gang.bucket is not None and reason == "RepairRoom":
+            found = self.bucket(gang.bucket)
+            found = found._replace(
+                sentence=f"{gang.placed()} of {max(gang.min_member, 1)} members are placed; "
+                f"of the others: {found.sentence}"
+            )
         elif reason == "NotAdmitted":
             reason, found = self._not_admitted(gang)
         else:
             found = Explanation(_plain_sentence(gang, reason))
         return Why(
             reason=reason,
-            sentence=found.sentence[:_SENTENCE_CHARACTERS_MAX],
+            sentence=self._with_holds(gang, found.sentence)[:_SENTENCE_CHARACTERS_MAX],
             since_ms=since_ms,
             shapes=found.shapes,
             quota=found.quota,
             ahead=tuple(name for name in found.ahead if name != gang.full_name),
             ahead_count=max(found.ahead_count - bool(gang.held), 0),
         )
+
+    def _with_holds(self, gang: Gang, sentence: str) -> str:
+        owed = self._state.debts.of(gang)
+        return f"{sentence}; {holds_in_words(owed)}" if owed else sentence
 
     def bucket(self, bucket: Bucket) -> Explanation:
         """What holds for every gang of a refused bucket; worked out again when something was freed
@@ -246,8 +259,23 @@ def _plain_sentence(gang: Gang, reason: str) -> str:
             return _unsupported(gang)
         case "GangTooLarge":
             return f"a quorum of {gang.min_member} members does not fit into one decision"
+        case "NotStarting":
+            return not_running_words(gang)
         case _:
-            return reason
+            return _failure(gang, reason)
+
+
+def _failure(gang: Gang, reason: str) -> str:
+    """What went wrong in the gang's last attempt, and what is done about it."""
+    notes = gang.history.notes
+    release, backoff = notes.get("release"), notes.get("backoff")
+    if release is not None:
+        return f"what is bound of it is being released: {release.message}"
+    if backoff is None or backoff.reason != reason:
+        return reason
+    if reason == REFUSED:
+        return f"the API server refused to bind {backoff.message}; it is tried again later"
+    return f"it was released: {backoff.message}; it is tried again later"
 
 
 def _unsupported(gang: Gang) -> str:

@@ -147,8 +147,11 @@ class GangTable:
             gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
 
     def drop_if_empty(self, gang: Gang) -> None:
-        """Forget a gang that has neither object nor members."""
-        if gang.group is not None or gang.members or gang.key in self._declared:
+        """Forget a gang that has neither object nor members, and nothing open in the log."""
+        if not gang.vacant or gang.key in self._declared:
+            return
+        if gang.history.notes:
+            self.touch(gang)
             return
         self.gangs.pop(gang.key, None)
         self.changed.pop(gang.key, None)

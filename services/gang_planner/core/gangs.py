@@ -7,7 +7,7 @@ under its name finds its gang with all that is open; only the gang's id, which i
 changes.
 """
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.members import (
     ASSUMED,
@@ -21,11 +21,12 @@ from services.gang_planner.core.members import (
 from services.gang_planner.core.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.shapes import ShapeEntry
 from shared.contracts.identity import nameless_gang_id
+from shared.contracts.outcomes import MemberResult
 from shared.model.objects import Owner, Pod, PodGroup
 
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
-    from shared.contracts.decisions import NoteOpened
+    from shared.contracts.decisions import NoteKind, NoteOpened
     from shared.contracts.verdicts import GangPhase
 
 GangKey: TypeAlias = tuple[str, str, str]
@@ -60,7 +61,16 @@ def key_of_group(group: PodGroup) -> GangKey:
 class History:
     """What a gang carries from decision to decision; DECISIONS remembers it through a restart."""
 
-    __slots__ = ("attempt", "backoff", "bad", "failures", "first_seen_ms", "started")
+    __slots__ = (
+        "attempt",
+        "bad",
+        "failed_on",
+        "failures",
+        "first_seen_ms",
+        "known_as",
+        "notes",
+        "started",
+    )
 
     def __init__(self, first_seen_ms: int = 0) -> None:
         #: Decisions made so far.
@@ -70,11 +80,30 @@ class History:
         self.first_seen_ms = first_seen_ms
         #: Failed decisions in a row.
         self.failures = 0
-        #: Open pause before the next decision.
-        self.backoff: NoteOpened | None = None
+        #: Open notes by kind; those of holds are kept with the debts they stand for.
+        self.notes: dict[NoteKind, NoteOpened] = {}
+        #: Gang id under which the log knows it; "" while it says nothing of it.
+        self.known_as = ""
         #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
-        #: next cycle on.
+        #: next cycle on. Node "": the pod was refused itself, on whatever node.
         self.bad: dict[tuple[str, str], int] = {}
+        #: Nodes on which a member failed since the gang started: room is not held there again.
+        self.failed_on: dict[str, None] = {}
+
+    @property
+    def releasing(self) -> bool:
+        """Whether what is bound of it is being deleted: nothing of it is planned or held."""
+        return "release" in self.notes
+
+
+class Failure(NamedTuple):
+    """A member that a decision did not bind, and why."""
+
+    uid: str
+    node: str
+    result: MemberResult
+    #: For people: the pod's name and the API server's words.
+    message: str
 
 
 class Gang:
@@ -82,6 +111,7 @@ class Gang:
 
     __slots__ = (
         "admitted",
+        "bound_ms",
         "bucket",
         "completed",
         "counted",
@@ -111,7 +141,8 @@ class Gang:
         "roles",
         "shown",
         "shown_ms",
-        "undated_failure",
+        "stuck",
+        "unread",
         "waiting",
     )
 
@@ -148,8 +179,12 @@ class Gang:
         self.completed = False
         #: UIDs of the newest decision, for Scheduled events.
         self.latest: tuple[str, ...] = ()
-        #: A decision failed since the last cycle.
-        self.undated_failure = False
+        #: What outcomes said of members that were not bound, since the last cycle.
+        self.unread: list[Failure] = []
+        #: When CLUSTER first showed one of the members that are bound now; 0: none is.
+        self.bound_ms = 0
+        #: Members of which the kubelet says why they do not run.
+        self.stuck = 0
         #: What the last assessment said: see `assessing`.
         self.phase: GangPhase = "Pending"
         #: The phase that it is counted under.
@@ -201,6 +236,23 @@ class Gang:
         return minima
 
     @property
+    def bound(self) -> int:
+        """Members on existing nodes that have not ended."""
+        return self.counts[PLACED] + self.counts[RUNNING]
+
+    @property
+    def quorum_runs(self) -> bool:
+        """Whether every minimum holds by members that run or have succeeded."""
+        counts = self.counts
+        if counts[RUNNING] + counts[SUCCEEDED] < max(self.min_member, 1):
+            return False
+        for role, least in self.role_minima:
+            of_role = self.roles.get(role, _NO_ROLE)
+            if of_role[RUNNING] + of_role[SUCCEEDED] < least:
+                return False
+        return True
+
+    @property
     def quorum_placed(self) -> bool:
         """Whether every minimum holds by members that are placed."""
         if self.placed() < max(self.min_member, 1):
@@ -217,6 +269,7 @@ class Gang:
         self.ours += pod.ours
         self.implied += pod.group_implied
         self.kube_batch_members += pod.scheduler_name == KUBE_BATCH
+        self.stuck += bool(pod.waiting)
         if self.pod_priority is None or pod.priority > self.pod_priority:
             self.pod_priority = pod.priority
         self.pod_minimum = max(self.pod_minimum, pod.group_min_member)
@@ -232,6 +285,9 @@ class Gang:
         self.ours -= pod.ours
         self.implied -= pod.group_implied
         self.kube_batch_members -= pod.scheduler_name == KUBE_BATCH
+        self.stuck -= bool(pod.waiting)
+        if not self.bound:
+            self.bound_ms = 0
         if not self.members:
             self.pod_priority = None
 
@@ -240,6 +296,8 @@ class Gang:
         self._count(member, member.state, -1)
         member.state = state
         self._count(member, state, 1)
+        if self.bound_ms and not self.bound:
+            self.bound_ms = 0
 
     def hold(self, shape: ShapeEntry, count: int) -> None:
         """`count` more (negative: fewer) members of this shape hold room; charge the queue."""
@@ -283,6 +341,11 @@ class Gang:
             if member.pod.owner is not None:
                 return member.pod.owner
         return None
+
+    @property
+    def vacant(self) -> bool:
+        """Whether neither an object nor a pod is there."""
+        return self.group is None and not self.members
 
     @property
     def silent(self) -> bool:

@@ -8,12 +8,12 @@ elsewhere while its room stays a while.
 from typing import Final
 
 from services.gang_planner.core.accounting import assume, end_room, settle
-from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.gangs import Failure, Gang
 from services.gang_planner.core.members import TERMINAL, Member
-from services.gang_planner.core.open_acts import OpenAct, Unresolved
+from services.gang_planner.core.open_acts import OpenAct, OpenEviction, Unresolved
 from services.gang_planner.core.room import UNDATED, Room
 from services.gang_planner.state import State
-from shared.contracts.decisions import GangDecision
+from shared.contracts.decisions import Act, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member as Found
 from shared.contracts.outcomes import MemberResult, Outcome
 
@@ -24,8 +24,6 @@ LATE_ROOM_MS: Final = 120_000
 BAD_PAIR_MS: Final = 60_000
 #: Definite: the API server said no, or was not asked.
 _DEFINITE: Final[frozenset[MemberResult]] = frozenset({"refused", "conflict", "gone", "skipped"})
-#: Results that speak against the node, not only against the moment.
-_AGAINST_NODE: Final[frozenset[MemberResult]] = frozenset({"refused", "unknown"})
 
 
 def adopt(state: State, gang: Gang, placed: list[tuple[Member, int]]) -> None:
@@ -35,8 +33,11 @@ def adopt(state: State, gang: Gang, placed: list[tuple[Member, int]]) -> None:
         assume(state, member, room, adopted=True)
 
 
-def number(state: State, seq: int, decision: GangDecision) -> None:
+def number(state: State, seq: int, decision: Act) -> None:
     """The log gave a decision of ours its sequence."""
+    if isinstance(decision, EvictionDecision):
+        state.evictions[seq] = OpenEviction(seq, decision)
+        return
     for binding in decision.bindings:
         for room in state.rooms.rows(binding.uid):
             if room.seq == 0:
@@ -50,12 +51,30 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history = state.gangs.history(decision.gang_id)
     history.attempt = max(history.attempt, decision.attempt)
     history.first_seen_ms = decision.first_seen_ms
+    history.known_as = decision.gang_id
     state.open[seq] = OpenAct(seq, decision)
     state.unresolved[seq] = {
         one.uid: Unresolved(one, decision.gang_id, seq, decision.cycle.cluster_seq)
         for one in decision.bindings
     }
     _resolve_decision(state, seq)
+
+
+def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
+    """A release read from the log goes on, and so does its wait for what a binder says."""
+    state.evictions[seq] = OpenEviction(seq, decision)
+    early = state.early.pop(seq, None)
+    if early is not None:
+        _take_outcome(state, early)
+
+
+def forget_evictions(state: State, gang_id: str) -> None:
+    """The gang's release is over; so is that of gangs that are known no more."""
+    for seq, one in list(state.evictions.items()):
+        if one.act.gang_id == gang_id or not (
+            one.act.gang_id in state.gangs.by_id or one.act.gang_id in state.gangs.remembered
+        ):
+            del state.evictions[seq]
 
 
 def resolve_all(state: State) -> None:
@@ -98,6 +117,16 @@ def apply_outcome(state: State, outcome: Outcome) -> None:
 
 
 def _take_outcome(state: State, outcome: Outcome) -> None:
+    eviction = state.evictions.get(outcome.decision_seq)
+    if eviction is not None:
+        eviction.outcome = outcome
+        gang = state.gangs.by_id.get(eviction.act.gang_id)
+        if gang is not None:
+            state.gangs.touch(gang)
+        return
+    act = state.open.get(outcome.decision_seq)
+    if act is not None:
+        act.outcome = outcome
     for found in outcome.members:
         if found.result == "bound":
             continue
@@ -108,7 +137,7 @@ def _take_outcome(state: State, outcome: Outcome) -> None:
 
 def _take_in(state: State, room: Room, found: Found, *, delivered: int) -> None:
     """One member was not bound: its room ends or becomes late, it may be planned again."""
-    if found.result in _DEFINITE and delivered == 1:
+    if found.result in _DEFINITE and delivered == 1 and not found.late:
         end_room(state, room)
     elif room.reason == "assumed":
         state.rooms.becomes_late(room)
@@ -119,9 +148,12 @@ def _take_in(state: State, room: Room, found: Found, *, delivered: int) -> None:
     gang = member.gang
     if gang is None:
         return
-    if found.result in _AGAINST_NODE:
+    if found.result == "refused":
+        gang.history.bad[found.uid, ""] = UNDATED
+    elif found.result == "unknown":
         gang.history.bad[found.uid, found.node] = UNDATED
-    gang.undated_failure = True
+    words = found.message or found.reason or f"HTTP status {found.code}"
+    gang.unread.append(Failure(found.uid, found.node, found.result, f"{member.pod.name}: {words}"))
     state.gangs.touch(gang)
 
 

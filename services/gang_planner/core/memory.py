@@ -1,12 +1,15 @@
 """What DECISIONS remembers, read back: records in order, checkpoints in pages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
 import msgspec
 
 from services.gang_planner.core import inflight
+from services.gang_planner.core.cycle import RENAMED, CycleWork
 from services.gang_planner.core.gangs import History
+from services.gang_planner.core.open_acts import OpenAct, OpenEviction
+from services.gang_planner.core.retrying import MEMORY_MS
 from services.gang_planner.state import State
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import (
@@ -35,23 +38,35 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
     state.view.decisions_seq = seq
     match record:
         case GangDecision():
+            if record.fills:
+                state.debts.recall_end(state, record.gang_id, record.fills)
             inflight.recall(state, seq, record)
         case EvictionDecision():
             history = state.gangs.history(record.gang_id)
             history.attempt = max(history.attempt, record.attempt)
+            inflight.recall_eviction(state, seq, record)
         case GangStarted():
             history = state.gangs.history(record.gang_id)
             history.started = True
+            history.failures = 0
             history.attempt = max(history.attempt, record.attempt)
-        case NoteOpened() | NoteClosed():
-            _take_note(state, record)
+            history.known_as = record.gang_id
+        case NoteOpened():
+            _open(state, record)
+        case NoteClosed():
+            _close(state, record)
         case EpochOpened():
             state.epoch = record.epoch
         case Checkpoint() | StreamOpened():
             pass
         case _:
             assert_never(record)
-    _touch(state, record)
+    if not isinstance(record, EpochOpened | Checkpoint | StreamOpened):
+        if record.cycle is not None:
+            state.debts.recall_cycle(record.cycle.cluster_seq)
+        gang = state.gangs.by_id.get(record.gang_id)
+        if gang is not None:
+            state.gangs.touch(gang)
 
 
 def restore(state: State, pages: Sequence[Checkpoint]) -> None:
@@ -62,11 +77,22 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history = state.gangs.history(gang.gang_id)
             history.attempt = max(history.attempt, gang.attempt)
             history.started = gang.started
+            history.failures = gang.failures
+            history.failed_on = dict.fromkeys(gang.failed_on)
             history.first_seen_ms = gang.first_seen_ms
-            history.backoff = next((one for one in gang.notes if one.kind == "backoff"), None)
+            history.known_as = gang.gang_id
+            for note in gang.notes:
+                if note.kind == "hold":
+                    state.debts.recall(state, note)
+                else:
+                    history.notes[note.kind] = note
         for decision in page.decisions:
             if isinstance(decision.decision, GangDecision):
                 inflight.recall(state, decision.seq, decision.decision)
+            else:
+                inflight.recall_eviction(state, decision.seq, decision.decision)
+            if decision.outcome is not None:
+                inflight.apply_outcome(state, decision.outcome)
     if pages:
         state.view.decisions_seq = max(state.view.decisions_seq, pages[0].up_to)
         state.view.outcomes_seq = max(state.view.outcomes_seq, pages[0].outcomes_seq)
@@ -77,8 +103,11 @@ def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
     its own.
     """
     if state.view.epoch and not state.unresolved:
-        # The picture is whole: what it does not show will not come back under the same UID.
-        state.gangs.remembered.clear()
+        # The picture is whole: what it does not show will not come back under the same UID. What
+        # is open of it is closed by the next cycle.
+        remembered = state.gangs.remembered
+        for gang_id in [one for one, history in remembered.items() if not history.notes]:
+            del remembered[gang_id]
     pages: list[tuple[list[OpenDecision], list[OpenGang]]] = [([], [])]
     size = _PAGE_OVERHEAD_BYTES
     for one in _open_items(state):
@@ -105,46 +134,84 @@ def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
     ]
 
 
-def _take_note(state: State, record: NoteOpened | NoteClosed) -> None:
-    if record.kind != "backoff":
+def forget_gone(work: CycleWork) -> None:
+    """Close what the log has open of gangs that this picture does not show: they are gone."""
+    state = work.state
+    for gang_id, history in list(state.gangs.remembered.items()):
+        for kind, note in sorted(history.notes.items()):
+            if kind == "backoff" and work.now_ms < note.until_ms + MEMORY_MS:
+                # Its pods may come back, and are pre-flighted then.
+                continue
+            del history.notes[kind]
+            work.notes.append(
+                NoteClosed(
+                    gang_id=gang_id,
+                    epoch=state.epoch,
+                    kind=kind,
+                    at_ms=work.now_ms,
+                    reason="Gone",
+                    cycle=work.cycle,
+                )
+            )
+            if kind == "release":
+                inflight.forget_evictions(state, gang_id)
+
+
+def _open(state: State, note: NoteOpened) -> None:
+    if note.kind == "hold":
+        state.debts.recall(state, note)
         return
-    history = state.gangs.history(record.gang_id)
-    if isinstance(record, NoteClosed):
-        history.backoff = None
+    history = state.gangs.history(note.gang_id)
+    history.notes[note.kind] = note
+    history.known_as = note.gang_id
+    if note.kind == "backoff":
+        history.failures += 1
+
+
+def _close(state: State, note: NoteClosed) -> None:
+    if note.kind == "hold":
+        state.debts.recall_end(state, note.gang_id, note.pod_uids)
         return
-    history.backoff = record
-    history.failures += 1
+    gang = state.gangs.by_id.get(note.gang_id)
+    history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)
+    if history is None:
+        return
+    history.notes.pop(note.kind, None)
+    if note.kind == "release" and note.reason != RENAMED:
+        history.started = False
+        inflight.forget_evictions(state, note.gang_id)
+    if gang is not None:
+        state.gangs.drop_if_empty(gang)
 
 
 def _open_items(state: State) -> list[OpenDecision | OpenGang]:
     items: list[OpenDecision | OpenGang] = []
-    for seq, open_act in sorted(state.open.items()):
-        items.append(OpenDecision(seq=seq, decision=open_act.act))
-    for gang_id, gang in sorted(state.gangs.by_id.items()):
-        if _worth_keeping(gang.history):
-            items.append(_open_gang(gang_id, gang.history))
-    for gang_id, history in sorted(state.gangs.remembered.items()):
-        items.append(_open_gang(gang_id, history))
+    acts: list[OpenAct | OpenEviction] = [*state.open.values(), *state.evictions.values()]
+    items.extend(
+        OpenDecision(seq=one.seq, decision=one.act, outcome=one.outcome)
+        for one in sorted(acts, key=lambda one: one.seq)
+    )
+    holds = state.debts.notes_of()
+    known = {gang_id: gang.history for gang_id, gang in state.gangs.by_id.items()}
+    for gang_id, history in sorted((known | state.gangs.remembered).items()):
+        held = holds.pop(gang_id, [])
+        if held or gang_id in state.gangs.remembered or _worth_keeping(history):
+            items.append(_open_gang(gang_id, history, held))
+    items.extend(_open_gang(gang_id, History(), held) for gang_id, held in sorted(holds.items()))
     return items
 
 
 def _worth_keeping(history: History) -> bool:
-    return bool(history.attempt or history.started or history.backoff is not None)
+    return bool(history.attempt or history.started or history.notes)
 
 
-def _open_gang(gang_id: str, history: History) -> OpenGang:
+def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> OpenGang:
     return OpenGang(
         gang_id=gang_id,
         attempt=history.attempt,
         started=history.started,
+        failures=history.failures,
+        failed_on=tuple(history.failed_on),
         first_seen_ms=history.first_seen_ms,
-        notes=(history.backoff,) if history.backoff is not None else (),
+        notes=(*(note for _, note in sorted(history.notes.items())), *holds),
     )
-
-
-def _touch(state: State, record: DecisionRecord) -> None:
-    if isinstance(record, EpochOpened | Checkpoint | StreamOpened):
-        return
-    gang = state.gangs.by_id.get(record.gang_id)
-    if gang is not None:
-        state.gangs.touch(gang)

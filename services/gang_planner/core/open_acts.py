@@ -1,15 +1,35 @@
 """Decisions that are in the log and not done: what the tables keep of them."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from shared.contracts.decisions import Act, Binding
+from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
+
+if TYPE_CHECKING:
+    from shared.contracts.outcomes import Outcome
 
 
-class OpenAct(NamedTuple):
-    """A decision in the log, with room that CLUSTER has not retired."""
+class OpenAct:
+    """A decision to bind, in the log, with room that CLUSTER has not retired."""
 
-    seq: int
-    act: Act
+    __slots__ = ("act", "outcome", "seq")
+
+    def __init__(self, seq: int, act: GangDecision) -> None:
+        self.seq = seq
+        self.act = act
+        #: What a binder says of it; None: POSTs may be under way, or still to come.
+        self.outcome: Outcome | None = None
+
+
+class OpenEviction:
+    """A decision to release, in the log; kept until the release is over."""
+
+    __slots__ = ("act", "outcome", "seq", "uids")
+
+    def __init__(self, seq: int, act: EvictionDecision) -> None:
+        self.seq = seq
+        self.act = act
+        self.uids = frozenset(victim.uid for victim in act.victims)
+        self.outcome: Outcome | None = None
 
 
 class Unresolved(NamedTuple):

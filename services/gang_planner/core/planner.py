@@ -14,9 +14,19 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
-from services.gang_planner.core import assessing, inflight, memory, picture, questions, retrying
+from services.gang_planner.core import (
+    assessing,
+    deadlines,
+    holding,
+    inflight,
+    memory,
+    picture,
+    questions,
+    releasing,
+    repairing,
+    restoring,
+    retrying,
+)
 from services.gang_planner.core.actions import allocate, backfill, enqueue
 from services.gang_planner.core.configuration import Configuration
 from services.gang_planner.core.cycle import CycleWork
@@ -35,8 +45,8 @@ from shared.contracts.decisions import (
     Checkpoint,
     Cycle,
     DecisionRecord,
+    EvictionDecision,
     GangDecision,
-    GangStarted,
     Note,
 )
 from shared.contracts.outcomes import Outcome
@@ -55,7 +65,7 @@ _ROUNDS_MAX: Final = 3
 class Step(NamedTuple):
     """What one cycle decided and what is to be told."""
 
-    decisions: list[GangDecision]
+    decisions: list[Act]
     notes: list[Note]
     verdicts: list[Verdict]
     #: When to step again although nothing arrived; None: only when something arrives.
@@ -65,9 +75,8 @@ class Step(NamedTuple):
 class Planner:
     """The planner's state machine."""
 
-    def __init__(self, configuration: Configuration, *, always_preflight: bool = False) -> None:
+    def __init__(self, configuration: Configuration) -> None:
         self._state = State()
-        self._always_preflight = always_preflight
         self._book = Book()
         self._timers = retrying.Timers()
         self._undecided: deque[Act | Note] = deque()
@@ -126,6 +135,7 @@ class Planner:
         """Use another configuration from the next cycle on; everything is looked at again."""
         state = self._state
         self._configuration = configuration
+        state.defaults = configuration.defaults
         policies = configuration.policies()
         self._policies = policies
         self._masks = Masks(state.nodes, policies.node_filters)
@@ -173,32 +183,39 @@ class Planner:
         self._watch_clock(now_ms)
         self._timers.due(state, now_ms)
         late_ms = inflight.date_late_rooms(state, now_ms)
-        decisive = picture.fresh(state, now_ms) and self._resolved(now_ms)
+        resolved = self._resolved(now_ms)
+        decisive = resolved and picture.fresh(state, now_ms)
         cycle = Cycle(
             cluster_seq=state.view.cluster_seq,
             outcomes_seq=state.view.outcomes_seq,
             now_ms=now_ms,
             configuration=self._configuration.digest,
         )
-        work = CycleWork(state, self._session, cycle, always_preflight=self._always_preflight)
+        work = CycleWork(state, self._session, cycle, self._timers)
         self._session.begin()
-        changed = self._rounds(work, decisive=decisive)
+        if resolved and state.gangs.remembered:
+            memory.forget_gone(work)
+        changed = self._rounds(work, decisive=decisive, resolved=resolved)
+        work.notes.extend(state.debts.notes(state.epoch, cycle))
         explainer = Explainer(state, self._session)
         verdicts, unsaid = self._book.write(
             state, explainer, list(changed.values()), now_ms, stale=not decisive
         )
+        wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
+        wakeups.append(holding.next_ms(state))
+        if state.gangs.changed:
+            # What was noted last is acted on when it is in the log.
+            wakeups.append(now_ms)
         for gang in unsaid:
             state.gangs.touch(gang)
-        notes = [msgspec.structs.replace(note, cycle=cycle) for note in work.notes]
         self._undecided.extend(work.decisions)
-        self._undecided.extend(notes)
-        wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
+        self._undecided.extend(work.notes)
         if decisive and state.backlog.fresh:
             # The budget is spent, and somebody has not had an attempt.
             wakeups.append(now_ms)
         return Step(
             work.decisions,
-            notes,
+            work.notes,
             verdicts,
             min((one for one in wakeups if one is not None), default=None),
         )
@@ -213,7 +230,7 @@ class Planner:
             raise InvariantViolation(f"record {seq}", "is not the next one of the last cycle")
         self._undecided.popleft()
         self._state.view.decisions_seq = seq
-        if isinstance(record, GangDecision):
+        if isinstance(record, GangDecision | EvictionDecision):
             inflight.number(self._state, seq, record)
 
     def validate(self) -> None:
@@ -238,7 +255,7 @@ class Planner:
             self._state.gangs.touch_all()
         self._now_ms = now_ms
 
-    def _rounds(self, work: CycleWork, *, decisive: bool) -> dict[str, Gang]:
+    def _rounds(self, work: CycleWork, *, decisive: bool, resolved: bool) -> dict[str, Gang]:
         """Assess what changed and act, until nothing more changes; returns the gangs looked at, by
         id.
         """
@@ -246,34 +263,53 @@ class Planner:
         looked_at: dict[str, Gang] = {}
         for _ in range(_ROUNDS_MAX):
             self._assess(work, looked_at)
+            if resolved and state.debts.pending:
+                holding.open_pending(work)
+            if state.debts.open_count:
+                holding.review(work)
+            if resolved and state.repairs:
+                # What is bound in part is made whole even while the picture is stale.
+                repairing.place_first(work)
             if not decisive or self._session.exhausted:
                 break
             decided = len(work.decisions)
             admitted = len(state.gangs.unadmitted)
+            if state.debts.open_count:
+                restoring.run(work)
             self._act(work)
             if decided == len(work.decisions) and admitted == len(state.gangs.unadmitted):
                 break
+        if decisive and len(state.repairs) > 1:
+            repairing.unblock(work)
         self._assess(work, looked_at)
         return looked_at
 
     def _assess(self, work: CycleWork, looked_at: dict[str, Gang]) -> None:
-        state, now_ms = work.state, work.now_ms
+        state = work.state
         changed = list(state.gangs.changed.values())
         state.gangs.changed.clear()
         for gang in changed:
             looked_at[gang.gang_id] = gang
-            paused = retrying.open_pause(state, self._timers, gang, now_ms)
-            ended = retrying.close_pause(state, self._timers, gang, now_ms)
-            if self._assess_gang(gang, now_ms):
-                work.notes.append(
-                    GangStarted(
-                        gang_id=gang.gang_id,
-                        epoch=state.epoch,
-                        at_ms=now_ms,
-                        attempt=gang.history.attempt,
-                    )
-                )
-            work.notes.extend(note for note in (paused, ended) if note is not None)
+            self._carry_on(work, gang)
+            if self._assess_gang(gang, work.now_ms):
+                work.started(gang)
+                deadlines.started(work, gang)
+            if gang.vacant:
+                state.gangs.drop_if_empty(gang)
+
+    def _carry_on(self, work: CycleWork, gang: Gang) -> None:
+        """Take what is open of a gang further: pauses, repair, release, deadlines."""
+        history = gang.history
+        if history.known_as not in {"", gang.gang_id}:
+            work.rename(gang)
+        retrying.close_pause(work, gang)
+        failures, gang.unread = gang.unread, []
+        if failures:
+            repairing.take_failures(work, gang, failures)
+        releasing.advance(work, gang)
+        if gang.bound or history.notes:
+            repairing.watch(work, gang, failures)
+            deadlines.watch(work, gang)
 
     def _assess_gang(self, gang: Gang, now_ms: int) -> bool:
         actions = self._configuration.actions

@@ -1,22 +1,37 @@
 """Pauses after decisions that could not be carried out, and the pairs of pod and node that are
 avoided meanwhile.
 
-A pause is a note in DECISIONS, so that a restart neither forgets nor repeats it. Instants come from
-the cycle: outcomes carry clocks of other machines.
+A pause is a note in DECISIONS, so that a restart neither forgets nor repeats it; it carries what
+went wrong in the API server's words. Instants come from the cycle: outcomes carry clocks of other
+machines. A gang that is bound in part cannot wait long: its pauses are short.
+
+What is left of a gang after a release may be nothing at all, and its pods come back as a gang that
+nobody knows. So a pause outlasts its gang's pods for a while: they find it, and with it the
+attempts made, and are pre-flighted.
 """
 
 import heapq
+from collections.abc import Sequence
 from typing import Final
 
-from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.gangs import Failure, Gang, GangKey
 from services.gang_planner.core.inflight import BAD_PAIR_MS
 from services.gang_planner.core.room import UNDATED
 from services.gang_planner.state import State
-from shared.contracts.decisions import Note, NoteClosed, NoteOpened
 
 #: First pause; each further failure in a row doubles it, up to a minute.
 _PAUSE_MS: Final = 1_000
 _PAUSE_MS_MAX: Final = 60_000
+#: The same for a gang that is being repaired: its deadline is half a minute away.
+_REPAIR_PAUSE_MS: Final = 500
+_REPAIR_PAUSE_MS_MAX: Final = 5_000
+#: How long a pause waits for pods to come back under their gang, beyond its end.
+MEMORY_MS: Final = 600_000
+REFUSED: Final = "BindingRefused"
+FAILED: Final = "DecisionFailed"
+#: What a note keeps of the API server's words.
+_WORDS_MAX: Final = 1_024
 
 
 class Timers:
@@ -53,44 +68,59 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
 
-def open_pause(state: State, timers: Timers, gang: Gang, now_ms: int) -> Note | None:
-    """Date a failure that outcomes reported; the note of the pause it opens, None when nothing
-    failed.
-    """
-    if not gang.undated_failure:
-        return None
-    gang.undated_failure = False
+def date_failures(work: CycleWork, gang: Gang) -> None:
+    """Date the pairs that outcomes found bad: they are avoided from now on, for a while."""
     history = gang.history
     for pair, until_ms in list(history.bad.items()):
         if until_ms == UNDATED:
-            history.bad[pair] = now_ms + BAD_PAIR_MS
+            history.bad[pair] = work.now_ms + BAD_PAIR_MS
     if history.bad:
-        timers.set(now_ms + BAD_PAIR_MS, gang)
-    history.failures += 1
-    until_ms = now_ms + min(_PAUSE_MS << min(history.failures - 1, 16), _PAUSE_MS_MAX)
-    note = NoteOpened(
-        gang_id=gang.gang_id,
-        epoch=state.epoch,
-        kind="backoff",
-        at_ms=now_ms,
-        until_ms=until_ms,
-        reason="DecisionFailed",
+        work.timers.set(work.now_ms + BAD_PAIR_MS, gang)
+
+
+def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:
+    """Open the pause that follows failures just read."""
+    refused = next((one for one in failures if one.result == "refused"), None)
+    # Members that were only skipped say nothing; somebody else among them does.
+    first = refused or next((one for one in failures if one.result != "skipped"), failures[0])
+    repairing = bool(gang.bound) and not gang.history.started
+    pause(
+        work,
+        gang,
+        REFUSED if refused is not None else FAILED,
+        first.message[:_WORDS_MAX],
+        first_ms=_REPAIR_PAUSE_MS if repairing else _PAUSE_MS,
+        most_ms=_REPAIR_PAUSE_MS_MAX if repairing else _PAUSE_MS_MAX,
     )
-    history.backoff = note
-    return note
 
 
-def close_pause(state: State, timers: Timers, gang: Gang, now_ms: int) -> Note | None:
-    """The note that ends a pause whose instant has come; None while it lasts, or without one."""
+def pause(
+    work: CycleWork,
+    gang: Gang,
+    reason: str,
+    message: str,
+    *,
+    first_ms: int = _PAUSE_MS,
+    most_ms: int = _PAUSE_MS_MAX,
+) -> None:
+    """Count a failure and open the pause that follows it."""
     history = gang.history
-    if history.backoff is None:
-        return None
+    history.failures += 1
+    lasts_ms = min(first_ms << min(history.failures - 1, 16), most_ms)
+    work.open_note(gang, "backoff", until_ms=work.now_ms + lasts_ms, reason=reason, message=message)
+
+
+def close_pause(work: CycleWork, gang: Gang) -> None:
+    """End a pause whose instant has come."""
+    note = gang.history.notes.get("backoff")
+    if note is None or (gang.key, "backoff") in work.fresh:
+        return
     # A pause that ends later than any pause can was opened before the clock was set back.
-    if now_ms < history.backoff.until_ms <= now_ms + _PAUSE_MS_MAX:
+    if work.now_ms < note.until_ms <= work.now_ms + _PAUSE_MS_MAX:
         # Also after a restart, when another planner opened it.
-        timers.set(history.backoff.until_ms, gang)
-        return None
-    history.backoff = None
-    return NoteClosed(
-        gang_id=gang.gang_id, epoch=state.epoch, kind="backoff", at_ms=now_ms, reason="Elapsed"
-    )
+        work.timers.set(note.until_ms, gang)
+        return
+    if gang.vacant and work.now_ms < note.until_ms + MEMORY_MS <= work.now_ms + MEMORY_MS:
+        work.timers.set(note.until_ms + MEMORY_MS, gang)
+        return
+    work.close_note(gang, "backoff", "Gone" if gang.vacant else "Elapsed")

@@ -18,6 +18,8 @@ from typing import Final
 
 import msgspec
 
+from services.gang_planner.core import holds_told
+from services.gang_planner.core.conditions import conditions, meaning
 from services.gang_planner.core.explaining import Explainer
 from services.gang_planner.core.gangs import Gang, GangKey
 from services.gang_planner.core.holding_back import HeldBack
@@ -44,9 +46,8 @@ _REF_OVERHEAD_BYTES: Final = 24
 #: Unnamed members told at a time, with names of any length: what the other two leave of a message.
 _UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
-_MOVING: Final = frozenset({"NotEnoughResources", "NotEnoughQuota"})
+_MOVING: Final = frozenset({"NotEnoughResources", "NotEnoughQuota", "RepairRoom"})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
-SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 
 
 class Book:
@@ -101,8 +102,8 @@ class Book:
             if reason is None:
                 unsaid.append(gang)
                 continue
-            meaning = _meaning(gang, reason)
-            if meaning == gang.shown:
+            shown = _meaning(state, gang, reason)
+            if shown == gang.shown:
                 self._queue(gang)
                 continue
             if self._holds_back(state, gang, reason, now_ms):
@@ -111,7 +112,7 @@ class Book:
                 self._in_ring.add(gang.key)
                 self._ring.append(gang.key)
             self._publish(verdicts, state, explainer, gang, reason, now_ms)
-            gang.shown = meaning
+            gang.shown = shown
         self._refresh(verdicts, state, explainer, now_ms, stale=stale)
         return verdicts, unsaid
 
@@ -144,7 +145,7 @@ class Book:
         return verdicts
 
     def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
-        if gang.phase != "Starting" or reason or _group_wanted(gang):
+        if gang.phase != "Starting" or reason or gang.history.notes or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
         return self._held_back.holds(gang, last, state.epoch, now_ms)
@@ -232,9 +233,11 @@ def reason_of(gang: Gang, *, stale: bool) -> str | None:
     if gang.refused:
         return "ClusterViewStale" if stale and gang.refused == "NotAdmitted" else gang.refused
     if gang.bucket is None:
-        return ""
+        # A start that hangs, by the kubelet's own words: it waits for nothing of ours.
+        hangs = gang.stuck and gang.history.started and not gang.quorum_runs
+        return "NotStarting" if hangs and gang.counts[PLACED] else ""
     if gang.bucket.reason:
-        return gang.bucket.reason
+        return "RepairRoom" if "repair" in gang.history.notes else gang.bucket.reason
     return "ClusterViewStale" if stale else None
 
 
@@ -270,7 +273,9 @@ def build(
         running=counts[RUNNING],
         succeeded=counts[SUCCEEDED],
         failed=counts[FAILED],
-        conditions=_conditions(gang, why, last, now_ms),
+        conditions=conditions(
+            gang, state.debts.of(gang), why, last.conditions if last is not None else (), now_ms
+        ),
         why=why,
         attempt=gang.history.attempt,
         waiting=_waiting(gang) if why is not None else (),
@@ -281,7 +286,7 @@ def build(
     )
 
 
-def _meaning(gang: Gang, reason: str) -> tuple[object, ...]:
+def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
     group = gang.group
     return (
         gang.phase,
@@ -292,6 +297,8 @@ def _meaning(gang: Gang, reason: str) -> tuple[object, ...]:
         gang.min_member,
         gang.history.attempt,
         _group_wanted(gang),
+        meaning(gang) if gang.history.notes else (),
+        holds_told.meaning(state.debts.of(gang)),
     )
 
 
@@ -343,42 +350,6 @@ def _bounded(pods: Iterable[PodRef]) -> tuple[PodRef, ...]:
             break
         kept.append(one)
     return tuple(kept)
-
-
-def _conditions(
-    gang: Gang, why: Why | None, last: Verdict | None, now_ms: int
-) -> tuple[Condition, ...]:
-    """Unschedulable and Scheduled; one that was never True is left out, one that no longer holds
-    turns False.
-    """
-    known = {one.type: one for one in last.conditions} if last is not None else {}
-    conditions: list[Condition] = []
-    blocked = why is not None and gang.phase in {"Pending", "Inqueue", "Starting", "Unknown"}
-    if blocked and why is not None:
-        short = max(0, max(gang.min_member, 1) - gang.have())
-        conditions.append(
-            Condition(
-                type="Unschedulable",
-                status="True",
-                reason="NotEnoughResources" if why.reason == "NotEnoughQuota" else why.reason,
-                message=f"{short}/{len(gang.members)} tasks in gang unschedulable: {why.sentence}",
-            )
-        )
-    elif "Unschedulable" in known:
-        conditions.append(Condition(type="Unschedulable", status="False", reason=gang.phase))
-    if gang.phase in {"Running", "Completed"}:
-        conditions.append(Condition(type="Scheduled", status="True", reason=SCHEDULED))
-    elif "Scheduled" in known:
-        conditions.append(Condition(type="Scheduled", status="False", reason=gang.phase))
-    return tuple(_since(one, known.get(one.type), now_ms) for one in conditions)
-
-
-def _since(condition: Condition, before: Condition | None, now_ms: int) -> Condition:
-    if before is None or before.status != condition.status:
-        return msgspec.structs.replace(condition, since_ms=now_ms)
-    if condition.status == "False":
-        return before
-    return msgspec.structs.replace(condition, since_ms=before.since_ms)
 
 
 def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:

@@ -4,11 +4,10 @@ A gang that does not fit does not block those behind it. Gangs of nothing but be
 left to backfill.
 """
 
-from services.gang_planner.core import deciding
+from services.gang_planner.core import restoring
 from services.gang_planner.core.backlog import Bucket, Line
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Gang, OrderKey
-from services.gang_planner.core.placing import Attempt
 
 
 def run(work: CycleWork) -> None:
@@ -20,6 +19,7 @@ def place_line(work: CycleWork, *, best_effort: bool) -> None:
     """Place the gangs of one kind in line."""
     state, session = work.state, work.session
     active = state.backlog.active(state.ground.freed)
+    active += [one for one in restoring.outranking(state) if one not in active]
     line = Line([one for one in active if one.need.best_effort == best_effort])
     while queues := line.queues():
         if session.exhausted:
@@ -28,10 +28,10 @@ def place_line(work: CycleWork, *, best_effort: bool) -> None:
         if len(queues) > 1:
             queue = min(queues, key=lambda name: _turn(work, name))
         index, bucket, gang = line.head(queue)
-        if _place(work, gang):
+        if place(work, gang):
             line.put_back(index)
         else:
-            _refuse(work, bucket)
+            refuse(work, bucket)
 
 
 def _turn(work: CycleWork, queue: str) -> OrderKey:
@@ -39,32 +39,17 @@ def _turn(work: CycleWork, queue: str) -> OrderKey:
     return work.session.policies.queue_order(entry, work.session.totals)
 
 
-def _place(work: CycleWork, gang: Gang) -> bool:
-    state, session = work.state, work.session
-    assert gang.bucket is not None
-    need = gang.bucket.need
-    attempt = Attempt(
-        session, gang.queue, need, members_max=deciding.members_max(state, gang, need)
-    )
-    if not attempt.run():
+def place(work: CycleWork, gang: Gang) -> bool:
+    """Place one gang of the backlog; False: it does not fit."""
+    placed = restoring.attempt(work, gang)
+    if placed is None:
         return False
-    state.backlog.take(gang)
-    gang.queue.promise(gang.gang_id, {})
-    decision = deciding.decide(
-        state,
-        gang,
-        need,
-        attempt.statement.commit(),
-        work.cycle,
-        always_preflight=work.always_preflight,
-    )
-    session.bindings_left -= len(decision.bindings)
-    work.decisions.append(decision)
-    state.gangs.touch(gang)
+    restoring.decide(work, gang, placed)
     return True
 
 
-def _refuse(work: CycleWork, bucket: Bucket) -> None:
+def refuse(work: CycleWork, bucket: Bucket) -> None:
+    """Nothing of the bucket fits until something is freed."""
     state = work.state
     queue = state.queues.entry(bucket.need.queue)
     before = bucket.reason

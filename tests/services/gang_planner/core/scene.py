@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.planner import Planner, Step
 from shared.contracts.cluster import (
     Gone,
@@ -98,9 +99,9 @@ class Scene:
     """One planner, leading, with everything that was decided and said so far."""
 
     def __init__(
-        self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True, **options: bool
+        self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True
     ) -> None:
-        self.planner = Planner(parse_configuration(conf), **options)
+        self.planner = Planner(parse_configuration(conf))
         self.now_ms = 10_000
         self.epoch = 1
         self.cluster_seq = 0
@@ -180,6 +181,21 @@ class Scene:
         version = fields.pop("resource_version", pod.resource_version + 1)
         self.put(msgspec.structs.replace(pod, resource_version=version, **fields))
 
+    def remove_together(self, *pods: Pod) -> None:
+        """Pods are gone, all in one record."""
+        gone = tuple(Gone(uid=one.uid, resource_version=one.resource_version + 1) for one in pods)
+        for one in pods:
+            del self.pods[one.uid]
+        self._apply(PodChanges(epoch=self.epoch, at_ms=self.now_ms, removed=gone))
+
+    def pods_of(self, gang: str) -> list[Pod]:
+        """The pods that name this gang."""
+        return [one for one in self.pods.values() if one.group_name == gang]
+
+    def debts(self) -> list[Debt]:
+        """What the planner believes to owe."""
+        return list(self.planner._state.debts.by_uid.values())
+
     def heartbeat(self) -> None:
         """The watcher renews its record."""
         self._apply(Synced(epoch=self.epoch, at_ms=self.now_ms, watcher="scene"))
@@ -237,6 +253,8 @@ class Scene:
         results: dict[str, MemberResult] | None = None,
         *,
         delivered: int = 1,
+        words: str = "denied by policy",
+        reason: str = "",
     ) -> None:
         """A binder tells what became of a decision; members not named are bound."""
         seq = next(seq for seq, one in self.decisions if one is decision)
@@ -251,9 +269,17 @@ class Scene:
                 epoch=decision.epoch,
                 binder="binder-0",
                 delivered=delivered,
+                reason=reason,
                 bound=len(decision.bindings) - len(found),
                 members=tuple(
-                    Member(uid=uid, node=nodes[uid], result=result) for uid, result in found.items()
+                    Member(
+                        uid=uid,
+                        node=nodes[uid],
+                        result=result,
+                        code=403 if result == "refused" else 0,
+                        message=words if result == "refused" else "",
+                    )
+                    for uid, result in found.items()
                 ),
             ),
         )

@@ -1,0 +1,138 @@
+"""The conditions of a gang's verdict, in Volcano's and Kubernetes' vocabulary.
+
+One that was never True is left out; one that no longer holds turns False and stays.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from services.gang_planner.core import releasing
+from services.gang_planner.core.debts import Debt
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.holds_told import degraded_in_words, in_words
+from services.gang_planner.core.members import PLACED, RUNNING
+from shared.contracts.verdicts import Condition, Why
+
+SCHEDULED: Final = "tasks in gang are ready to be scheduled"
+_WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
+_RAN_PHASES: Final = frozenset({"Running", "Completed"})
+#: Pods named in a message; the others are counted.
+_NAMES_MAX: Final = 5
+
+
+class _Claim(NamedTuple):
+    """A condition that holds, or not, with what is said while it does."""
+
+    type: str
+    holds: bool
+    reason: str = ""
+    message: str = ""
+
+
+def conditions(
+    gang: Gang,
+    owed: Sequence[Debt],
+    why: Why | None,
+    before: Sequence[Condition],
+    now_ms: int,
+) -> tuple[Condition, ...]:
+    """What holds of the gang now, and of what it is owed; `before` is what the last verdict said."""
+    known = {one.type: one for one in before}
+    found: list[Condition] = []
+    for claim in (
+        _unschedulable(gang, why),
+        _Claim("Scheduled", gang.phase in _RAN_PHASES, SCHEDULED),
+        _partly_bound(gang),
+        _releasing(gang),
+        _room_held(owed),
+        _degraded(gang, owed),
+    ):
+        last = known.get(claim.type)
+        if claim.holds:
+            found.append(_true(claim, last, now_ms))
+        elif last is not None:
+            found.append(_false(gang.phase, last, now_ms))
+    return tuple(found)
+
+
+def meaning(gang: Gang) -> tuple[bool, ...]:
+    """What of the conditions is told in the cycle in which it changes."""
+    history = gang.history
+    return history.releasing, "repair" in history.notes and partly_bound(gang)
+
+
+def partly_bound(gang: Gang) -> bool:
+    """Whether the gang is bound in part, and nothing of that can be released."""
+    return bool("repair" in gang.history.notes and gang.bound and not releasing.worthwhile(gang))
+
+
+def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
+    if why is None or gang.phase not in _WAITING_PHASES:
+        return _Claim("Unschedulable", holds=False)
+    short = max(0, max(gang.min_member, 1) - gang.have())
+    return _Claim(
+        "Unschedulable",
+        True,
+        "NotEnoughResources" if why.reason == "NotEnoughQuota" else why.reason,
+        f"{short}/{len(gang.members)} tasks in gang unschedulable: {why.sentence}",
+    )
+
+
+def _partly_bound(gang: Gang) -> _Claim:
+    if not partly_bound(gang):
+        return _Claim("PartlyBound", holds=False)
+    return _Claim(
+        "PartlyBound",
+        True,
+        gang.history.notes["repair"].reason,
+        f"{gang.bound} of {max(gang.min_member, 1)} members are bound, and nobody would make them "
+        f"again if they were released: {_names(gang)}",
+    )
+
+
+def _releasing(gang: Gang) -> _Claim:
+    note = gang.history.notes.get("release")
+    if note is None:
+        return _Claim("Releasing", holds=False)
+    return _Claim("Releasing", True, note.reason, note.message)
+
+
+def _room_held(owed: Sequence[Debt]) -> _Claim:
+    if all(debt.room is None for debt in owed):
+        return _Claim("RoomHeld", holds=False)
+    return _Claim("RoomHeld", True, "MembersLost", in_words(owed))
+
+
+def _degraded(gang: Gang, owed: Sequence[Debt]) -> _Claim:
+    held = any(debt.room is not None for debt in owed)
+    if gang.phase != "Unknown" or held or gang.history.releasing:
+        return _Claim("Degraded", holds=False)
+    return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, owed))
+
+
+def _names(gang: Gang) -> str:
+    names = sorted(
+        member.pod.name for member in gang.members.values() if member.state in {PLACED, RUNNING}
+    )
+    more = len(names) - _NAMES_MAX
+    listed = ", ".join(names[:_NAMES_MAX])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _true(claim: _Claim, last: Condition | None, now_ms: int) -> Condition:
+    kept = last is not None and last.status == "True"
+    return Condition(
+        type=claim.type,
+        status="True",
+        reason=claim.reason,
+        message=claim.message,
+        since_ms=last.since_ms if kept and last is not None else now_ms,
+    )
+
+
+def _false(phase: str, last: Condition, now_ms: int) -> Condition:
+    if last.status == "False":
+        return last
+    return msgspec.structs.replace(last, status="False", reason=phase, message="", since_ms=now_ms)
