@@ -15,6 +15,7 @@ import msgspec
 
 from services.controller.clock import SteadyClock
 from services.controller.core.agenda import Agenda
+from services.controller.core.annotation import annotation_of
 from services.controller.core.intents import (
     CompareGroup,
     Knobs,
@@ -51,6 +52,7 @@ class _Entry:
     """One gang's newest verdict, until all of it is written."""
 
     __slots__ = (
+        "annotation",
         "compared",
         "delivery",
         "not_before_ms",
@@ -69,6 +71,7 @@ class _Entry:
         self.delivery = delivery
         self.since_ms = since_ms
         self.patch = _patch_of(verdict)
+        self.annotation = "" if self.patch is None else annotation_of(verdict)
         self.compared = False
         self.wrote = False
         self.not_before_ms = 0
@@ -77,6 +80,7 @@ class _Entry:
         return Situation(
             verdict=self.verdict,
             patch=self.patch,
+            annotation=self.annotation,
             since_ms=self.since_ms,
             compared=self.compared,
         )

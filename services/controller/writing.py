@@ -12,7 +12,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from services.controller.clock import SteadyClock
-from services.controller.core.events import EventIntent
+from services.controller.core.events import EventIntent, pod_event
 from services.controller.core.intents import (
     CompareGroup,
     Intent,
@@ -107,7 +107,7 @@ class Writer:
                 case MarkWaiting():
                     await self._mark(intent, memory)
                 case TellPlaced():
-                    await self._tell_placed(intent, memory)
+                    await self._tell_placed(intent, situation.verdict, memory)
                 case _:
                     assert_never(intent)
         except ApiError as error:
@@ -232,11 +232,12 @@ class Writer:
         self._reporting.wrote("event")
         return True
 
-    async def _tell_placed(self, intent: TellPlaced, memory: Memory) -> None:
-        for number, event in enumerate(intent.events):
+    async def _tell_placed(self, intent: TellPlaced, verdict: Verdict, memory: Memory) -> None:
+        for number, pod in enumerate(intent.pods):
             if not self._pod_pace.try_take(self._clock.now_ms()):
-                self._reporting.dropped(len(intent.events) - number)
+                self._reporting.dropped(len(intent.pods) - number)
                 break
+            event = pod_event(verdict, pod, self._clock.now_ms())
             await self._turn()
             try:
                 await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)

@@ -5,6 +5,7 @@ the first one: a repetition raises its count instead of adding an object. Core v
 their message may change with the count.
 """
 
+import functools
 import hashlib
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -120,6 +121,11 @@ def _event(
     )
 
 
+@functools.lru_cache(maxsize=64)
+def _to_the_second(instant_s: int) -> str:
+    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def rfc3339(instant_ms: int) -> str:
     """An instant as Kubernetes writes it, to the second."""
-    return datetime.fromtimestamp(instant_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _to_the_second(instant_ms // 1000)

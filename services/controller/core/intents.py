@@ -25,11 +25,11 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from services.controller.core.annotation import annotation_of
-from services.controller.core.events import EventIntent, group_event, group_topic, pod_event
+from services.controller.core.events import EventIntent, group_event, group_topic
 from services.controller.core.waiting import MarkWaiting, mark_waiting
 from services.controller.state import Memory
 from shared.contracts import annotations
-from shared.contracts.verdicts import GangPhase, Verdict
+from shared.contracts.verdicts import GangPhase, PodRef, Verdict
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
 
@@ -79,7 +79,7 @@ class PatchGroup(msgspec.Struct, frozen=True):
 class TellPlaced(msgspec.Struct, frozen=True):
     """Tell `Scheduled` of these pods as far as the rate allows."""
 
-    events: tuple[EventIntent, ...]
+    pods: tuple[PodRef, ...]
     placed: frozenset[str]
 
 
@@ -106,6 +106,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     #: What its dialect makes of it; None: there is no object to write to.
     patch: StatusPatch | None
+    #: The annotation's text, where whoever plans more than once has it already.
+    annotation: str = ""
     #: Since when there has been something unwritten of this gang.
     since_ms: int
     #: The group was read or written since this verdict came.
@@ -178,14 +180,13 @@ def _timed(situation: Situation, memory: Memory, now_ms: int, knobs: Knobs) -> I
     if verdict.phase in RAN:
         fresh = [pod for pod in verdict.placed if pod.node and pod.uid not in memory.placed]
         if fresh:
-            events = tuple(pod_event(verdict, pod, now_ms) for pod in fresh)
             placed = frozenset(pod.uid for pod in verdict.placed)
-            yield _Timed(0, CHECK, TellPlaced(events, placed))
+            yield _Timed(0, CHECK, TellPlaced(tuple(fresh), placed))
 
 
 def _group(situation: Situation, patch: StatusPatch, memory: Memory, knobs: Knobs) -> _Timed | None:
     verdict = situation.verdict
-    wanted = annotation_of(verdict)
+    wanted = situation.annotation or annotation_of(verdict)
     unread = memory.annotation is None and verdict.first_seen_ms < knobs.started_ms
     if wanted == memory.annotation or unread:
         if situation.compared:
@@ -239,10 +240,10 @@ def _group_events(
 ) -> Iterator[_Timed]:
     verdict = situation.verdict
     if verdict.phase in RAN:
-        event = group_event(
-            verdict, resource, "Normal", "Scheduled", "pod group is ready", now_ms=now_ms
-        )
-        if event.topic not in memory.events:
+        if group_topic(verdict, "Scheduled") not in memory.events:
+            event = group_event(
+                verdict, resource, "Normal", "Scheduled", "pod group is ready", now_ms=now_ms
+            )
             yield _Timed(0, EVENT, event)
     elif verdict.why is not None and verdict.members > 0 and verdict.phase != "Starting":
         type_, message = _waiting_words(verdict, verdict.why.sentence)

@@ -86,7 +86,7 @@ def test_a_gang_bound_within_a_second_costs_one_patch_one_event_and_its_pod_even
     assert event.message == "pod group is ready"
     pods = written[2]
     assert isinstance(pods, TellPlaced)
-    assert pods.events[1].message == "Successfully assigned team/w-1 to n-1"
+    assert [(pod.name, pod.node) for pod in pods.pods][1] == ("w-1", "n-1")
 
 
 def test_a_passing_phase_is_written_once_it_has_lasted() -> None:
