@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from shared.contracts.cluster import StreamOpened
+from shared.contracts.outcomes import Outcome
 
 
 class Cycle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -121,7 +122,11 @@ class GangStarted(
     cycle: Cycle | None = None
 
 
-NoteKind = Literal["repair", "release", "hold", "backoff"]
+NoteKind = Literal["repair", "release", "hold", "backoff", "start", "degraded"]
+"""repair: a starting gang has something bound and not its quorum. release: what is bound of it is
+being deleted. hold: room is owed for a lost member. backoff: a pause after a failure. start: placed,
+and to run by a deadline. degraded: started, below its quorum, and to be restored by a deadline.
+"""
 
 
 class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.opened"):
@@ -145,6 +150,8 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     shape: bytes = b""
     #: Where room is held; "": nowhere yet, a debt.
     node: str = ""
+    #: The node that the lost pod was on.
+    lost_on: str = ""
     #: The API server's or the kubelet's words.
     message: str = ""
     cycle: Cycle | None = None
@@ -163,11 +170,13 @@ class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     cycle: Cycle | None = None
 
 
-class OpenDecision(msgspec.Struct, frozen=True, kw_only=True):
+class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A decision that CLUSTER has not retired yet, as a checkpoint keeps it."""
 
     seq: int
     decision: GangDecision | EvictionDecision
+    #: What became of it, where that was read before the checkpoint: it will not be read again.
+    outcome: Outcome | None = None
 
 
 class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -176,6 +185,8 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gang_id: str
     attempt: int = 0
     started: bool = False
+    #: Failed attempts in a row.
+    failures: int = 0
     first_seen_ms: int = 0
     notes: tuple[NoteOpened, ...] = ()
     #: Nodes on which a member has failed for which room was then held there: not a second time.

@@ -1,14 +1,35 @@
 """Keeps a member's room, its gang's counts and its queue's charge in line with the pod and what is
 in flight.
 
-The only module that moves members between states or pods between nodes.
+The only module that moves members between states or pods between nodes. It also notes which members
+that counted are lost (`debts.DebtTable.losses`); `holding` judges them.
 """
 
-from services.gang_planner.core.gangs import key_of
-from services.gang_planner.core.members import TERMINAL, Member, state_of
+from typing import Final
+
+from services.gang_planner.core.debts import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
+from services.gang_planner.core.gangs import Gang, key_of
+from services.gang_planner.core.members import (
+    ASSUMED,
+    FAILED,
+    LEAVING,
+    LOST,
+    PLACED,
+    RUNNING,
+    TERMINAL,
+    Member,
+    state_of,
+)
 from services.gang_planner.core.room import Room
 from services.gang_planner.state import State
 from shared.model.objects import Pod
+
+#: What a kubelet says of a pod that it does not take, besides OutOf<resource>.
+_REFUSALS: Final = frozenset(
+    {"NodeAffinity", "NodePorts", "NodeName", "TopologyAffinityError", "UnexpectedAdmissionError"}
+)
+#: States from which a member that fails, or whose node goes, is lost.
+_COUNTED: Final = frozenset({ASSUMED, PLACED, RUNNING, LEAVING})
 
 
 def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
@@ -42,10 +63,13 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
     member.pod = pod
     if gang is not None:
         gang.implied += pod.group_implied - before.group_implied
+        gang.stuck += bool(pod.waiting) - bool(before.waiting)
     if pod.node != before.node or pod.phase != before.phase:
         _account(state, member, _slot_of(state, pod))
     settle(state, member)
     if gang is not None:
+        if not gang.bound_ms and gang.bound:
+            gang.bound_ms = at_ms
         state.gangs.touch(gang)
 
 
@@ -54,6 +78,9 @@ def remove_pod(state: State, uid: str) -> None:
     member = state.members.pop(uid, None)
     if member is None:
         return
+    if member.gang is not None and member.pod.node:
+        _lose_removed(state, member, member.gang)
+    state.debts.forget(uid)
     for room in state.rooms.rows(uid):
         end_room(state, room)
     member.room = None
@@ -72,9 +99,15 @@ def settle(state: State, member: Member) -> None:
         member.state = found
         return
     if found != member.state:
+        if found in {FAILED, LOST}:
+            _lose(state, member, gang, found)
+        elif member.state == LOST:
+            # Its node is back, and the pod with it.
+            state.debts.come_back(member.pod.uid)
         gang.move(member, found)
         state.gangs.touch(gang)
-    holds = member.slot >= 0 or member.room is not None
+    # What is on a node that does not exist takes room from nobody: its debt is charged instead.
+    holds = (member.slot >= 0 and found != LOST) or member.room is not None
     if holds != member.charged:
         member.charged = holds
         gang.hold(member.shape, 1 if holds else -1)
@@ -116,6 +149,56 @@ def drop_phantom(state: State, slot: int) -> None:
         state.nodes.drop_phantom(slot)
 
 
+def _lose(state: State, member: Member, gang: Gang, found: int) -> None:
+    """A member fails, or its node is gone; from here on its room is somebody else's."""
+    if member.state not in _COUNTED:
+        return
+    pod = member.pod
+    if found == LOST:
+        reason, what = NODE_LOST, f"was lost with {pod.node}"
+    elif pod.disrupted:
+        reason, what = EVICTED, f"was evicted from {pod.node}"
+    elif pod.deleting:
+        reason, what = DELETED, f"was deleted on {pod.node}"
+    else:
+        why = f" ({pod.reason})" if pod.reason else ""
+        reason, what = FAILED_POD, f"failed on {pod.node}{why}"
+    _note_loss(state, member, gang, reason, what)
+
+
+def _lose_removed(state: State, member: Member, gang: Gang) -> None:
+    """A member is gone that was on a node, and had not ended there."""
+    if member.state not in {PLACED, RUNNING, LEAVING, LOST}:
+        return
+    pod = member.pod
+    if member.slot < 0 or not state.nodes.exists[member.slot]:
+        reason, what = NODE_LOST, f"was lost with {pod.node}"
+    elif pod.disrupted:
+        reason, what = EVICTED, f"was evicted from {pod.node}"
+    else:
+        reason, what = DELETED, f"was deleted on {pod.node}"
+    _note_loss(state, member, gang, reason, what)
+
+
+def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str) -> None:
+    pod = member.pod
+    state.debts.losses.append(
+        Loss(
+            uid=pod.uid,
+            key=gang.key,
+            role=pod.role,
+            shape=member.shape,
+            node=pod.node,
+            reason=reason,
+            message=f"{pod.name} {what}",
+            plain=reason == DELETED,
+            owned=pod.owner is not None,
+            refused=pod.reason.startswith("OutOf") or pod.reason in _REFUSALS,
+            cluster_seq=state.view.cluster_seq,
+        )
+    )
+
+
 def _add(state: State, pod: Pod, at_ms: int) -> None:
     member = Member(pod, state.shapes.intern(pod.shape))
     state.members[pod.uid] = member
@@ -146,6 +229,8 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
         # The first pod may decide queue, priority, and which of two objects of one name counts.
         state.gangs.choose(gang, at_ms)
     settle(state, member)
+    if not gang.bound_ms and gang.bound:
+        gang.bound_ms = at_ms
 
 
 def _take_out(state: State, member: Member) -> None:

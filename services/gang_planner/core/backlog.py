@@ -65,7 +65,15 @@ class Need:
 class Bucket:
     """Gangs of one signature, in order."""
 
-    __slots__ = ("entries", "explained_at", "explanation", "need", "refused_at", "short_of_quota")
+    __slots__ = (
+        "entries",
+        "explained_at",
+        "explanation",
+        "need",
+        "over",
+        "refused_at",
+        "short_of_quota",
+    )
 
     def __init__(self, need: Need) -> None:
         self.need = need
@@ -77,6 +85,9 @@ class Bucket:
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None
         self.explained_at = -1
+        #: What was true when its first gang last failed to take room held for gangs that it
+        #: outranks.
+        self.over: tuple[object, ...] = ()
 
     @property
     def reason(self) -> str:

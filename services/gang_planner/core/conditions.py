@@ -38,7 +38,7 @@ def conditions(
     before: Sequence[Condition],
     now_ms: int,
 ) -> tuple[Condition, ...]:
-    """What holds of the gang now, and of what it is owed; `before` is what the last verdict said."""
+    """What holds of the gang and of what it is owed; `before` is what the last verdict said."""
     known = {one.type: one for one in before}
     found: list[Condition] = []
     for claim in (

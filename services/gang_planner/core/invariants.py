@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 
+from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import STATE_NAMES, STATES, WAITING, state_of
 from services.gang_planner.core.ports import PortTable
@@ -36,6 +37,7 @@ def validate(state: State) -> None:
         _check_gang(state, gang)
     _check_members(state)
     _check_rooms(state)
+    _check_debts(state)
     _check_queues(state)
 
 
@@ -78,6 +80,7 @@ def _check_gang(state: State, gang: Gang) -> None:
             waiting.setdefault((member.pod.role, member.shape.id), set()).add(uid)
         if member.gang is not gang:
             raise InvariantViolation(gang.full_name, f"{uid} believes to be in another gang")
+    held.update(debt.shape.id for debt in state.debts.of(gang) if debt.room is not None)
     if counts != gang.counts:
         raise InvariantViolation(gang.full_name, f"counts {gang.counts}, members say {counts}")
     if dict(held) != gang.held:
@@ -104,7 +107,7 @@ def _check_members(state: State) -> None:
 
 def _check_rooms(state: State) -> None:
     assumed: Counter[str] = Counter()
-    for room in state.rooms.every():
+    for room in state.rooms.of_decisions():
         wrong = _room_error(state, room)
         if wrong:
             raise InvariantViolation(f"{room.reason} for {room.uid} by decision {room.seq}", wrong)
@@ -132,6 +135,46 @@ def _room_error(state: State, room: Room) -> str:
         return "has no deadline"
     if room.seq and room.seq not in state.open:
         return "belongs to a decision that is not open"
+    return ""
+
+
+def _check_debts(state: State) -> None:
+    """Every row for a lost pod has exactly one debt, and every debt an owner, a reason, a deadline
+    and a note in the log that says so.
+    """
+    table, owed = state.debts, state.rooms.owed
+    for uid, room in owed.items():
+        debt = table.by_uid.get(uid)
+        if debt is None or debt.room is not room:
+            raise InvariantViolation(f"room for lost pod {uid}", "is kept and not owed")
+    for uid, debt in table.by_uid.items():
+        wrong = _debt_error(state, debt)
+        if wrong:
+            raise InvariantViolation(f"debt for lost pod {uid} ({debt.reason})", wrong)
+        if debt.room is not None and owed.get(uid) is not debt.room:
+            raise InvariantViolation(f"debt for lost pod {uid}", "has room that nobody keeps")
+    for gang in state.gangs.gangs.values():
+        for debt in table.of(gang):
+            if table.by_uid.get(debt.uid) is not debt:
+                raise InvariantViolation(gang.full_name, f"is owed for {debt.uid}, which is over")
+
+
+def _debt_error(state: State, debt: Debt) -> str:
+    if not debt.gang_id or not debt.reason:
+        return "has no owner or no reason"
+    if debt.until_ms <= 0:
+        return "has no deadline"
+    if debt.dirty or not debt.logged:
+        return "is not what the log says"
+    room = debt.room
+    if room is None:
+        return "names a node and keeps no room" if debt.node else ""
+    if room.owner != debt.gang_id or room.until_ms != debt.until_ms or room.shape is not debt.shape:
+        return "keeps room for somebody else, of another shape or until another instant"
+    if room.reason != ("repair" if debt.repairing else "debt"):
+        return f"keeps room as {room.reason}"
+    if state.nodes.names[room.slot] != debt.node:
+        return f"keeps room on {state.nodes.names[room.slot]}, says {debt.node}"
     return ""
 
 

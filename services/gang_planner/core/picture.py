@@ -8,7 +8,7 @@ picture shows pods bound or gone.
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from services.gang_planner.core import accounting, inflight
+from services.gang_planner.core import accounting, holding, inflight
 from services.gang_planner.core.columns import Ints
 from services.gang_planner.state import State
 from shared.contracts.cluster import (
@@ -49,6 +49,8 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
         view.synced = record
     else:
         _apply_changes(state, record, anew=False)
+        if state.debts.losses:
+            holding.judge(state)
     if state.unresolved:
         inflight.resolve_all(state)
 
@@ -72,6 +74,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     # Names of nodes may have moved to other UIDs, queues to other objects: look at everything once.
     state.gangs.touch_all()
     state.ground.freed += 1
+    holding.judge(state)
     inflight.resolve_all(state)
 
 

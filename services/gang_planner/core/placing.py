@@ -47,7 +47,7 @@ class Attempt:
         self._queue = queue
         self._need = need
         self._members_max = members_max
-        self._avoid = _slots(session, need.avoid)
+        self._avoid = slots_of(session, need.avoid)
         self._packed = False
         self.statement = Statement(session.ground, queue)
         shapes = session.shapes.entries
@@ -167,6 +167,7 @@ def _plenty(group: Group) -> tuple[int, str, bytes]:
     return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.encoded
 
 
-def _slots(session: Session, names: tuple[str, ...]) -> Ints:
+def slots_of(session: Session, names: tuple[str, ...]) -> Ints:
+    """Slots of the nodes with these names, as far as they are known."""
     slots = [session.ground.nodes.find(name) for name in names]
     return np.array([slot for slot in slots if slot is not None], dtype=np.int64)

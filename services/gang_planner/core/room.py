@@ -4,7 +4,9 @@
 | --- | --- | --- |
 | assumed | its event: the UID is bound or gone, or definitely refused at first delivery | nothing |
 | late | the same events, or two minutes after the outcome | nothing |
-| repair, debt, preemptor, reservation | its deadline, or what it waits for | the order of gangs |
+| repair | the end of its gang's repair, or its pod's successor | nothing |
+| debt | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
+| preemptor, reservation | its deadline, or what it waits for | the order of gangs |
 
 Every row has an owner, the gang it was decided for.
 
@@ -12,6 +14,9 @@ An *assumed* row belongs to the newest decision on its pod; there is at most one
 outcome leaves open whether a POST is still under way, the row becomes *late*: its member may be
 planned elsewhere meanwhile, and a late POST finds room. Every row is subtracted from what is free
 exactly once, by `keep`, or before by the Statement whose allocation it adopts.
+
+Rows of *repair* and *debt* stand for a pod that is lost (`debts`); there is at most one per lost
+pod, and no decision owns it.
 """
 
 from typing import Final, Literal
@@ -57,6 +62,8 @@ class RoomTable:
         self.per_decision: dict[int, int] = {}
         #: Rows with a deadline.
         self.late: dict[str, None] = {}
+        #: Rows for lost pods, by the lost pod's UID.
+        self.owed: dict[str, Room] = {}
 
     def keep(self, room: Room, *, adopted: bool) -> None:
         """Add a row; `adopted`: its room has been taken from the ground already."""
@@ -79,12 +86,32 @@ class RoomTable:
         if not handed_over:
             self._ground.give(room.slot, room.shape)
 
+    def keep_owed(self, room: Room, *, adopted: bool) -> None:
+        """Add a row for a lost pod; `adopted` as above."""
+        assert room.owner, f"room for lost pod {room.uid} has no owner"
+        assert room.uid not in self.owed, f"lost pod {room.uid} has room already"
+        if not adopted:
+            self._ground.take(room.slot, room.shape)
+        self.owed[room.uid] = room
+        self._per_slot[room.slot] = self._per_slot.get(room.slot, 0) + 1
+
+    def end_owed(self, room: Room, *, handed_over: bool = False) -> None:
+        """Remove a row for a lost pod; `handed_over`: a decision has the place, nothing is free."""
+        del self.owed[room.uid]
+        self._uncount(self._per_slot, room.slot)
+        if not handed_over:
+            self._ground.give(room.slot, room.shape)
+
     def rows(self, uid: str) -> tuple[Room, ...]:
-        """Rows kept for a pod."""
+        """Rows of decisions kept for a pod."""
         return tuple(self._rows.get(uid, ()))
 
     def every(self) -> list[Room]:
         """All rows."""
+        return [*self.of_decisions(), *self.owed.values()]
+
+    def of_decisions(self) -> list[Room]:
+        """Rows that decisions keep."""
         return [room for rows in self._rows.values() for room in rows]
 
     def on(self, slot: int) -> int:

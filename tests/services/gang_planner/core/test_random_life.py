@@ -210,6 +210,21 @@ class Life(RuleBasedStateMachine):
     @rule()
     def a_planner_that_starts_from_the_logs_believes_in_the_same_room(self) -> None:
         scene = self.scene
+        twin = self.start_twin()
+        twin.validate()
+        ours, theirs = scene.planner._state, twin._state
+        for uid, member in ours.members.items():
+            if member.room is not None:
+                other = theirs.members[uid].room
+                assert other is not None, f"{uid} is no longer assumed"
+                assert ours.nodes.names[member.room.slot] == theirs.nodes.names[other.slot]
+        for key, gang in ours.gangs.gangs.items():
+            assert theirs.gangs.gangs[key].history.attempt == gang.history.attempt
+            assert theirs.gangs.gangs[key].history.started == gang.history.started
+
+    def start_twin(self) -> Planner:
+        """A planner that starts from the checkpoint and the picture as they are now."""
+        scene = self.scene
         self.cycles_run()
         twin = Planner(parse_configuration(""))
         pages = scene.planner.checkpoint(scene.outcome_seq)
@@ -238,16 +253,7 @@ class Life(RuleBasedStateMachine):
         twin.apply_decision(
             epoch, EpochOpened(epoch=epoch, planner="twin", at_ms=0, cluster_epoch=1)
         )
-        twin.validate()
-        ours, theirs = scene.planner._state, twin._state
-        for uid, member in ours.members.items():
-            if member.room is not None:
-                other = theirs.members[uid].room
-                assert other is not None, f"{uid} is no longer assumed"
-                assert ours.nodes.names[member.room.slot] == theirs.nodes.names[other.slot]
-        for key, gang in ours.gangs.gangs.items():
-            assert theirs.gangs.gangs[key].history.attempt == gang.history.attempt
-            assert theirs.gangs.gangs[key].history.started == gang.history.started
+        return twin
 
 
 TestLife = Life.TestCase
