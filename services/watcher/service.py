@@ -92,7 +92,11 @@ async def _be_active(
     answering = Answering(publishing, ctx.now_ms, reporting)
 
     def show() -> None:
-        why = watching.ill() or ("" if reporting.epoch else "no epoch is open yet")
+        why = (
+            watching.ill()
+            or publishing.stuck
+            or ("" if reporting.epoch else "no epoch is open yet")
+        )
         if why:
             ctx.ready.unready("synced", why)
         else:

@@ -36,7 +36,6 @@ from shared.bus.errors import (
 from shared.bus.jetstream_api import (
     INCARNATION,
     NO_MESSAGE_FOUND,
-    SERVICE_UNAVAILABLE,
     ApiAnswer,
     GetRequest,
     MessageAnswer,
@@ -323,7 +322,7 @@ class Bus:
         decoded = msgspec.json.decode(message.payload, type=answer)
         if decoded.error is not None:
             error = decoded.error
-            if error.code == SERVICE_UNAVAILABLE:
+            if error.passes_by_itself:
                 raise NoAnswer(f"{call}: {error.description}")
             raise ApiRefused(call, error.code, error.err_code, error.description)
         return decoded

@@ -35,7 +35,6 @@ from shared.bus.fence_machine import (
 from shared.bus.jetstream_api import (
     BATCH_DUPLICATE_ID,
     BATCH_INCOMPLETE,
-    SERVICE_UNAVAILABLE,
     WRONG_LAST_SEQUENCE,
     PublishAnswer,
 )
@@ -232,7 +231,7 @@ class FencedLog:
             return self._machine.on_ack(answer.seq)
         if error.err_code in {WRONG_LAST_SEQUENCE, BATCH_DUPLICATE_ID}:
             return self._machine.on_refused(error.description)
-        if error.err_code == BATCH_INCOMPLETE or error.code == SERVICE_UNAVAILABLE:
+        if error.err_code == BATCH_INCOMPLETE or error.passes_by_itself:
             return self._machine.on_no_answer()
         return self._machine.on_rejected(error.err_code, error.description)
 

@@ -20,8 +20,13 @@ NO_MESSAGE_FOUND: Final = 10037
 WRONG_LAST_SEQUENCE: Final = 10071
 BATCH_DUPLICATE_ID: Final = 10201
 BATCH_INCOMPLETE: Final = 10176
-#: `code` of every error that passes by itself: a leader is being elected, the server is starting.
-SERVICE_UNAVAILABLE: Final = 503
+INSUFFICIENT_RESOURCES: Final = 10023
+STORE_FAILED: Final = 10077
+
+_SERVICE_UNAVAILABLE: Final = 503
+#: The same code, although somebody has to make room first: the stream, the account or the disk is
+#: full. Nothing was stored.
+_FULL: Final = frozenset({INSUFFICIENT_RESOURCES, STORE_FAILED})
 
 
 class ApiError(msgspec.Struct, frozen=True):
@@ -30,6 +35,11 @@ class ApiError(msgspec.Struct, frozen=True):
     code: int = 0
     err_code: int = 0
     description: str = ""
+
+    @property
+    def passes_by_itself(self) -> bool:
+        """Whether to ask again is all there is to do: a leader is being elected, say."""
+        return self.code == _SERVICE_UNAVAILABLE and self.err_code not in _FULL
 
 
 class ApiAnswer(msgspec.Struct, frozen=True):

@@ -14,11 +14,7 @@ import msgspec
 
 from shared.bus.connection import Bus, Message
 from shared.bus.errors import AppendRefused, BusError, BusUnavailable, WrongLastSequence
-from shared.bus.jetstream_api import (
-    SERVICE_UNAVAILABLE,
-    WRONG_LAST_SEQUENCE,
-    PublishAnswer,
-)
+from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
 
 ATTEMPTS_MAX: Final = 5
 
@@ -129,7 +125,7 @@ class Publisher:
         error = answer.error
         if error is None:
             sent.future.set_result(Stored(stream=answer.stream, seq=answer.seq))
-        elif error.code == SERVICE_UNAVAILABLE:
+        elif error.passes_by_itself:
             return
         else:
             kind = WrongLastSequence if error.err_code == WRONG_LAST_SEQUENCE else AppendRefused

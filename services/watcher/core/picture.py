@@ -29,6 +29,8 @@ from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
 
 _NEUTRAL_KIND: Final = {struct: kind for kind, struct in KINDS.items()}
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
+#: Kinds whose objects change in crowds, mostly by what we have decided ourselves: bindings, phases.
+_CROWDED: Final = frozenset({"pod", "podgroup"})
 
 
 def concerns(observed: ClusterObject) -> bool:
@@ -60,6 +62,7 @@ class Picture:
         self._versions: dict[str, int] = {}
         self._pending: dict[str, dict[str, ClusterObject | Gone]] = {kind: {} for kind in RECORDS}
         self._version = 0
+        self._news = False
 
     def observe(self, source: str, observed: ClusterObject) -> bool:
         """Take the newest version of an object; True when this is news to the readers.
@@ -79,6 +82,7 @@ class Picture:
         ):
             return False
         self._mark(kind, observed.uid, observed)
+        self._news = self._news or known is None or kind not in _CROWDED
         return True
 
     def forget(self, source: str, kind: str, uid: str, resource_version: int) -> bool:
@@ -91,6 +95,7 @@ class Picture:
         del self._objects[kind][uid]
         self._sources[source].pop(uid, None)
         self._mark(kind, uid, Gone(uid=uid, resource_version=resource_version))
+        self._news = self._news or kind not in _CROWDED
         return True
 
     def relist(
@@ -142,6 +147,12 @@ class Picture:
         """Whether a flush would have anything to send."""
         return any(self._pending.values())
 
+    def has_news(self) -> bool:
+        """Whether anything pending may lead to a decision at once: a new object, or what happens to
+        anything but pods and groups. What happens to known ones of these has time.
+        """
+        return self._news
+
     def take(self, *, epoch: int, at_ms: int) -> list[ChangeRecord]:
         """Everything that changed since the last call, one record per kind, in the order of
         `RECORDS`.
@@ -162,12 +173,14 @@ class Picture:
             )
             self._pending[kind] = {}
         self._version += bool(records)
+        self._news = False
         return records
 
     def open_epoch(self) -> None:
         """Drop what is pending: a new epoch begins with a snapshot, which holds everything."""
         for pending in self._pending.values():
             pending.clear()
+        self._news = False
         self._version += 1
 
     def freeze(self) -> Frozen:

@@ -21,6 +21,7 @@ from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
 from tests.services.watcher.core.objects import pod
 from tests.services.watcher.running import Reader
+from tests.support.full_stream import a_full_stream
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -99,6 +100,47 @@ async def test_changes_that_come_together_travel_together(
     (record,) = (await Reader(bus).records())[2:3]
     assert not isinstance(record, Synced | StreamOpened)
     assert len(record.changed) == 500
+
+
+async def test_changes_of_known_pods_wait_for_more_but_not_with_news_or_a_snapshot(
+    bus: Bus, state: WatcherState, publishing: Publishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.watcher.publishing._CALM_FLUSHES_BURST", 1)
+    monkeypatch.setattr("services.watcher.publishing._CALM_FLUSHES_PER_S", 0.01)
+    monkeypatch.setattr("services.watcher.publishing.RENEWAL_S", 1000.0)
+    await publishing.open(bus)
+    reader = Reader(bus)
+
+    async def told() -> list[list[str]]:
+        """Who is in each record so far."""
+        return [
+            [f"{one.uid}@{one.resource_version}" for one in record.changed]
+            for record in await reader.records()
+            if not isinstance(record, Synced | StreamOpened)
+        ]
+
+    async def as_many_as(number: int) -> None:
+        async def so_many() -> bool:
+            return len(await told()) == number
+
+        await eventually(so_many)
+
+    async with running(publishing), asyncio.timeout(10):
+        for version in (1, 2):  # The first is news, the second has the one token.
+            state.picture.observe("pods", pod("a", version, node=f"n{version}"))
+            publishing.poke()
+            await as_many_as(version)
+        for version in (3, 4):
+            state.picture.observe("pods", pod("a", version, node=f"n{version}"))
+            publishing.poke()
+            await asyncio.sleep(0.02)
+        state.picture.observe("pods", pod("b"))
+        publishing.poke()
+        await as_many_as(3)
+        state.picture.observe("pods", pod("b", 5, node="n5"))
+        publishing.poke()
+        await publishing.boundary()
+    assert await told() == [["a@1"], ["a@2"], ["a@4", "b@1"], ["b@5"]]
 
 
 async def test_a_snapshot_equals_the_log_up_to_the_sequence_that_it_names(
@@ -200,3 +242,25 @@ def superseded(task: asyncio.Task[None]) -> bool:
     """Whether the task ended because another watcher writes."""
     error = task.exception() if task.done() else None
     return isinstance(error, ExceptionGroup) and error.subgroup(Superseded) is not None
+
+
+async def test_a_full_log_is_an_alarm_and_nothing_is_dropped(
+    bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    await publishing.open(bus)
+    async with running(publishing):
+        async with a_full_stream(bus, subjects.CLUSTER):
+            state.picture.observe("pods", pod("a"))
+            publishing.poke()
+            assert "CLUSTER takes nothing" in await eventually(lambda: publishing.stuck)
+        state.picture.observe("pods", pod("b"))
+        publishing.poke()
+        await eventually(lambda: not publishing.stuck, timeout_s=5)
+        boundary = await publishing.boundary()
+    told = {
+        changed.uid
+        for record in (await Reader(bus).records())[: boundary.cluster_seq]
+        if not isinstance(record, Synced | StreamOpened)
+        for changed in record.changed
+    }
+    assert told == {"a", "b"}

@@ -5,11 +5,18 @@ import asyncio
 import pytest
 
 from shared.bus import fence
-from shared.bus.errors import AppendUnresolved, BusUnavailable, MessageTooLarge, Superseded
+from shared.bus.errors import (
+    AppendRefused,
+    AppendUnresolved,
+    BusUnavailable,
+    MessageTooLarge,
+    Superseded,
+)
 from shared.bus.fence import BATCH_MIN, FencedLog
 from shared.bus.setup import ensure_streams
 from shared.contracts.subjects import CLUSTER
 from tests.shared.bus.conftest import ConnectBus, LossyBus
+from tests.support.full_stream import a_full_stream
 from tutti.nats_server import NatsServer
 
 SUBJECT = "cluster.pod"
@@ -256,3 +263,15 @@ async def test_a_log_that_was_read_from_another_stream_writes_nothing(bus: Lossy
     with pytest.raises(Superseded, match="made anew"):
         await log.append(SUBJECT, b"a")
     assert await stored(bus) == []
+
+
+@pytest.mark.real_server_only
+async def test_a_full_stream_refuses_at_once_in_its_own_words_and_takes_the_record_later(
+    bus: LossyBus,
+) -> None:
+    log = FencedLog(bus, CLUSTER, last_applied=1)
+    async with a_full_stream(bus, CLUSTER):
+        for _ in range(2):
+            with pytest.raises(AppendRefused, match="maximum bytes exceeded"):
+                await log.append(SUBJECT, b"a")
+    assert await log.append(SUBJECT, b"a") == 2

@@ -8,6 +8,7 @@ from shared.bus.errors import AppendRefused, BusUnavailable, MessageTooLarge, Wr
 from shared.bus.publisher import Publisher
 from shared.contracts.subjects import OUTCOMES, VERDICTS, outcome, verdict
 from tests.shared.bus.conftest import ConnectBus, LossyBus
+from tests.support.full_stream import a_full_stream
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -99,3 +100,11 @@ async def test_flush_waits_for_all_that_was_sent(connect: ConnectBus, bus: Lossy
     futures = [await publisher.publish(verdict("g"), b"x") for _ in range(50)]
     await publisher.flush()
     assert all(future.done() for future in futures)
+
+
+@pytest.mark.real_server_only
+async def test_a_full_stream_is_a_refusal_not_a_silence(bus: LossyBus) -> None:
+    publisher = Publisher(bus)
+    async with a_full_stream(bus, OUTCOMES):
+        with pytest.raises(AppendRefused, match="maximum bytes exceeded"):
+            await (await publisher.publish("outcomes.g.1", b"x"))

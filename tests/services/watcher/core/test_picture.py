@@ -55,6 +55,36 @@ def test_an_object_made_and_deleted_between_two_flushes_is_only_gone() -> None:
     assert (record.changed, record.removed) == ((), (Gone(uid="a", resource_version=2),))
 
 
+def test_new_objects_are_news_and_so_is_all_that_happens_to_nodes() -> None:
+    picture = Picture()
+    for source, new, changed in (
+        ("pods", pod("a"), pod("a", 2, node="n")),
+        ("podgroups", group("g"), group("g", 2, phase="Running")),
+        ("nodes", node("n"), node("n", 2, labels=(("zone", "a"),))),
+    ):
+        picture.observe(source, new)
+        assert picture.has_news()
+        taken(picture)
+        assert not picture.has_news()
+        picture.observe(source, changed)
+        assert picture.has_pending()
+        assert picture.has_news() == (source == "nodes")
+        taken(picture)
+    picture.forget("pods", "pod", "a", 3)
+    assert not picture.has_news()
+    picture.forget("nodes", "node", "n", 3)
+    assert picture.has_news()
+    picture.open_epoch()
+    assert not picture.has_news()
+
+
+def test_a_change_behind_news_in_the_same_flush_does_not_hide_it() -> None:
+    picture = Picture()
+    picture.observe("pods", pod("a"))
+    picture.observe("pods", pod("a", 2, node="n"))
+    assert picture.has_news()
+
+
 def test_a_deletion_of_something_unknown_is_no_change() -> None:
     picture = Picture()
     assert not picture.forget("pods", "pod", "a", 2)
