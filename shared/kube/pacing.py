@@ -91,3 +91,7 @@ class TokenBucket:
         self._at_s = now_s
         self._tokens -= tokens
         return max(0.0, -self._tokens / self._per_s)
+
+    def put_back(self) -> None:
+        """Return a token that was drawn and not waited for."""
+        self._tokens += 1

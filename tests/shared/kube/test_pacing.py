@@ -34,6 +34,13 @@ def test_the_bucket_is_full_again_after_a_quiet_while() -> None:
     assert [bucket.wait_s(1.0) for _ in range(4)] == [0.0] * 4
 
 
+def test_a_token_put_back_is_there_for_the_next() -> None:
+    bucket = TokenBucket(burst=1, per_s=100)
+    assert [bucket.wait_s(0.0), bucket.wait_s(0.0)] == [0.0, 0.01]
+    bucket.put_back()
+    assert bucket.wait_s(0.0) == 0.01
+
+
 def test_a_clock_that_steps_back_gains_nothing_and_breaks_nothing() -> None:
     bucket = TokenBucket(burst=1, per_s=100)
     assert bucket.wait_s(10.0) == 0.0
