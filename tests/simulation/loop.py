@@ -36,7 +36,7 @@ Action = Callable[..., object]
 #: Wall clock at the beginning of every run: 2026-01-01T00:00:00Z.
 EPOCH_MS: Final = 1_767_225_600_000
 #: Callbacks in one instant beyond which it is a loop that never waits.
-INSTANT_STEPS_MAX: Final = 500_000
+INSTANT_STEPS_MAX: Final = 30_000
 
 #: Waits that one coroutine may have in its `finally` blocks.
 _CLOSINGS_MAX: Final = 50

@@ -14,7 +14,7 @@ from tests.simulation import storm as storms
 from tests.simulation.checkers import Checkers, Violation
 from tests.simulation.coverage import Coverage
 from tests.simulation.kube_server import Write
-from tests.simulation.loop import EPOCH_MS, Dice, SimLoop
+from tests.simulation.loop import EPOCH_MS, Dice, SimLoop, Stuck
 from tests.simulation.nats_server import SimNats
 from tests.simulation.patches import patched
 from tests.simulation.story import Story
@@ -96,7 +96,11 @@ class Run:
         """Run to the end, or to the first broken promise."""
         began = time.process_time()
         with patched(self.loop, self.nats, self.world.api), self.suite.logging():
-            drawn = self._go()
+            try:
+                drawn = self._go()
+            except Stuck as stuck:
+                self.checkers.violations.append(Violation(self.loop.now_ms, "", str(stuck)))
+                drawn = []
         cpu_ms = int((time.process_time() - began) * 1000)
         return self._result(drawn, cpu_ms)
 

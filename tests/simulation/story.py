@@ -60,6 +60,13 @@ class Story:
             if line.gang in {gang, ""}
         )
 
+    def tell_end(self, lines: int) -> str:
+        """What happened last, to whomever."""
+        return "\n".join(
+            f"{(line.at_ms - EPOCH_MS) / 1000:9.3f}  {line.gang or '!'}: {line.text}"
+            for line in self.lines[-lines:]
+        )
+
     def _gang(self, gang_id: str) -> str:
         assert self._checkers is not None
         for watched in self._checkers.watched.values():

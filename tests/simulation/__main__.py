@@ -1,0 +1,42 @@
+"""`make sim SEED=n` and `make sim MINUTES=n`: one seed told in full, or many in worker processes.
+
+A seed that breaks a promise is run again in smaller and smaller parts, and the smallest that still
+breaks it is told as a story. Totals go to a file that the next run continues.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from random import SystemRandom
+
+from tests.simulation.patches import run_with_fixed_hashes
+
+
+def main() -> int:
+    """Returns 1 when a promise was broken."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, help="run this one, and tell what broke")
+    parser.add_argument("--tell", default="", help="with --seed: tell this gang's story anyway")
+    parser.add_argument("--canary", default="", help="with --seed: plant this bug")
+    parser.add_argument("--minutes", type=float, default=0.0, help="run fresh seeds for so long")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--first", type=int, default=0, help="first seed; 0: anywhere")
+    parser.add_argument("--totals", type=Path, help="file of totals to continue")
+    parser.add_argument("--shrink", action="store_true", help="make what broke smaller")
+    given = parser.parse_args()
+    run_with_fixed_hashes()
+    # Imported late: with another hash seed this program starts anew.
+    from tests.simulation import many, telling
+
+    if given.seed is not None:
+        return telling.one(given.seed, gang=given.tell, canary=given.canary, shrink_it=given.shrink)
+    first = given.first or SystemRandom().randrange(1, 2**31)
+    ends_s = time.monotonic() + 60 * given.minutes
+    totals = many.run_for(ends_s, first_seed=first, workers=given.workers, kept_in=given.totals)
+    sys.stdout.write(totals.text())
+    return 1 if totals.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

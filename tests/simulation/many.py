@@ -1,0 +1,133 @@
+"""Many seeds in worker processes, and their totals in a file that the next time continues."""
+
+import multiprocessing
+import time
+from collections import Counter
+from pathlib import Path
+from queue import Empty
+from typing import Any, Final
+
+import msgspec
+
+from tests.simulation.coverage import Coverage
+from tests.simulation.running import Options, Result, run
+
+#: A worker that says nothing for so long is stuck.
+_SILENCE_S: Final = 300.0
+
+
+class Failure(msgspec.Struct):
+    """A seed that broke a promise."""
+
+    seed: int
+    gang: str
+    what: str
+
+
+class Totals(msgspec.Struct):
+    """What all runs together did."""
+
+    seeds: int = 0
+    gangs: int = 0
+    gangs_with_fault: int = 0
+    kills: int = 0
+    virtual_ms: int = 0
+    cpu_ms: int = 0
+    partial_s: float = 0.0
+    worst_partly_s: float = 0.0
+    faults: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    coverage: list[tuple[str, str, int]] = []
+    failures: list[Failure] = []
+
+    def add(self, result: Result) -> None:
+        """Count one run."""
+        self.seeds += 1
+        self.gangs += result.gangs
+        self.gangs_with_fault += result.gangs_with_fault
+        self.kills += result.kills
+        self.virtual_ms += result.virtual_ms
+        self.cpu_ms += result.cpu_ms
+        self.partial_s += result.partial_s
+        self.worst_partly_s = max(self.worst_partly_s, result.worst_partly_s)
+        self.faults = dict(Counter(self.faults) + Counter(result.faults))
+        self.counts = dict(Counter(self.counts) + Counter(result.counts))
+        coverage = Coverage(self.coverage)
+        coverage.add(Coverage(result.coverage))
+        self.coverage = coverage.rows()
+        self.failures += [Failure(result.seed, one.gang, one.what) for one in result.violations[:1]]
+
+    def text(self) -> str:
+        """For people."""
+        lines = [
+            f"{self.seeds} seeds, {self.gangs} gang life cycles "
+            f"({self.gangs_with_fault} with a fault in them), {self.kills} kills, "
+            f"{sum(self.faults.values())} faults, {self.virtual_ms / 3_600_000:.1f} virtual hours, "
+            f"{self.cpu_ms / 1000:.0f} s of CPU "
+            f"({self.cpu_ms / max(1, self.gangs):.1f} ms for each life cycle)",
+            f"partly bound: {self.partial_s:.0f} undisturbed gang seconds, at worst "
+            f"{self.worst_partly_s:.1f} s in a row",
+            f"records: {dict(sorted(self.counts.items()))}",
+            f"faults: {dict(sorted(self.faults.items()))}",
+            Coverage(self.coverage).table(),
+        ]
+        lines += [
+            f"BROKEN by seed {one.seed}: {one.gang}: {one.what[-600:]}" for one in self.failures
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def run_for(ends_s: float, *, first_seed: int, workers: int, kept_in: Path | None = None) -> Totals:
+    """Run seeds from `first_seed` on until `ends_s` of the monotonic clock."""
+    return _run(first_seed, None, workers, ends_s, kept_in)
+
+
+def run_seeds(seeds: int, *, first_seed: int, workers: int) -> Totals:
+    """Run so many seeds from `first_seed` on."""
+    return _run(first_seed, seeds, workers, None, None)
+
+
+def _run(
+    first_seed: int, seeds: int | None, workers: int, ends_s: float | None, kept_in: Path | None
+) -> Totals:
+    totals = Totals()
+    if kept_in is not None and kept_in.exists():
+        totals = msgspec.json.decode(kept_in.read_bytes(), type=Totals)
+    # Spawned, so that no worker inherits what this process has imported and patched.
+    context = multiprocessing.get_context("spawn")
+    results: Any = context.Queue()
+    processes = [
+        context.Process(
+            target=_work, args=(results, first_seed + n, workers, seeds, ends_s), daemon=True
+        )
+        for n in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    working = len(processes)
+    try:
+        while working:
+            body = results.get(timeout=_SILENCE_S)
+            if body is None:
+                working -= 1
+                continue
+            totals.add(msgspec.json.decode(body, type=Result))
+            if kept_in is not None:
+                kept_in.write_bytes(msgspec.json.encode(totals))
+    except Empty:
+        totals.failures.append(Failure(first_seed, "", "a worker said nothing for five minutes"))
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+    return totals
+
+
+def _work(results: Any, seed: int, step: int, seeds: int | None, ends_s: float | None) -> None:
+    """One worker: every `step`-th seed, until the number or the time is up."""
+    done = 0
+    while (ends_s is None or time.monotonic() < ends_s) and (seeds is None or done * step < seeds):
+        results.put(msgspec.json.encode(run(Options(seed=seed))))
+        seed += step
+        done += 1
+    results.put(None)

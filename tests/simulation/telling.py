@@ -1,0 +1,46 @@
+"""One seed in the foreground: run it, shrink what broke, tell the story."""
+
+import sys
+from typing import Final
+
+from tests.simulation import canaries
+from tests.simulation.loop import EPOCH_MS
+from tests.simulation.running import Options, Result, Run
+from tests.simulation.shrinking import shrink
+
+_LINES_OF_ALL: Final = 60
+
+
+def one(seed: int, *, gang: str = "", canary: str = "", shrink_it: bool = False) -> int:
+    """Run `seed` and say what came of it; returns 1 when a promise was broken."""
+    options = Options(seed=seed)
+    with canaries.planted(canary):
+        if shrink_it:
+            options = shrink(options)
+        simulation = Run(options)
+        try:
+            result = simulation.run()
+            sys.stdout.write(_told(simulation, result, gang))
+        finally:
+            simulation.close()
+    return 1 if result.violations else 0
+
+
+def _told(simulation: Run, result: Result, gang: str) -> str:
+    lines: list[str] = []
+    for violation in result.violations[:3]:
+        at_s = (violation.at_ms - EPOCH_MS) / 1000
+        lines.append(f"BROKEN at {at_s:.3f} s: {violation.gang or 'all'}: {violation.what}")
+    about = gang or next((each.gang for each in result.violations), "")
+    if about:
+        lines.append(simulation.story.tell(about))
+    elif result.violations:
+        lines.append(simulation.story.tell_end(_LINES_OF_ALL))
+    lines.append(
+        f"seed {result.seed}: {result.gangs} gangs, {result.kills} kills, "
+        f"{sum(result.faults.values())} faults, {result.virtual_ms / 1000:.0f} virtual seconds in "
+        f"{result.cpu_ms} ms of CPU, digest {result.digest}"
+    )
+    lines.append(f"records: {result.counts}")
+    lines.append(f"faults: {result.faults}")
+    return "\n".join(lines) + "\n"
