@@ -3,9 +3,11 @@ holds.
 """
 
 import asyncio
+import json
 
 import pytest
 
+from shared.bus import pull
 from shared.bus.pull import Delivery, PullLoop
 from shared.bus.setup import ensure_streams
 from shared.contracts.subjects import BINDER_CONSUMER, DECISIONS, act
@@ -184,3 +186,27 @@ async def test_a_consumer_that_is_not_there_yet_is_told_and_waited_for(
     await eventually(lambda: len(taker.taken) == 3)
     assert told[-1] == (topic, "")
     running.cancel()
+
+
+@pytest.mark.slow
+async def test_loops_that_share_a_consumer_do_not_ask_more_and_more(
+    bus: LossyBus, connect: ConnectBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heartbeats count what went to others, too: that is nothing lost. Taken for a loss, each asked
+    again, and each request's heartbeats did the same."""
+    monkeypatch.setattr(pull, "HEARTBEAT_S", 1)
+    takers = [Taker(), Taker()]
+    buses = [bus, await connect("other")]
+    loops = [
+        asyncio.create_task(PullLoop(one, DECISIONS, BINDER_CONSUMER, batch=2).run(taker))
+        for one, taker in zip(buses, takers, strict=True)
+    ]
+    await publish(bus, 12)
+    await eventually(lambda: sum(len(taker.taken) for taker in takers) == 12)
+    await asyncio.sleep(2.5)
+    answer = await bus.request(
+        f"$JS.API.CONSUMER.INFO.DECISIONS.{BINDER_CONSUMER}", b"", timeout_s=1
+    )
+    assert json.loads(answer.payload)["num_waiting"] <= 4
+    for loop in loops:
+        loop.cancel()
