@@ -7,8 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from services.gang_planner.core.planner import Planner
 from shared.contracts import annotations
-from shared.contracts.decisions import GangDecision, NoteClosed, NoteOpened
+from shared.contracts.cluster import PodChanges
+from shared.contracts.decisions import (
+    Cycle,
+    EpochOpened,
+    GangDecision,
+    GangStarted,
+    NoteClosed,
+    NoteOpened,
+)
 from shared.model.objects import Pod, PriorityClass, Queue, Taint
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -478,20 +487,7 @@ def test_a_group_made_again_under_its_name_inherits_the_holds() -> None:
 
 
 def test_the_queue_is_charged_for_held_room_as_it_was_for_the_pod() -> None:
-    scene = Scene(make_node(f"node-{i}") for i in range(4))
-    scene.put(
-        Queue(
-            uid="q",
-            dialect="volcano",
-            name="q",
-            resource_version=1,
-            capability=amounts(gpu=3),
-        )
-    )
-    scene.put(make_group("job", 3, queue="q"))
-    scene.put(*make_pods("job", 3, WORKER))
-    (decision,) = scene.settle()
-    scene.run(decision)
+    scene = in_full_queue()
     scene.put(make_group("rival", 1, queue="q"))
     scene.put(*make_pods("rival", 1, WORKER))
     assert scene.settle() == []
@@ -596,3 +592,123 @@ def test_a_gang_for_which_no_node_has_room_is_degraded_and_first_in_line() -> No
         "2 of the 3 members that it needs are left; job-worker-1 was lost with "
         f"{lost}: no node has room, its successor is first in line until 00:01:10 UTC"
     )
+
+
+def in_full_queue() -> Scene:
+    """`job` runs on three of four nodes and is all that its queue may hold."""
+    scene = Scene(make_node(f"node-{i}") for i in range(4))
+    full = amounts(gpu=3)
+    scene.put(Queue(uid="q", dialect="volcano", name="q", resource_version=1, capability=full))
+    scene.put(make_group("job", 3, queue="q"))
+    scene.put(*make_pods("job", 3, WORKER))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    return scene
+
+
+def test_a_pod_on_a_dead_node_is_not_charged_beside_the_room_held_for_it() -> None:
+    scene = in_full_queue()
+    scene.remove(make_node(place_of(scene, "job-worker-1")))
+    scene.settle()
+    (note,) = opened(scene)
+    assert note.node
+
+
+def standby_of(scene: Scene) -> Planner:
+    """A planner that has read what the scene's has read, and does not lead."""
+    other = Scene(make_node(f"node-{i}") for i in range(3))
+    other.planner = Planner(scene.planner.configuration)
+    other.pods = dict(scene.pods)
+    other.cluster_seq = scene.cluster_seq - 1
+    other.load_snapshot([make_node(f"node-{i}") for i in range(3)], objects=[make_group("job", 3)])
+    for seq, record in scene.records:
+        other.planner.apply_decision(seq, record)
+    return other.planner
+
+
+def owed(planner: Planner) -> dict[str, str]:
+    return {uid: debt.node for uid, debt in planner._state.debts.by_uid.items()}
+
+
+def take_over(scene: Scene, standby: Planner) -> None:
+    """The standby leads from here on."""
+    scene.decision_seq += 1
+    standby.apply_decision(
+        scene.decision_seq,
+        EpochOpened(epoch=scene.decision_seq, planner="b", at_ms=scene.now_ms, cluster_epoch=1),
+    )
+    standby.lead(scene.decision_seq)
+    scene.planner = standby
+    scene.step()
+
+
+@pytest.mark.parametrize("first", ["log", "picture"])
+def test_a_standby_owes_the_same_whichever_log_it_reads_first(first: str) -> None:
+    scene = running()
+    standby = standby_of(scene)
+    place = place_of(scene, "job-worker-1")
+    behind, before = len(scene.records), scene.cluster_seq
+    scene.change("job-worker-1", phase="Failed")
+    scene.settle()
+    failed = PodChanges(epoch=1, at_ms=scene.now_ms, changed=(scene.pods["job-worker-1"],))
+    if first == "picture":
+        standby.apply_cluster(before + 1, failed)
+    for seq, record in scene.records[behind:]:
+        standby.apply_decision(seq, record)
+    if first == "log":
+        standby.apply_cluster(before + 1, failed)
+    assert owed(standby) == owed(scene.planner) == {"job-worker-1": place}
+    assert not standby._state.debts.pending
+    standby.validate()
+
+
+def test_a_standby_does_not_owe_again_what_was_filled_before_it_saw_the_loss() -> None:
+    scene = running()
+    standby = standby_of(scene)
+    behind, before = len(scene.records), scene.cluster_seq
+    scene.change("job-worker-1", phase="Failed")
+    scene.settle()
+    failed = PodChanges(epoch=1, at_ms=scene.now_ms, changed=(scene.pods["job-worker-1"],))
+    scene.put(successor(1))
+    scene.settle()
+    assert closed(scene) == ["Filled"]
+    for seq, record in scene.records[behind:]:
+        standby.apply_decision(seq, record)
+    standby.apply_cluster(before + 1, failed)
+    take_over(scene, standby)
+    assert owed(standby) == {}
+    assert len(opened(scene)) == 1
+
+
+def test_a_planner_that_dies_before_it_noted_a_loss_leaves_it_to_its_standby() -> None:
+    scene = running()
+    standby = standby_of(scene)
+    place = place_of(scene, "job-worker-1")
+    before = scene.cluster_seq
+    scene.change("job-worker-1", phase="Failed")
+    failed = PodChanges(epoch=1, at_ms=scene.now_ms, changed=(scene.pods["job-worker-1"],))
+    standby.apply_cluster(before + 1, failed)
+    take_over(scene, standby)
+    assert owed(standby) == {"job-worker-1": place}
+
+
+def test_a_standby_does_not_owe_what_its_predecessor_had_decided_not_to() -> None:
+    """The predecessor's group had hold-seconds 0 when the loss was judged; nothing in the log says
+    so but the records of its later cycles.
+    """
+    scene = running()
+    standby = standby_of(scene)
+    before = scene.cluster_seq
+    scene.change("job-worker-1", phase="Failed")
+    failed = PodChanges(epoch=1, at_ms=scene.now_ms, changed=(scene.pods["job-worker-1"],))
+    standby.apply_cluster(before + 1, failed)
+    for seq in (1, 2):
+        cycle = Cycle(
+            cluster_seq=before + seq, outcomes_seq=0, now_ms=scene.now_ms, configuration=""
+        )
+        scene.decision_seq += 1
+        started = GangStarted(gang_id="other", epoch=1, at_ms=0, attempt=1, cycle=cycle)
+        standby.apply_decision(scene.decision_seq, started)
+    take_over(scene, standby)
+    assert owed(standby) == {}
