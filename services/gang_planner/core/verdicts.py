@@ -145,7 +145,7 @@ class Book:
         return verdicts
 
     def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
-        if gang.phase != "Starting" or reason or gang.history.notes or _group_wanted(gang):
+        if gang.phase != "Starting" or reason or any(meaning(gang)) or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
         return self._held_back.holds(gang, last, state.epoch, now_ms)

@@ -68,7 +68,7 @@ def test_placed_members_are_named_with_their_nodes_once_the_gang_has_started() -
     scene = Scene([make_node("n0"), make_node("n1")])
     scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
     (decision,) = scene.settle()
-    scene.step(after_ms=5_000)
+    scene.step(after_ms=20_000)
     assert scene.verdict("a").placed == ()
     scene.bind(decision)
     scene.step()
