@@ -1,8 +1,8 @@
 """Verdicts that are held back: that a gang of which nothing was said is starting.
 
-A gang whose bindings go well runs a moment after it was decided, and then one verdict says all. When
-thousands of pods are bound at once they are all decided first, and that moment lasts many seconds.
-So Starting is told only when it has lasted 20 s (the controller writes it when it has lasted 30 s
+A gang whose bindings go well runs a moment after it was decided, and then one verdict says all.
+When thousands of pods are bound they are all decided first, and that moment lasts many seconds. So
+Starting is told only when it has lasted 20 s (the controller writes it when it has lasted 30 s
 more). Not held back is what corrects something: whoever was told that a gang waits (and why) would
 act on it, so that gang's Starting is told at once; nor what wants a PodGroup made.
 """
