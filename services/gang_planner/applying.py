@@ -9,6 +9,7 @@ from services.gang_planner.inbox import (
     ClusterArrival,
     DecisionArrival,
     EndsArrival,
+    ForeignArrival,
     OutcomeArrival,
     SnapshotArrival,
     VerdictArrival,
@@ -58,10 +59,8 @@ class Applier:
                     self._apply_cluster(arrival)
                 case DecisionArrival():
                     self._apply_decision(arrival)
-                case OutcomeArrival(seq, outcome, _):
-                    if seq > self.outcomes_seq:
-                        self._planner.apply_outcome(seq, outcome)
-                        self.outcomes_seq = seq
+                case OutcomeArrival() | ForeignArrival():
+                    self._apply_outcome(arrival)
                 case VerdictArrival():
                     self._keep_verdict(arrival)
                 case EndsArrival(_, decisions, outcomes, verdicts):
@@ -107,6 +106,12 @@ class Applier:
         if arrival.seq > self.cluster_seq:
             self._planner.apply_cluster(arrival.seq, arrival.record)
             self.cluster_seq = arrival.seq
+
+    def _apply_outcome(self, arrival: OutcomeArrival | ForeignArrival) -> None:
+        if arrival.seq > self.outcomes_seq:
+            if isinstance(arrival, OutcomeArrival):
+                self._planner.apply_outcome(arrival.seq, arrival.record)
+            self.outcomes_seq = arrival.seq
 
     def _apply_decision(self, arrival: DecisionArrival) -> None:
         if arrival.seq > self.decisions_seq:

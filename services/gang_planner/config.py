@@ -19,6 +19,11 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     checkpoint_s: Annotated[
         int, Meta(ge=1, description="write a checkpoint after this many seconds with new records")
     ] = 60
+    #: Longer than any request timeout of a binder or the API server, as late room is.
+    cold_start_wait_s: Annotated[
+        int,
+        Meta(ge=0, description="decide nothing for so long after NATS lost its storage"),
+    ] = 120
     recording_dir: Annotated[
         str, Meta(description="folder of the standby's rolling recording; empty: none is kept")
     ] = ""

@@ -20,6 +20,7 @@ from services.gang_planner.inbox import (
     ClusterArrival,
     DecisionArrival,
     EndsArrival,
+    ForeignArrival,
     Inbox,
     OutcomeArrival,
     SnapshotArrival,
@@ -117,6 +118,15 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
     return tuple(reversed(pages)), page.up_to + 1
 
 
+async def read_opened(bus: Bus) -> StreamOpened | None:
+    """The first record of DECISIONS; None when it has aged out."""
+    found = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_OPENED)
+    if found is None:
+        return None
+    record = codec.decode_decision_record(found.payload)
+    return record if isinstance(record, StreamOpened) else None
+
+
 class Follower:
     """Reads the three logs into the inbox for as long as its tasks run."""
 
@@ -134,6 +144,10 @@ class Follower:
             filtered=True,
         )
         self._epoch = 0
+        #: Which DECISIONS this is, and its first record while that is there; known from the first
+        #: `CheckpointArrival` on.
+        self.incarnation = ""
+        self.opened: StreamOpened | None = None
         self._following_verdicts: asyncio.Task[None] | None = None
         self.rest(0.0)
 
@@ -196,6 +210,8 @@ class Follower:
         decisions = await self._bus.stream_info(subjects.DECISIONS)
         outcomes = await self._bus.stream_info(subjects.OUTCOMES)
         verdicts = await self._bus.stream_info(subjects.VERDICTS)
+        self.incarnation = decisions.incarnation
+        self.opened = await read_opened(self._bus)
         await self._inbox.put(
             [
                 CheckpointArrival(
@@ -244,12 +260,14 @@ class Follower:
         await self._inbox.put([DecisionArrival(d.seq, d.payload, d.stored_ms) for d in deliveries])
 
     async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
-        await self._inbox.put(
-            [
-                OutcomeArrival(d.seq, codec.decode_outcome(d.payload), d.payload, d.stored_ms)
-                for d in deliveries
-            ]
-        )
+        await self._inbox.put([self._outcome_arrival(delivery) for delivery in deliveries])
+
+    def _outcome_arrival(self, delivery: Delivery) -> OutcomeArrival | ForeignArrival:
+        outcome = codec.decode_outcome(delivery.payload)
+        if outcome.incarnation not in {"", self.incarnation}:
+            log.warning("an outcome of a lost DECISIONS is left out: %s", delivery.subject)
+            return ForeignArrival(delivery.seq)
+        return OutcomeArrival(delivery.seq, outcome, delivery.payload, delivery.stored_ms)
 
 
 def _verdict_arrival(delivery: Delivery) -> VerdictArrival:

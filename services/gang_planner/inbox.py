@@ -50,6 +50,14 @@ class OutcomeArrival(NamedTuple):
     stored_ms: int = 0
 
 
+class ForeignArrival(NamedTuple):
+    """A record of OUTCOMES that answers a decision of another DECISIONS, lost since: its number
+    means nothing here.
+    """
+
+    seq: int
+
+
 class VerdictArrival(NamedTuple):
     """The last word on one gang, as some planner published it.
 
@@ -99,6 +107,7 @@ Arrival: TypeAlias = (
     ClusterArrival
     | DecisionArrival
     | OutcomeArrival
+    | ForeignArrival
     | VerdictArrival
     | EndsArrival
     | SnapshotArrival

@@ -15,6 +15,7 @@ import contextlib
 import logging
 
 from services.gang_planner.applying import Applier
+from services.gang_planner.cold_start import ColdStart
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.following import STANDBY_PAUSE_S, Follower
@@ -50,7 +51,15 @@ class GangPlanner:
         self._follower = Follower(context.bus, self._inbox, context.ordinal)
         self._reporting = Reporting(context.metrics, context.now_ms)
         self._traces = GangTraces(context.tracer)
-        self._writer = Writer(context, self._planner, self._applier, self._reporting, self._traces)
+        self._cold_start = ColdStart(settings.cold_start_wait_s)
+        self._writer = Writer(
+            context,
+            self._planner,
+            self._applier,
+            self._reporting,
+            self._traces,
+            wake=self._inbox.wake,
+        )
         self._standby = Standby(context, self._planner, self._applier)
         self._lease = Lease(context.bus, _LEASE_KEY, context.instance)
         #: The lease is ours, and the logs are read up to where they reached when we got it.
@@ -116,6 +125,7 @@ class GangPlanner:
         if not self._applier.caught_up:
             return None
         self._context.ready.set("caught up")
+        self._context.decisions = self._follower.incarnation
         if not self._writer.active:
             self._standby.record(arrivals, self._context.now_ms())
             if not self._lease.held:
@@ -125,13 +135,29 @@ class GangPlanner:
                 return None
             if not self._catching_up and not await self._catch_up():
                 return self._context.now_ms() + _ASK_AGAIN_MS
+            if (cold_until_ms := self._cold_until_ms()) is not None:
+                return cold_until_ms
             # There may be more to apply first, known or not: what arrives brings us here again.
-            if not self._applier.caught_up or not await self._writer.take_over():
+            if not self._applier.caught_up or not await self._take_over():
                 return None
             self._follower.lead()
             self._standby.become_active()
             self._traces.lead(self._context.now_ms())
         return await self._writer.decide()
+
+    async def _take_over(self) -> bool:
+        return await self._writer.take_over(self._follower.incarnation)
+
+    def _cold_until_ms(self) -> int | None:
+        """Until when nothing may be decided because NATS lost what was; None: it may."""
+        now_ms, ready = self._context.now_ms(), self._context.ready
+        self._cold_start.look(self._follower.opened, now_ms)
+        until_ms = self._cold_start.until_ms(now_ms)
+        if until_ms is None:
+            ready.set("cold start")
+        else:
+            ready.unready("cold start", "DECISIONS was lost: what it ordered may still arrive")
+        return until_ms
 
     def _pace(self, pause_s: float) -> None:
         if pause_s != self._pause_s:

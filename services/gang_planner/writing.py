@@ -9,6 +9,7 @@ import asyncio
 import functools
 import logging
 import time
+from collections.abc import Callable
 
 from services.gang_planner.applying import Applier
 from services.gang_planner.config import PlannerSettings
@@ -46,8 +47,12 @@ class Writer:
         applier: Applier,
         reporting: Reporting,
         traces: GangTraces,
+        *,
+        wake: Callable[[], None],
     ) -> None:
+        """Make one that is not active; `wake` makes the loop call `decide` again."""
         self._context = context
+        self._wake = wake
         self._reporting = reporting
         self._traces = traces
         self._planner = planner
@@ -79,12 +84,14 @@ class Writer:
             if isinstance(arrival, DecisionArrival) and arrival.seq > self._fence.last_applied:
                 raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
 
-    async def take_over(self) -> bool:
-        """Open an epoch behind everything applied; False when there are records still to be applied
-        first.
+    async def take_over(self, incarnation: str) -> bool:
+        """Open an epoch behind everything applied, in the DECISIONS of that incarnation; False when
+        there are records still to be applied first.
         """
         applied = self._applier.decisions_seq
-        fence = FencedLog(self._context.bus, subjects.DECISIONS, last_applied=applied)
+        fence = FencedLog(
+            self._context.bus, subjects.DECISIONS, last_applied=applied, incarnation=incarnation
+        )
         record = EpochOpened(
             epoch=applied + 1,
             planner=self._context.instance,
@@ -181,14 +188,23 @@ class Writer:
         newest = self._in_flight.get(subject) is verdict
         if newest:
             del self._in_flight[subject]
-        if stored.cancelled() or not newest:
+        if stored.cancelled():
             return
         error = stored.exception()
+        if not newest:
+            return
         gang_id = verdict.gang_id
         if error is not None:
             log.warning("verdict on %s not stored, will be sent again: %s", verdict.name, error)
+            self._context.ready.unready("verdicts", str(error))
+            if not self._unsent:
+                # It may be the last thing that happens for a long time.
+                asyncio.get_running_loop().call_later(_REFUSED_PAUSE_S, self._wake)
             self._unsent[gang_id] = verdict
-        elif subject == subjects.wanted(gang_id) and not verdict.group_wanted:
+            return
+        if not self._unsent:
+            self._context.ready.set("verdicts")
+        if subject == subjects.wanted(gang_id) and not verdict.group_wanted:
             self._wishes.discard(gang_id)
 
     def _take_unsent(self) -> list[Verdict]:

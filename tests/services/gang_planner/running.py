@@ -1,6 +1,7 @@
 """Planners as processes on a real nats-server, and a watcher made of memory that feeds them."""
 
 import asyncio
+import contextlib
 import signal
 import sys
 import time
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from shared.bus import asking
 from shared.bus.connection import Bus
-from shared.bus.errors import BusUnavailable
+from shared.bus.errors import BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
@@ -98,11 +99,18 @@ class MemoryWatcher:
             self._bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer
         )
 
+    async def begin_anew(self) -> None:
+        """Open an epoch in a CLUSTER that was made anew, as the next watcher does."""
+        async with self._appending:
+            self._log = FencedLog(self._bus, subjects.CLUSTER, last_applied=1)
+        assert await self._append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
+
     async def renew_forever(self) -> None:
         """Say that the view is fresh, each half second."""
         while True:
             await asyncio.sleep(0.5)
-            await self._append(subjects.CLUSTER_SYNCED, self._synced())
+            with contextlib.suppress(Superseded):  # the log was lost: its successor goes on
+                await self._append(subjects.CLUSTER_SYNCED, self._synced())
 
     async def submit(self, name: str, size: int) -> None:
         """Create a gang, group first."""
@@ -186,6 +194,12 @@ class Hall:
         self.url = url
         self.folder = folder
         self.processes: dict[int, asyncio.subprocess.Process] = {}
+
+    async def start_anew(self) -> None:
+        """Set up a server that has lost its storage, with the watcher's next epoch."""
+        await self.bus.wait_connected()
+        await ensure_streams(self.bus)
+        await self.watcher.begin_anew()
 
     async def start(self, ordinal: int, *flags: str) -> asyncio.subprocess.Process:
         """Start a planner process; its log goes to the folder."""

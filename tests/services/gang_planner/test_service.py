@@ -1,5 +1,7 @@
 """Planner processes on a real nats-server: one decides, the other takes over, nothing is lost."""
 
+import asyncio
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -11,9 +13,12 @@ from services.gang_planner.replay.reproducing import reproduce
 from shared.bus import asking
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.cluster import StreamOpened
+from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Verdict
 from shared.runtime.lifecycle import STATUS_SUPERSEDED
 from tests.services.gang_planner.running import Hall, a_hall, make_gang, make_node
+from tests.support.full_stream import a_full_stream
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -299,3 +304,94 @@ async def test_a_recording_reproduces_every_later_record_byte_for_byte(
     killed = reproduce(frame for frame in frames if frame.kind != "cluster")
     assert killed.differences == []
     assert killed.cut_off >= 6
+
+
+async def test_a_full_log_is_an_alarm_and_what_was_decided_is_written_later(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        async with a_full_stream(hall.bus, subjects.DECISIONS):
+            await hall.watcher.submit("first", 3)
+
+            async def alarmed() -> str:
+                return " ".join(why for one in await hall.statuses() for why in one.not_ready)
+
+            assert "maximum bytes exceeded" in await eventually(alarmed)
+            assert await hall.decisions() == []
+        assert len((await hall.wait_decided("first")).bindings) == 3
+        await hall.wait_ready(1)
+
+
+async def test_a_verdict_that_was_refused_is_told_again_although_nothing_else_happens(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        async with a_full_stream(hall.bus, subjects.VERDICTS):
+            await hall.watcher.submit("waits", 5)
+
+            async def alarmed() -> bool:
+                reasons = [why for one in await hall.statuses() for why in one.not_ready]
+                return any(why.startswith("verdicts: ") for why in reasons)
+
+            await eventually(alarmed)
+        verdict = await eventually(lambda: hall.verdict("waits"))
+        assert verdict is not None
+        await hall.wait_ready(1)
+
+
+async def test_when_storage_is_lost_planners_start_cold_and_wait_for_what_may_be_under_way(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    flags = ("--cold-start-wait-s=4",)
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0, *flags)
+        await hall.wait_active()
+        await hall.watcher.submit("first", 3)
+        await hall.wait_decided("first")
+        lost = (await hall.bus.stream_info(subjects.DECISIONS)).incarnation
+        await nats_server.kill()
+        await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
+        await nats_server.start()
+        await hall.start_anew()
+        made_s = time.monotonic()
+        assert await hall.processes[0].wait() == STATUS_SUPERSEDED
+        await hall.start(0, *flags)
+        decision = await hall.wait_decided("first")
+        assert time.monotonic() - made_s > 3.5
+        assert decision.attempt == 1, "nothing is known of the life before"
+        (opened, *_) = await hall.records()
+        assert isinstance(opened, StreamOpened)
+        assert opened.replaces == lost
+
+
+async def test_an_outcome_of_a_lost_life_frees_no_room(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """Its number is a decision's of ours, by accident."""
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.submit("first", 3)
+        decision = await hall.wait_decided("first")
+        await hall.watcher.submit("second", 3)
+        seq = (await hall.bus.stream_info(subjects.DECISIONS)).last_seq
+        refused = tuple(
+            Member(uid=one.uid, node=one.node, result="conflict") for one in decision.bindings
+        )
+        outcome = Outcome(
+            gang_id=decision.gang_id,
+            decision_seq=seq,
+            epoch=decision.epoch,
+            binder="late",
+            delivered=1,
+            incarnation="another",
+            members=refused,
+        )
+        await hall.bus.publish(subjects.outcome(outcome.gang_id, seq), codec.encode(outcome))
+        await hall.watcher.submit("single", 1)
+        await hall.wait_decided("single")
+        assert [one.gang for one in await hall.decisions()] == ["default/first", "default/single"]

@@ -1,0 +1,32 @@
+"""What a planner does after NATS lost its storage: it waits before it decides anything.
+
+DECISIONS is the memory of what is under way. When it was made anew, bindings that the lost one
+ordered may still arrive at the API server, and nobody knows their room any more. So nothing is
+decided until the longest request can have come to its end; the picture is current by then. Setup
+knows that a stream replaces another one (`StreamOpened.replaces`), because services that worked
+with that one still ran. A first start waits for nothing.
+"""
+
+from shared.contracts.cluster import StreamOpened
+
+
+class ColdStart:
+    """Until when nothing is decided."""
+
+    def __init__(self, wait_s: int) -> None:
+        """Wait for `wait_s` after a stream was made in place of a lost one."""
+        self._wait_ms = wait_s * 1000
+        self._until_ms = 0
+
+    def look(self, opened: StreamOpened | None, now_ms: int) -> None:
+        """Take in the first record of DECISIONS; None: it has aged out, and every danger with it.
+
+        The record's instant is another machine's clock: one that is ahead of ours counts as now.
+        """
+        if opened is not None and opened.replaces:
+            until_ms = min(opened.at_ms, now_ms) + self._wait_ms
+            self._until_ms = min(until_ms, self._until_ms or until_ms)
+
+    def until_ms(self, now_ms: int) -> int | None:
+        """When deciding may begin; None: it may."""
+        return self._until_ms if now_ms < self._until_ms else None
