@@ -117,9 +117,8 @@ class SimLines:
         self._what = what
         self._silence_s = silence_s
 
-    async def batch(self, *, news: bool = True) -> list[bytes]:
+    async def batch(self, **_pace: bool) -> list[bytes]:
         """See `LineStream.batch`. Patience saves wake-ups of a real socket; here is none."""
-        del news
         watch = self._watch
         if not watch.lines and not watch.ended:
             await self._wait()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: written a little later.
 ACK_FORGOTTEN_NS: Final = NANOSECONDS // 10
 _ACK_WAIT_NS: Final = 30 * NANOSECONDS
-_HEADER_BYTES: Final = 12
+_WAITING_MAX: Final = 512
 
 
 class Cancellable(Protocol):
@@ -140,6 +140,9 @@ class SimConsumer:
     def pull(self, reply: str, body: PullBody) -> None:
         """Somebody asks for messages."""
         pull = _Pull(reply, body, self._host.now_ns())
+        if len(self._waiting) >= _WAITING_MAX:
+            self._tell(pull, {"Status": "409", "Description": "Exceeded MaxWaiting"})
+            return
         self._waiting.append(pull)
         self.pump()
         if pull not in self._waiting:
