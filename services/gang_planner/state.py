@@ -35,6 +35,9 @@ class View:
         self.newest_epoch = 0
         self.cluster_seq = 0
         self.outcomes_seq = 0
+        #: Outcomes up to here have led to whatever they lead to: a cycle that had read them is in
+        #: the log.
+        self.consumed_seq = 0
         self.decisions_seq = 0
         self.synced: Synced | None = None
 
@@ -63,7 +66,7 @@ class State:
         #: By decision and pod.
         self.unresolved: dict[int, dict[str, Unresolved]] = {}
         #: Outcomes that came before their decision, or before the picture it is assumed in.
-        self.early: dict[int, Outcome] = {}
+        self.early: dict[int, tuple[int, Outcome]] = {}
         self.view = View()
         #: What gangs that say nothing get; the configuration's.
         self.defaults = Defaults()

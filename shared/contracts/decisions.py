@@ -124,8 +124,9 @@ class GangStarted(
 
 NoteKind = Literal["repair", "release", "hold", "backoff", "start", "degraded"]
 """repair: a starting gang has something bound and not its quorum. release: what is bound of it is
-being deleted. hold: room is owed for a lost member. backoff: a pause after a failure. start: placed,
-and to run by a deadline. degraded: started, below its quorum, and to be restored by a deadline.
+being deleted. hold: room is owed for a lost member. backoff: a pause after a failure. start:
+placed, and to run by a deadline. degraded: started, below its quorum, and to be restored by a
+deadline.
 """
 
 
@@ -177,6 +178,7 @@ class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     decision: GangDecision | EvictionDecision
     #: What became of it, where that was read before the checkpoint: it will not be read again.
     outcome: Outcome | None = None
+    outcome_seq: int = 0
 
 
 class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -187,6 +189,8 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: bool = False
     #: Failed attempts in a row.
     failures: int = 0
+    #: (pod UID, node, instant until which the pair is avoided); node "": refused on whatever node.
+    bad: tuple[tuple[str, str, int], ...] = ()
     first_seen_ms: int = 0
     notes: tuple[NoteOpened, ...] = ()
     #: Nodes on which a member has failed for which room was then held there: not a second time.
@@ -199,6 +203,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     epoch: int
     up_to: int
     outcomes_seq: int
+    #: Outcomes up to here were consumed by cycles before `up_to`.
+    consumed_seq: int = 0
     page: int
     pages: int
     decisions: tuple[OpenDecision, ...] = ()

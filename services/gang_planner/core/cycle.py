@@ -38,7 +38,7 @@ class CycleWork:
         self.decisions: list[Act] = []
         self.notes: list[Note] = []
         #: Notes opened in this cycle: nothing is done on their strength before they are in the log.
-        self.fresh: set[tuple[GangKey, NoteKind]] = set()
+        self.fresh: dict[tuple[GangKey, NoteKind], Gang] = {}
         #: Gangs of which something is released in this cycle.
         self.released: set[GangKey] = set()
         #: The enqueue action is not configured: allocate admits by itself.
@@ -75,7 +75,7 @@ class CycleWork:
         )
         gang.history.notes[kind] = note
         gang.history.known_as = gang.gang_id
-        self.fresh.add((gang.key, kind))
+        self.fresh[gang.key, kind] = gang
         self.notes.append(note)
         self.state.gangs.touch(gang)
 

@@ -151,7 +151,6 @@ class GangTable:
         if not gang.vacant or gang.key in self._declared:
             return
         if gang.history.notes:
-            self.touch(gang)
             return
         self.gangs.pop(gang.key, None)
         self.changed.pop(gang.key, None)

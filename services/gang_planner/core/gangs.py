@@ -104,6 +104,8 @@ class Failure(NamedTuple):
     result: MemberResult
     #: For people: the pod's name and the API server's words.
     message: str
+    #: Sequence of the outcome that says so.
+    outcome_seq: int
 
 
 class Gang:

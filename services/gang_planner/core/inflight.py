@@ -65,7 +65,7 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
     state.evictions[seq] = OpenEviction(seq, decision)
     early = state.early.pop(seq, None)
     if early is not None:
-        _take_outcome(state, early)
+        _take_outcome(state, *early)
 
 
 def forget_evictions(state: State, gang_id: str) -> None:
@@ -99,43 +99,43 @@ def _resolved(state: State, seq: int) -> None:
         state.open.pop(seq, None)
     early = state.early.pop(seq, None)
     if early is not None:
-        _take_outcome(state, early)
+        _take_outcome(state, *early)
 
 
-def apply_outcome(state: State, outcome: Outcome) -> None:
-    """Take in what a binder found. Members that it does not list are bound, which CLUSTER will
-    show.
+def apply_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
+    """Take in what a binder found; `outcome_seq` is its place in its log. Members that it does not
+    list are bound, which CLUSTER will show.
 
     The logs are read side by side, so that an outcome may come before its decision, or before the
     picture in which its room is assumed: it is kept until then, or that room would never end.
     """
     seq = outcome.decision_seq
     if seq > state.view.decisions_seq or seq in state.unresolved:
-        state.early[seq] = outcome
+        state.early[seq] = outcome_seq, outcome
         return
-    _take_outcome(state, outcome)
+    _take_outcome(state, outcome_seq, outcome)
 
 
-def _take_outcome(state: State, outcome: Outcome) -> None:
+def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
     eviction = state.evictions.get(outcome.decision_seq)
     if eviction is not None:
-        eviction.outcome = outcome
+        eviction.outcome, eviction.outcome_seq = outcome, outcome_seq
         gang = state.gangs.by_id.get(eviction.act.gang_id)
         if gang is not None:
             state.gangs.touch(gang)
         return
     act = state.open.get(outcome.decision_seq)
     if act is not None:
-        act.outcome = outcome
+        act.outcome, act.outcome_seq = outcome, outcome_seq
     for found in outcome.members:
         if found.result == "bound":
             continue
         for room in state.rooms.rows(found.uid):
             if room.seq == outcome.decision_seq:
-                _take_in(state, room, found, delivered=outcome.delivered)
+                _take_in(state, room, found, outcome_seq, delivered=outcome.delivered)
 
 
-def _take_in(state: State, room: Room, found: Found, *, delivered: int) -> None:
+def _take_in(state: State, room: Room, found: Found, outcome_seq: int, *, delivered: int) -> None:
     """One member was not bound: its room ends or becomes late, it may be planned again."""
     if found.result in _DEFINITE and delivered == 1 and not found.late:
         end_room(state, room)
@@ -153,7 +153,9 @@ def _take_in(state: State, room: Room, found: Found, *, delivered: int) -> None:
     elif found.result == "unknown":
         gang.history.bad[found.uid, found.node] = UNDATED
     words = found.message or found.reason or f"HTTP status {found.code}"
-    gang.unread.append(Failure(found.uid, found.node, found.result, f"{member.pod.name}: {words}"))
+    gang.unread.append(
+        Failure(found.uid, found.node, found.result, f"{member.pod.name}: {words}", outcome_seq)
+    )
     state.gangs.touch(gang)
 
 

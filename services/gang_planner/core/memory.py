@@ -1,18 +1,18 @@
 """What DECISIONS remembers, read back: records in order, checkpoints in pages."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import msgspec
 
 from services.gang_planner.core import inflight
 from services.gang_planner.core.cycle import RENAMED, CycleWork
 from services.gang_planner.core.gangs import History
-from services.gang_planner.core.open_acts import OpenAct, OpenEviction
 from services.gang_planner.core.retrying import MEMORY_MS
 from services.gang_planner.state import State
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import (
+    Act,
     Checkpoint,
     DecisionRecord,
     EpochOpened,
@@ -26,6 +26,9 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
+if TYPE_CHECKING:
+    from services.gang_planner.core.open_acts import OpenAct, OpenEviction
+
 _encode: Final = msgspec.msgpack.Encoder().encode
 #: Field names and numbers around the two lists of a page.
 _PAGE_OVERHEAD_BYTES: Final = 512
@@ -37,14 +40,8 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
         return
     state.view.decisions_seq = seq
     match record:
-        case GangDecision():
-            if record.fills:
-                state.debts.recall_end(state, record.gang_id, record.fills)
-            inflight.recall(state, seq, record)
-        case EvictionDecision():
-            history = state.gangs.history(record.gang_id)
-            history.attempt = max(history.attempt, record.attempt)
-            inflight.recall_eviction(state, seq, record)
+        case GangDecision() | EvictionDecision():
+            _recall_act(state, seq, record)
         case GangStarted():
             history = state.gangs.history(record.gang_id)
             history.started = True
@@ -57,16 +54,28 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             _close(state, record)
         case EpochOpened():
             state.epoch = record.epoch
+            return
         case Checkpoint() | StreamOpened():
-            pass
+            return
         case _:
             assert_never(record)
-    if not isinstance(record, EpochOpened | Checkpoint | StreamOpened):
-        if record.cycle is not None:
-            state.debts.recall_cycle(record.cycle.cluster_seq)
-        gang = state.gangs.by_id.get(record.gang_id)
-        if gang is not None:
-            state.gangs.touch(gang)
+    if record.cycle is not None:
+        state.debts.recall_cycle(record.cycle.cluster_seq)
+        state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
+    gang = state.gangs.by_id.get(record.gang_id)
+    if gang is not None:
+        state.gangs.touch(gang)
+
+
+def _recall_act(state: State, seq: int, record: Act) -> None:
+    if isinstance(record, GangDecision):
+        if record.fills:
+            state.debts.recall_end(state, record.gang_id, record.fills)
+        inflight.recall(state, seq, record)
+        return
+    history = state.gangs.history(record.gang_id)
+    history.attempt = max(history.attempt, record.attempt)
+    inflight.recall_eviction(state, seq, record)
 
 
 def restore(state: State, pages: Sequence[Checkpoint]) -> None:
@@ -78,6 +87,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history.attempt = max(history.attempt, gang.attempt)
             history.started = gang.started
             history.failures = gang.failures
+            history.bad.update({(uid, node): until_ms for uid, node, until_ms in gang.bad})
             history.failed_on = dict.fromkeys(gang.failed_on)
             history.first_seen_ms = gang.first_seen_ms
             history.known_as = gang.gang_id
@@ -92,10 +102,11 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             else:
                 inflight.recall_eviction(state, decision.seq, decision.decision)
             if decision.outcome is not None:
-                inflight.apply_outcome(state, decision.outcome)
+                inflight.apply_outcome(state, decision.outcome_seq, decision.outcome)
     if pages:
         state.view.decisions_seq = max(state.view.decisions_seq, pages[0].up_to)
         state.view.outcomes_seq = max(state.view.outcomes_seq, pages[0].outcomes_seq)
+        state.view.consumed_seq = max(state.view.consumed_seq, pages[0].consumed_seq)
 
 
 def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
@@ -125,6 +136,7 @@ def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
             epoch=state.epoch,
             up_to=state.view.decisions_seq,
             outcomes_seq=outcomes_seq,
+            consumed_seq=state.view.consumed_seq,
             page=number,
             pages=len(pages),
             decisions=tuple(decisions),
@@ -188,7 +200,9 @@ def _open_items(state: State) -> list[OpenDecision | OpenGang]:
     items: list[OpenDecision | OpenGang] = []
     acts: list[OpenAct | OpenEviction] = [*state.open.values(), *state.evictions.values()]
     items.extend(
-        OpenDecision(seq=one.seq, decision=one.act, outcome=one.outcome)
+        OpenDecision(
+            seq=one.seq, decision=one.act, outcome=one.outcome, outcome_seq=one.outcome_seq
+        )
         for one in sorted(acts, key=lambda one: one.seq)
     )
     holds = state.debts.notes_of()
@@ -211,6 +225,7 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         attempt=history.attempt,
         started=history.started,
         failures=history.failures,
+        bad=tuple(sorted((uid, node, until) for (uid, node), until in history.bad.items())),
         failed_on=tuple(history.failed_on),
         first_seen_ms=history.first_seen_ms,
         notes=(*(note for _, note in sorted(history.notes.items())), *holds),

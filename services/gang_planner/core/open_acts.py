@@ -11,25 +11,27 @@ if TYPE_CHECKING:
 class OpenAct:
     """A decision to bind, in the log, with room that CLUSTER has not retired."""
 
-    __slots__ = ("act", "outcome", "seq")
+    __slots__ = ("act", "outcome", "outcome_seq", "seq")
 
     def __init__(self, seq: int, act: GangDecision) -> None:
         self.seq = seq
         self.act = act
         #: What a binder says of it; None: POSTs may be under way, or still to come.
         self.outcome: Outcome | None = None
+        self.outcome_seq = 0
 
 
 class OpenEviction:
     """A decision to release, in the log; kept until the release is over."""
 
-    __slots__ = ("act", "outcome", "seq", "uids")
+    __slots__ = ("act", "outcome", "outcome_seq", "seq", "uids")
 
     def __init__(self, seq: int, act: EvictionDecision) -> None:
         self.seq = seq
         self.act = act
         self.uids = frozenset(victim.uid for victim in act.victims)
         self.outcome: Outcome | None = None
+        self.outcome_seq = 0
 
 
 class Unresolved(NamedTuple):

@@ -32,7 +32,7 @@ from services.gang_planner.core.configuration import Configuration
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.explaining import Explainer
 from services.gang_planner.core.feasibility import Masks
-from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.gangs import Failure, Gang
 from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.invariants import validate as check_invariants
 from services.gang_planner.core.session import Session
@@ -110,7 +110,7 @@ class Planner:
         view = self._state.view
         if seq > view.outcomes_seq:
             view.outcomes_seq = seq
-            inflight.apply_outcome(self._state, outcome)
+            inflight.apply_outcome(self._state, seq, outcome)
 
     def apply_verdict(self, verdict: Verdict) -> None:
         """Take over a verdict that an earlier planner published, so that it is not told again."""
@@ -203,11 +203,15 @@ class Planner:
         )
         wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
         wakeups.append(holding.next_ms(state))
+        for (_, kind), gang in work.fresh.items():
+            if kind == "release":
+                # It is acted on when it is in the log.
+                state.gangs.touch(gang)
         if state.gangs.changed:
-            # What was noted last is acted on when it is in the log.
             wakeups.append(now_ms)
         for gang in unsaid:
             state.gangs.touch(gang)
+        state.view.consumed_seq = state.view.outcomes_seq
         self._undecided.extend(work.decisions)
         self._undecided.extend(work.notes)
         if decisive and state.backlog.fresh:
@@ -239,7 +243,7 @@ class Planner:
         Raises:
             InvariantViolation: One does not hold.
         """
-        check_invariants(self._state)
+        check_invariants(self._state, self._now_ms)
 
     def would_fit(self, group: PodGroup, pods: tuple[Pod, ...] = ()) -> FitAnswer:
         """Whether a gang would fit now, and on these nodes if they were empty."""
@@ -303,13 +307,21 @@ class Planner:
         if history.known_as not in {"", gang.gang_id}:
             work.rename(gang)
         retrying.close_pause(work, gang)
-        failures, gang.unread = gang.unread, []
+        failures = self._failures(gang) if gang.unread else ()
         if failures:
             repairing.take_failures(work, gang, failures)
         releasing.advance(work, gang)
         if gang.bound or history.notes:
             repairing.watch(work, gang, failures)
             deadlines.watch(work, gang)
+
+    def _failures(self, gang: Gang) -> Sequence[Failure]:
+        """Take what outcomes said of the gang's members. What an earlier planner acted on is in the
+        log.
+        """
+        failures, gang.unread = gang.unread, []
+        consumed_seq = self._state.view.consumed_seq
+        return [one for one in failures if one.outcome_seq > consumed_seq]
 
     def _assess_gang(self, gang: Gang, now_ms: int) -> bool:
         actions = self._configuration.actions

@@ -327,4 +327,25 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         pages=1,
         gangs=(OpenGang(gang_id="group-1", attempt=1, started=True, failed_on=("k8s-g1",)),),
     ),
+    Checkpoint(
+        epoch=5,
+        up_to=20,
+        outcomes_seq=12,
+        consumed_seq=11,
+        page=0,
+        pages=1,
+        decisions=(
+            OpenDecision(
+                seq=9,
+                decision=_DECISION,
+                outcome=Outcome(
+                    gang_id="group-1", decision_seq=9, epoch=5, binder="binder-0", delivered=1
+                ),
+                outcome_seq=11,
+            ),
+        ),
+        gangs=(
+            OpenGang(gang_id="group-1", attempt=2, failures=1, bad=(("pod-1", "k8s-g1", 60_000),)),
+        ),
+    ),
 )

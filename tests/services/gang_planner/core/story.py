@@ -1,0 +1,246 @@
+"""A scene with a binder, kubelets and controllers that carry out what the planner decides, and a
+log from which a planner can be started again.
+
+Nothing happens by itself: tests call `carry_out`, `make_again` and `restart` where it matters.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from services.gang_planner.core.planner import Planner, Step
+from shared.contracts.cluster import (
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    QueueChanges,
+    SnapshotPage,
+    Synced,
+)
+from shared.contracts.decisions import (
+    Act,
+    Binding,
+    Checkpoint,
+    EpochOpened,
+    EvictionDecision,
+    GangDecision,
+    NoteClosed,
+    NoteOpened,
+)
+from shared.contracts.outcomes import Member, Outcome
+from shared.contracts.verdicts import Condition
+from shared.model.objects import Node, Pod, PodGroup, Queue
+from tests.services.gang_planner.core.scene import Scene
+
+WORDS = 'admission webhook "policy" denied the request: not this one'
+
+
+class Story(Scene):
+    """Everything that was decided is remembered, and what was carried out of it."""
+
+    def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "") -> None:
+        self.objects: dict[str, Node | PodGroup | Queue] = {}
+        self.outcomes: list[tuple[int, Outcome]] = []
+        self.done: set[int] = set()
+        #: Refuses a binding, by a policy.
+        self.refuses: Callable[[Binding], bool] = lambda _: False
+        nodes = list(nodes)
+        super().__init__(nodes, conf=conf)
+        self.objects.update({node.uid: node for node in nodes})
+        self.pages: list[Checkpoint] = []
+        self.conf = self.planner.configuration
+        self._serial = 0
+
+    @override
+    def put(self, *objects: Any) -> None:
+        """As in a scene; objects are remembered for the next snapshot."""
+        self.objects.update({one.uid: one for one in objects if not isinstance(one, Pod)})
+        super().put(*objects)
+
+    @override
+    def remove(self, *objects: Any) -> None:
+        """As in a scene."""
+        for one in objects:
+            self.objects.pop(one.uid, None)
+        super().remove(*objects)
+
+    # ------------------------------------------------------------------ the log
+
+    @property
+    def acts(self) -> list[tuple[int, Act]]:
+        """All decisions."""
+        return [
+            (seq, one)
+            for seq, one in self.records
+            if isinstance(one, GangDecision | EvictionDecision)
+        ]
+
+    @property
+    def releases(self) -> list[EvictionDecision]:
+        """All releases decided."""
+        return [one for _, one in self.acts if isinstance(one, EvictionDecision)]
+
+    def notes(self, kind: str) -> list[tuple[str, str]]:
+        """What became of notes of a kind: ("opened" or "closed", reason)."""
+        return [
+            ("opened" if isinstance(one, NoteOpened) else "closed", one.reason)
+            for _, one in self.records
+            if isinstance(one, NoteOpened | NoteClosed) and one.kind == kind
+        ]
+
+    def condition(self, gang: str, kind: str) -> Condition | None:
+        """A condition of the gang's last verdict, while it is True."""
+        found = {one.type: one for one in self.verdict(gang).conditions}.get(kind)
+        return found if found is not None and found.status == "True" else None
+
+    def restart(self, *, checkpoint: bool = False) -> None:
+        """The planner dies; another one starts from a snapshot, the log and the outcomes, or what
+        of them is behind the checkpoint after the last cycle.
+        """
+        pages = self.pages if checkpoint else []
+        planner = Planner(self.conf)
+        planner.restore(pages)
+        behind = pages[0].up_to if pages else 0
+        read = pages[0].outcomes_seq if pages else 0
+        for seq, record in self.records:
+            if seq > behind:
+                planner.apply_decision(seq, record)
+        self.planner = planner
+        self.picture()
+        for seq, outcome in self.outcomes:
+            if seq > read:
+                planner.apply_outcome(seq, outcome)
+        self.decision_seq += 1
+        epoch = EpochOpened(
+            epoch=self.decision_seq, planner="next", at_ms=self.now_ms, cluster_epoch=1
+        )
+        planner.apply_decision(self.decision_seq, epoch)
+        planner.lead(self.decision_seq)
+
+    def picture(self) -> None:
+        """Load a snapshot of everything that is there."""
+        self.cluster_seq += 1
+        stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}
+        of = self.objects.values()
+        page = SnapshotPage(
+            snapshot="again",
+            page=0,
+            pages=1,
+            cluster_seq=self.cluster_seq,
+            epoch=self.epoch,
+            synced=Synced(**stamp, watcher="scene"),
+            records=(
+                NodeChanges(**stamp, changed=tuple(one for one in of if isinstance(one, Node))),
+                QueueChanges(**stamp, changed=tuple(one for one in of if isinstance(one, Queue))),
+                PodGroupChanges(
+                    **stamp, changed=tuple(one for one in of if isinstance(one, PodGroup))
+                ),
+                PodChanges(**stamp, changed=tuple(self.pods.values())),
+            ),
+        )
+        self.planner.load_snapshot([page])
+
+    # --------------------------------------------------------- carrying it out
+
+    def carry_out(self, *, phase: str = "Pending") -> None:
+        """A binder carries out every decision that it has not yet, and CLUSTER shows it."""
+        for seq, act in self.acts:
+            if seq in self.done:
+                continue
+            self.done.add(seq)
+            if isinstance(act, GangDecision):
+                self.answer(seq, act, *self._bind(act, phase))
+            else:
+                self.answer(seq, act, (), evicted=len(act.victims))
+                for victim in act.victims:
+                    if victim.uid in self.pods:
+                        self.remove(self.pods[victim.uid])
+
+    def answer(
+        self,
+        seq: int,
+        act: Act,
+        members: Iterable[Member] = (),
+        reason: str = "",
+        *,
+        evicted: int = 0,
+        delivered: int = 1,
+    ) -> None:
+        """A binder publishes its outcome."""
+        listed = tuple(members)
+        self.outcome_seq += 1
+        outcome = Outcome(
+            gang_id=act.gang_id,
+            decision_seq=seq,
+            epoch=act.epoch,
+            binder="binder-0",
+            delivered=delivered,
+            reason=reason,
+            bound=len(act.bindings) - len(listed),
+            evicted=evicted,
+            members=listed,
+        )
+        self.outcomes.append((self.outcome_seq, outcome))
+        self.planner.apply_outcome(self.outcome_seq, outcome)
+
+    def _bind(self, decision: GangDecision, phase: str) -> tuple[list[Member], str]:
+        found: list[Member] = []
+        refused = [one for one in decision.bindings if self.refuses(one)]
+        if decision.preflight and refused:
+            for one in decision.bindings:
+                if one in refused:
+                    found.append(self.refusal(one))
+                else:
+                    found.append(Member(uid=one.uid, node=one.node, result="skipped"))
+            return found, "PreflightFailed"
+        for one in decision.bindings:
+            if one in refused:
+                found.append(self.refusal(one))
+            elif one.uid not in self.pods:
+                found.append(Member(uid=one.uid, node=one.node, result="gone", code=404))
+            else:
+                self.change(one.uid, node=one.node, phase=phase)
+        return found, ""
+
+    @staticmethod
+    def refusal(binding: Binding) -> Member:
+        """What an outcome says of a member that a policy refused."""
+        return Member(uid=binding.uid, node=binding.node, result="refused", code=403, message=WORDS)
+
+    def make_again(self, pods: Iterable[Pod]) -> list[Pod]:
+        """The controller of these pods makes those again that are gone, under their old names."""
+        made: list[Pod] = []
+        living = {(pod.namespace, pod.name) for pod in self.pods.values()}
+        for pod in pods:
+            if (pod.namespace, pod.name) in living:
+                continue
+            self._serial += 1
+            made.append(
+                msgspec.structs.replace(pod, uid=f"{pod.name}-again-{self._serial}", node="")
+            )
+        self.put(*made)
+        return made
+
+    def until_quiet(self, *, within_ms: int = 0) -> None:
+        """Cycles, each where the last one asked for it, until nothing is asked for in this time."""
+        end_ms = self.now_ms + within_ms
+        self.step()
+        for _ in range(1_000):
+            if self.wakeup_ms is None or self.wakeup_ms > end_ms:
+                self.now_ms = end_ms
+                return
+            self.step(after_ms=max(self.wakeup_ms - self.now_ms, 0))
+        raise AssertionError("the planner wants to be woken again and again")
+
+    def bound(self, gang: str) -> int:
+        """Members that have a node."""
+        return sum(1 for pod in self.pods.values() if pod.group_name == gang and pod.node)
+
+    @override
+    def step(self, *, after_ms: int = 0, fresh: bool = True) -> Step:
+        """As in a scene; a checkpoint is kept of what is known then."""
+        step = super().step(after_ms=after_ms, fresh=fresh)
+        self.pages = self.planner.checkpoint(self.outcome_seq)
+        return step
