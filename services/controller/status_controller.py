@@ -99,6 +99,10 @@ class StatusController:
         self._memories = Memories()
         self._agenda: Agenda[_Entry] = Agenda()
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.CONTROLLER_CONSUMER)
+        #: Which VERDICTS the agenda's sequences count in, and the connection over which it was
+        #: looked at: a server that was away may have lost it.
+        self._incarnation = ""
+        self._looked_over = 0
         self._turn = asyncio.Lock()
         self._news = asyncio.Event()
         self._pulled_off = asyncio.Event()
@@ -133,6 +137,7 @@ class StatusController:
     # Taking.
 
     async def _take(self, deliveries: list[Delivery]) -> None:
+        await self._look()
         for delivery in deliveries:
             try:
                 verdict = decode_verdict(delivery.payload)
@@ -143,6 +148,24 @@ class StatusController:
             await self._offer(verdict, delivery.seq, delivery)
         self._reporting.waiting(len(self._agenda))
         self._news.set()
+
+    async def _look(self) -> None:
+        """Look, once per connection, whether VERDICTS was made anew. Then whatever comes is newer
+        than what is on the agenda, whose deliveries are another consumer's.
+        """
+        over = self._bus.connections
+        if over == self._looked_over:
+            return
+        try:
+            incarnation = (await self._bus.stream_info(subjects.VERDICTS)).incarnation
+        except BusError as error:
+            logger.warning("cannot look at VERDICTS: %s", error)
+            return
+        if self._incarnation not in {"", incarnation}:
+            logger.warning("VERDICTS was made anew: its sequences begin again")
+            for entry in self._agenda.entries():
+                entry.seq, entry.delivery = 0, None
+        self._incarnation, self._looked_over = incarnation, over
 
     async def _offer(self, verdict: Verdict, seq: int, delivery: Delivery | None) -> None:
         """Put a verdict on the agenda unless it is overtaken already."""
@@ -266,6 +289,7 @@ class StatusController:
     async def _keep_ours(self) -> None:
         while True:
             await asyncio.sleep(_PROGRESS_EVERY_S)
+            await self._look()
             for entry in self._agenda.entries():
                 if entry.delivery is not None:
                     await _tell_consumer(entry.delivery.in_progress())

@@ -1,6 +1,7 @@
 """The status controller's shell on a real nats-server, with a writer that can be held up."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -13,6 +14,7 @@ from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
 from services.controller.state import Memory
 from services.controller.status_controller import StatusController
+from shared.bus.setup import ensure_streams
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
 from tests.services.controller.core.samples import make_running
@@ -150,3 +152,27 @@ async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_writte
         writer.go.set()
         await desk.all_written()
         assert writer.written[-1] == 1
+
+
+async def test_a_verdict_of_a_stream_made_anew_replaces_one_of_the_lost_stream(
+    nats_server: NatsServer,
+) -> None:
+    """Its sequence is lower, and yet it is the newer one."""
+    writer = HeldWriter()
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
+        await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
+        await eventually(lambda: writer.begun)
+        for running in (2, 3):
+            await desk.say(make_running(running=running, first_seen_ms=LATER_MS))
+        await eventually(lambda: [one.seq for one in controller._agenda.entries()] == [3])
+        await nats_server.kill()
+        await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
+        await nats_server.start()
+        await desk.bus.wait_connected()
+        await ensure_streams(desk.bus)
+        await desk.say(make_running(running=4, first_seen_ms=LATER_MS))
+        await eventually(
+            lambda: [one.verdict.running for one in controller._agenda.entries()] == [4]
+        )
+        writer.go.set()
+        await eventually(lambda: writer.written and writer.written[-1] == 4)
