@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 
+from services.gang_planner.core import repairing
 from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import STATE_NAMES, STATES, WAITING, state_of
@@ -26,8 +27,8 @@ class InvariantViolation(AssertionError):
         self.subject = subject
 
 
-def validate(state: State) -> None:
-    """Check all invariants.
+def validate(state: State, now_ms: int) -> None:
+    """Check all invariants as of the last cycle's instant.
 
     Raises:
         InvariantViolation: One does not hold.
@@ -38,6 +39,7 @@ def validate(state: State) -> None:
     _check_members(state)
     _check_rooms(state)
     _check_debts(state)
+    _check_starts(state, now_ms)
     _check_queues(state)
 
 
@@ -176,6 +178,27 @@ def _debt_error(state: State, debt: Debt) -> str:
     if state.nodes.names[room.slot] != debt.node:
         return f"keeps room on {state.nodes.names[room.slot]}, says {debt.node}"
     return ""
+
+
+def _check_starts(state: State, now_ms: int) -> None:
+    """A starting gang that is bound in part has somebody who completes or releases it: for a second
+    nobody needs to, then a repair, and in its end a release.
+    """
+    for gang in state.gangs.gangs.values():
+        history = gang.history
+        if gang.key in state.gangs.changed or not repairing.partial(gang):
+            continue
+        if history.releasing or "repair" in history.notes:
+            continue
+        if now_ms >= gang.bound_ms + repairing.QUIET_MS:
+            raise InvariantViolation(
+                gang.full_name,
+                f"{gang.bound} members are bound since {gang.bound_ms}, it is {now_ms}, "
+                "and it is neither repaired nor released",
+            )
+    for key, gang in state.repairs.items():
+        if gang.key not in state.gangs.changed and "repair" not in gang.history.notes:
+            raise InvariantViolation(f"gang {key}", "is repaired, and no note says so")
 
 
 def _check_queues(state: State) -> None:

@@ -1,0 +1,108 @@
+"""The invariants bite: a state spoilt on purpose is found, and told as a story."""
+
+from collections.abc import Callable
+
+import pytest
+
+from services.gang_planner.core.invariants import InvariantViolation
+from services.gang_planner.state import State
+from tests.services.gang_planner.core.scene import (
+    GPU,
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+WORKER = make_shape({GPU: 1})
+
+
+def holding() -> Scene:
+    """A gang of three that has lost one and is owed its place."""
+    scene = Scene(make_node(f"node-{i}") for i in range(4))
+    scene.put(make_group("job", 3), *make_pods("job", 3, WORKER))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    scene.change("job-worker-1", phase="Failed")
+    scene.settle()
+    return scene
+
+
+def no_debt(state: State) -> None:
+    debt = state.debts.by_uid.pop("job-worker-1")
+    assert debt.gang is not None
+    del state.debts._of[debt.gang.key]
+    debt.gang.hold(debt.shape, -1)
+
+
+def no_row(state: State) -> None:
+    room = state.rooms.owed["job-worker-1"]
+    state.rooms.end_owed(room)
+
+
+def no_note(state: State) -> None:
+    state.debts.by_uid["job-worker-1"].logged = False
+
+
+def no_deadline(state: State) -> None:
+    debt = state.debts.by_uid["job-worker-1"]
+    debt.until_ms = 0
+    assert debt.room is not None
+    debt.room.until_ms = 0
+
+
+def another_owner(state: State) -> None:
+    state.rooms.owed["job-worker-1"].owner = "somebody"
+
+
+def another_node(state: State) -> None:
+    state.debts.by_uid["job-worker-1"].node = "node-9"
+
+
+def free_room(state: State) -> None:
+    room = state.rooms.owed["job-worker-1"]
+    state.ground.give(room.slot, room.shape)
+
+
+def no_charge(state: State) -> None:
+    debt = state.debts.by_uid["job-worker-1"]
+    assert debt.gang is not None
+    debt.gang.hold(debt.shape, -1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "story"),
+    [
+        (no_debt, "is kept and not owed"),
+        (no_row, "has room that nobody keeps"),
+        (no_note, "is not what the log says"),
+        (no_deadline, "has no deadline"),
+        (another_owner, "keeps room for somebody else"),
+        (another_node, "keeps room on"),
+        (free_room, "free"),
+        (no_charge, "members say"),
+    ],
+)
+def test_a_spoilt_debt_is_found(spoil: Callable[[State], None], story: str) -> None:
+    scene = holding()
+    scene.planner.validate()
+    spoil(scene.planner._state)
+    with pytest.raises(InvariantViolation, match=story):
+        scene.planner.validate()
+
+
+def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
+    scene = Scene(make_node(f"node-{i}") for i in range(3))
+    scene.put(make_group("job", 3), *make_pods("job", 3, WORKER))
+    (decision,) = scene.settle()
+    scene.bind(decision, only=2)
+    scene.settle()
+    scene.step(after_ms=2_000)
+    gang = next(iter(scene.planner._state.gangs.gangs.values()))
+    assert "repair" in gang.history.notes
+    del gang.history.notes["repair"]
+    scene.planner._state.repairs.clear()
+    with pytest.raises(InvariantViolation, match="neither repaired nor released"):
+        scene.planner.validate()
