@@ -6,7 +6,7 @@ from typing import Final
 
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from shared.contracts.cluster import Synced
-from shared.contracts.decisions import Act, GangDecision, GangStarted, Note
+from shared.contracts.decisions import Act, GangDecision, GangStarted, Note, NoteClosed, NoteOpened
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Outcome
 from shared.telemetry.metrics import Metrics
@@ -27,6 +27,12 @@ class Reporting:
         self._decisions = metrics.counter("decisions_total", "Gang decisions appended.")
         self._bindings = metrics.counter("bindings_total", "Bindings in those decisions.")
         self._started = metrics.counter("gangs_started_total", "Gangs whose quorum was placed.")
+        self._releases = metrics.counters(
+            "releases_total", "Releases begun of gangs that could not be whole.", "reason"
+        )
+        self._repairs = metrics.counters(
+            "repairs_total", "Repairs of gangs bound in part that ended, by how.", "result"
+        )
         self._verdicts = metrics.counter("verdicts_total", "Verdicts published.")
         self._cycles = metrics.counter("cycles_total", "Planning cycles run.")
         self._cycle_s = metrics.histogram("cycle_seconds", "One planning cycle.", _CYCLE_S)
@@ -42,6 +48,10 @@ class Reporting:
         )
         self._outcomes = metrics.counters(
             "outcomes_total", "Outcomes read, by what became of the decision.", "result"
+        )
+        self._holds = metrics.gauge("holds_open", "Lost members for which room is held or sought.")
+        self._holds_closed = metrics.counters(
+            "holds_closed_total", "Holds that ended, by how.", "reason"
         )
         self._lag_s = metrics.gauges(
             "log_lag_seconds", "Age of the newest record when it was applied, by stream.", "stream"
@@ -82,6 +92,19 @@ class Reporting:
         """A record is in the log."""
         if isinstance(record, GangDecision):
             self._decided(record)
+        elif isinstance(record, NoteOpened) and record.kind == "release":
+            self._releases(record.reason).inc()
+            log.warning(
+                "releasing %s: %s: %s",
+                record.gang_id,
+                record.reason,
+                record.message,
+                extra={"gang_id": record.gang_id},
+            )
+        elif isinstance(record, NoteClosed) and record.kind == "repair":
+            self._repairs(record.reason).inc()
+        elif isinstance(record, NoteOpened | NoteClosed) and record.kind == "hold":
+            self._held(record)
         elif isinstance(record, GangStarted):
             self._started.inc()
             log.info(
@@ -102,11 +125,22 @@ class Reporting:
         """A verdict was sent."""
         self._verdicts.inc()
 
-    def observe(self, phases: Mapping[str, int], open_decisions: int) -> None:
+    def observe(self, phases: Mapping[str, int], open_decisions: int, open_holds: int) -> None:
         """Take the gauges' values, once per cycle."""
         for phase, count in phases.items():
             self._gangs(phase).set(count)
         self._open.set(open_decisions)
+        self._holds.set(open_holds)
+
+    def _held(self, note: NoteOpened | NoteClosed) -> None:
+        if isinstance(note, NoteClosed):
+            self._holds_closed(note.reason).inc()
+            said = f"hold for a member of {note.gang_id} ended: {note.reason}"
+        elif note.node:
+            said = f"holding room on {note.node} for {note.gang_id}: {note.message}"
+        else:
+            said = f"no room to hold yet for {note.gang_id}: {note.message}"
+        log.info("%s", said, extra={"gang_id": note.gang_id})
 
     def _decided(self, decision: GangDecision) -> None:
         self._decisions.inc()

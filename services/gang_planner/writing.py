@@ -135,7 +135,10 @@ class Writer:
             self._reporting.appending_took(time.perf_counter() - planned_s)
         for verdict in [*self._take_unsent(), *step.verdicts]:
             await self._publish(verdict)
-        self._reporting.observe(self._planner.gangs_by_phase(), self._planner.open_decisions)
+        planner = self._planner
+        self._reporting.observe(
+            planner.gangs_by_phase(), planner.open_decisions, planner.open_holds
+        )
         await self._checkpoint_if_due(self._fence)
         return step.next_wakeup_ms
 

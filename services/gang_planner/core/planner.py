@@ -164,6 +164,11 @@ class Planner:
         """Decisions whose room CLUSTER has not retired yet."""
         return len(self._state.open)
 
+    @property
+    def open_holds(self) -> int:
+        """Lost members for which room is held, or sought."""
+        return self._state.debts.open_count
+
     def gangs_by_phase(self) -> Mapping[str, int]:
         """Gangs that are somebody's business, by phase, as of the last cycle."""
         return self._state.gangs.phases
