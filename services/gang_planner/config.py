@@ -1,6 +1,6 @@
 """Settings of the gang planner."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -13,6 +13,26 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     scheduler_conf: Annotated[
         str, Meta(description="volcano-scheduler.conf, watched; empty: the built-in configuration")
     ] = ""
+    preflight: Annotated[
+        Literal["owners", "always"],
+        Meta(
+            description="prove all bindings of a gang before the first is sent: where its pods' "
+            "owners would pay for a release, or always"
+        ),
+    ] = "owners"
+    repair_deadline_s: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="release what is bound of a gang that is not whole so long after its "
+            "first binding",
+        ),
+    ] = 30
+    hold_s: Annotated[
+        int,
+        Meta(ge=0, le=86_400, description="hold room of a lost member for so long; 0: never"),
+    ] = 60
     checkpoint_records: Annotated[
         int, Meta(ge=10, description="write a checkpoint after this many records of DECISIONS")
     ] = 10_000

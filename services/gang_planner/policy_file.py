@@ -11,7 +11,9 @@ from services.gang_planner.core.configuration import (
     Configuration,
     ConfigurationError,
     parse_configuration,
+    with_defaults,
 )
+from services.gang_planner.core.settings import Defaults
 
 log = logging.getLogger(__name__)
 
@@ -23,14 +25,15 @@ _LOOK_S = 2.0
 class PolicyFile:
     """The configuration in force."""
 
-    def __init__(self, path: str) -> None:
-        """Read the file.
+    def __init__(self, path: str, defaults: Defaults) -> None:
+        """Read the file; `defaults` are the planner's own settings, which go with every reading.
 
         Raises:
             ConfigurationError: It is invalid, and there is no previous one to keep.
             OSError: It cannot be read.
         """
         self._path = pathlib.Path(path) if path else None
+        self._defaults = defaults
         self._changed = False
         self._stamp = self._look()
         self.configuration: Configuration = self._read()
@@ -69,6 +72,5 @@ class PolicyFile:
         return (status.st_mtime_ns, status.st_ino, status.st_size)
 
     def _read(self) -> Configuration:
-        if self._path is None:
-            return parse_configuration("")
-        return parse_configuration(self._path.read_text(encoding="utf-8"))
+        text = self._path.read_text(encoding="utf-8") if self._path is not None else ""
+        return parse_configuration(with_defaults(text, self._defaults))

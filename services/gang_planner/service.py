@@ -18,6 +18,7 @@ from services.gang_planner.applying import Applier
 from services.gang_planner.cold_start import ColdStart
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.settings import Defaults
 from services.gang_planner.following import STANDBY_PAUSE_S, Follower
 from services.gang_planner.inbox import Arrival, Inbox
 from services.gang_planner.policy_file import PolicyFile
@@ -44,7 +45,14 @@ class GangPlanner:
     def __init__(self, context: Context[PlannerSettings]) -> None:
         settings = context.settings
         self._context = context
-        self._policy = PolicyFile(settings.scheduler_conf)
+        self._policy = PolicyFile(
+            settings.scheduler_conf,
+            Defaults(
+                preflight=settings.preflight,
+                repair_deadline_s=settings.repair_deadline_s,
+                hold_s=settings.hold_s,
+            ),
+        )
         self._planner = Planner(self._policy.configuration)
         self._inbox = Inbox()
         self._applier = Applier(self._planner)

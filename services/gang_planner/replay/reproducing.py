@@ -21,6 +21,7 @@ from shared.contracts.decisions import (
     Cycle,
     DecisionRecord,
     EpochOpened,
+    EvictionDecision,
     GangDecision,
     GangStarted,
     Note,
@@ -129,7 +130,7 @@ def _apply_up_to(planner: Planner, inputs: _Inputs, cycle: Cycle) -> None:
 
 
 def _cycle_of(record: DecisionRecord) -> Cycle | None:
-    if isinstance(record, GangDecision | GangStarted | NoteOpened | NoteClosed):
+    if isinstance(record, GangDecision | EvictionDecision | GangStarted | NoteOpened | NoteClosed):
         return record.cycle
     return None
 

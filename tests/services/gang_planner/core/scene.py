@@ -98,9 +98,7 @@ def amounts(**named: int) -> Resources:
 class Scene:
     """One planner, leading, with everything that was decided and said so far."""
 
-    def __init__(
-        self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True
-    ) -> None:
+    def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True) -> None:
         self.planner = Planner(parse_configuration(conf))
         self.now_ms = 10_000
         self.epoch = 1

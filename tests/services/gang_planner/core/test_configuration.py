@@ -2,7 +2,12 @@
 
 import pytest
 
-from services.gang_planner.core.configuration import ConfigurationError, parse_configuration
+from services.gang_planner.core.configuration import (
+    ConfigurationError,
+    Defaults,
+    parse_configuration,
+    with_defaults,
+)
 from services.gang_planner.core.policies import discovered
 
 #: The configuration of Volcano's chart.
@@ -141,3 +146,20 @@ def test_every_policy_in_the_folder_can_be_configured() -> None:
     for name in discovered():
         found = parse_configuration(f"tiers: [{{plugins: [{{name: {name}}}]}}]")
         assert [one.name for one in found.policies().policies] == [name]
+
+
+@pytest.mark.parametrize("text", ["", CHART, "actions: allocate"])
+def test_the_planners_own_settings_travel_in_the_source_and_count_in_the_digest(text: str) -> None:
+    plain = parse_configuration(text)
+    assert parse_configuration(with_defaults(text, Defaults())) == plain
+    own = Defaults(preflight="always", repair_deadline_s=5, hold_s=0)
+    found = parse_configuration(with_defaults(text, own))
+    assert found.defaults == own
+    assert (found.actions, found.plugins) == (plain.actions, plain.plugins)
+    assert found.digest != plain.digest
+    assert parse_configuration(found.source) == found, "a recording keeps the source"
+
+
+def test_settings_that_no_planner_wrote_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="planner settings"):
+        parse_configuration('actions: allocate\n# tutti planner settings: {"preflight": "never"}')

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from services.gang_planner.core.scores import FULL
+from shared.contracts.decisions import EvictionDecision
 from shared.model.objects import HostPort, Queue, Taint
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -64,7 +65,9 @@ def a_life_in_bytes(seed: int = 11) -> str:
         for message in (*step.decisions, *step.notes, *step.verdicts):
             digest.update(msgspec.msgpack.encode(message))
         for decision in step.decisions:
-            if chance.random() < 0.7:
+            if isinstance(decision, EvictionDecision):
+                scene.remove(*(scene.pods[victim.uid] for victim in decision.victims))
+            elif chance.random() < 0.7:
                 scene.run(decision)
             else:
                 scene.outcome(decision, {decision.bindings[0].uid: "refused"})
