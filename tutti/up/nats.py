@@ -5,11 +5,12 @@ import contextlib
 import fcntl
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from shared.bus.errors import BusError
 from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
 from tutti.up.restarts import Restarts
 from tutti.up.supervisor import Say, how_it_ended
@@ -17,6 +18,9 @@ from tutti.up.supervisor import Say, how_it_ended
 #: NATS closes a store of a gigabyte within a second or two.
 _ORPHAN_PATIENCE_S: Final = 5.0
 _ORPHAN_POLL_S: Final = 0.02
+#: A server that has just started may be reading its store.
+_SET_UP_ATTEMPTS: Final = 5
+_SET_UP_PAUSE_S: Final = 1.0
 
 
 class Nats:
@@ -31,8 +35,12 @@ class Nats:
         """Its process id; 0 when it is not ours."""
         return 0 if self._server is None else self._server.pid
 
-    async def keep(self, say: Say) -> None:
-        """Start our server again, on the same port and store, whenever it ends."""
+    async def keep(self, say: Say, set_up: Callable[[], Awaitable[None]]) -> None:
+        """Start our server again, on the same port and store, whenever it ends.
+
+        Then have it set up once more: it may have lost its store, and services wait for their
+        streams as long as it takes.
+        """
         server = self._server
         if server is None:
             return
@@ -47,6 +55,19 @@ class Nats:
                 await server.start()
             except NatsServerError as error:
                 say(f"nats does not start: {error}")
+            else:
+                await _set_up_again(set_up, say)
+
+
+async def _set_up_again(set_up: Callable[[], Awaitable[None]], say: Say) -> None:
+    for _ in range(_SET_UP_ATTEMPTS):
+        try:
+            await set_up()
+        except BusError as error:
+            say(f"nats cannot be set up: {error}")
+            await asyncio.sleep(_SET_UP_PAUSE_S)
+        else:
+            return
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ However it is left, no process of ours is left.
 
 import asyncio
 import fcntl
+import functools
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -145,11 +146,7 @@ class _Suite:
                 nats = await stack.enter_async_context(running_nats(options.nats_url, data_dir))
                 bus = await stack.enter_async_context(self._bus(nats))
                 stack.enter_context(_told(data_dir / STATE_FILE, nats.url))
-                await ensure_streams(
-                    bus,
-                    planners=max(1, options.count("gang-planner")),
-                    webhooks=max(1, options.count("admission-webhook")),
-                )
+                await self._set_up(bus)
             presence = await stack.enter_async_context(self._presence(client))
             specs = plan(options, nats_url=nats.url, data_dir=data_dir, podgroups=checks.result())
             await self._serve(bus, nats, presence, Supervisor(specs, launcher, self._say))
@@ -193,7 +190,8 @@ class _Suite:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(supervisor.run(), name="supervisor")
-                group.create_task(nats.keep(self._say), name="keep-nats")
+                set_up = functools.partial(self._set_up_again, nats)
+                group.create_task(nats.keep(self._say, set_up), name="keep-nats")
                 group.create_task(presence.keep(), name="keep-presence")
                 found = await wait_ready(bus, supervisor.keepers, self._say)
                 self._tell_ready(found, nats)
@@ -201,6 +199,18 @@ class _Suite:
                 await bus.close()
         finally:
             await supervisor.stop()
+
+    async def _set_up(self, bus: Bus) -> None:
+        options = self._options
+        await ensure_streams(
+            bus,
+            planners=max(1, options.count("gang-planner")),
+            webhooks=max(1, options.count("admission-webhook")),
+        )
+
+    async def _set_up_again(self, nats: Nats) -> None:
+        async with self._bus(nats) as bus:
+            await self._set_up(bus)
 
     def _tell_ready(self, found: dict[str, ServiceStatus], nats: Nats) -> None:
         assert self._supervisor is not None, "ready without a supervisor"

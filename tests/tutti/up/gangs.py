@@ -47,10 +47,12 @@ async def placed(api: RawClient, namespace: str, gang: str) -> list[str]:
     ]
 
 
-async def bound(api: RawClient, namespace: str, gang: str, members: int = 3) -> None:
+async def bound(
+    api: RawClient, namespace: str, gang: str, members: int = 3, *, timeout_s: float = BOUND_S
+) -> None:
     """Wait until all members of a gang have a node."""
 
     async def all_placed() -> bool:
         return len(await placed(api, namespace, gang)) == members
 
-    await eventually(all_placed, timeout_s=BOUND_S, because=f"{gang} is bound")
+    await eventually(all_placed, timeout_s=timeout_s, because=f"{gang} is bound")

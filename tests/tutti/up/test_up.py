@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,6 +103,30 @@ async def test_nats_that_was_killed_is_started_again_where_it_was_and_gangs_are_
         await eventually(lambda: "nats was killed by SIGKILL" in running.errors)
         await make_gang(api, namespace, "train")
         await bound(api, namespace, "train")
+
+
+async def test_a_store_that_nats_lost_is_made_anew_and_what_follows_is_decided(
+    api: RawClient,
+    namespace: str,
+    nodes: None,
+    kubeconfig: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planner starts cold: for so long as requests of before may last it decides nothing."""
+    monkeypatch.setenv("TUTTI_COLD_START_WAIT_S", "3")
+    async with suite(kubeconfig, tmp_path, "--no-webhook") as running:
+        ready = await running.wait_ready()
+        await make_gang(api, namespace, "before")
+        await bound(api, namespace, "before")
+        store = tmp_path / "data" / "nats" / "store"
+        store.rename(tmp_path / "lost")
+        os.kill(ready.nats_pid, signal.SIGKILL)
+        lost_s = time.monotonic()
+        await make_gang(api, namespace, "after")
+        await bound(api, namespace, "after", timeout_s=60)
+        assert time.monotonic() - lost_s > 3.0
+        assert "ended with status 1" not in running.errors, "nobody takes it for a bug"
 
 
 async def test_nothing_outlives_a_tutti_up_that_was_killed_and_the_next_one_starts_at_once(
