@@ -36,6 +36,10 @@ class Reporting:
         self._abandoned = metrics.counter(
             "abandoned_total", "Deliveries that were not ours any more before they were finished."
         )
+        self._outcomes_refused = metrics.counter(
+            "outcomes_refused_total",
+            "Outcomes that NATS refused to store, because its storage is full, say.",
+        )
         self._in_progress = metrics.gauge("decisions_in_progress", "Decisions being carried out.")
         self._seconds = metrics.histogram(
             "decision_seconds", "From taking a decision to its outcome.", _SECONDS
@@ -48,6 +52,10 @@ class Reporting:
     def abandoned(self) -> None:
         """Count a delivery that was lost to the ack wait."""
         self._abandoned.inc()
+
+    def outcome_refused(self) -> None:
+        """Count an outcome that has to wait until there is room for it."""
+        self._outcomes_refused.inc()
 
     def refused(self, outcome: Outcome, decision: Act | None, end_ms: int) -> None:
         """Count, trace and tell a decision that is not carried out; None: it cannot be read."""

@@ -244,7 +244,7 @@ class Binder:
         outcome: Outcome,
         decision: Act | None,
     ) -> None:
-        if await settle(self._publisher, self._ctx.bus, delivery, outcome):
+        if await self._settle(delivery, outcome):
             self._reporting.refused(outcome, decision, self._ctx.now_ms())
 
     # Carrying out.
@@ -284,9 +284,15 @@ class Binder:
         if not holding.ours(time.monotonic()) or not await self._is_current(holding):
             self._abandon(carrying)
             return
-        if await settle(self._publisher, self._ctx.bus, holding.delivery, outcome):
+        if await self._settle(holding.delivery, outcome):
             self._reporting.finished(carrying.machine.decision, outcome, self._ctx.now_ms())
         self._release(carrying)
+
+    async def _settle(self, delivery: Delivery, outcome: Outcome) -> bool:
+        settled = await settle(self._publisher, self._ctx.bus, delivery, outcome)
+        if settled == "refused":
+            self._reporting.outcome_refused()
+        return settled == "done"
 
     async def _forget(self, carrying: Carrying) -> None:
         await acknowledge(carrying.holding.delivery)

@@ -1,7 +1,7 @@
 """Storing outcomes: one per decision, and the acknowledgement only after it."""
 
 import logging
-from typing import Final
+from typing import Final, Literal
 
 from shared.bus.connection import Bus, StoredMessage
 from shared.bus.errors import AppendRefused, BusError, WrongLastSequence
@@ -13,19 +13,22 @@ from shared.contracts.outcomes import Outcome
 
 logger = logging.getLogger(__name__)
 
+Settled = Literal["done", "refused", "unanswered"]
+
 #: Before a decision whose outcome the stream refuses (it is full) comes again.
 _RETRY_S: Final = 1.0
 
 
-async def settle(publisher: Publisher, bus: Bus, delivery: Delivery, outcome: Outcome) -> bool:
+async def settle(publisher: Publisher, bus: Bus, delivery: Delivery, outcome: Outcome) -> Settled:
     """Store `outcome` unless the decision has one already, then acknowledge.
 
     What a binder wrote that did not know yet that DECISIONS was made anew is no outcome of this
     decision, although it bears its number: it is replaced.
 
     Returns:
-        True when the decision is finished and acknowledged. False when the outcome could not be
-        stored: the message stays, and comes again to this binder or another one.
+        "done" when the decision is finished and acknowledged. Otherwise the outcome could not be
+        stored, and the message stays and comes again to this binder or another one: "refused" by
+        the server, whose storage is full, say, or "unanswered".
     """
     subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)
     try:
@@ -35,12 +38,12 @@ async def settle(publisher: Publisher, bus: Bus, delivery: Delivery, outcome: Ou
     except AppendRefused as error:
         logger.error("%s was refused: %s", subject, error)
         await give_back(delivery, _RETRY_S)
-        return False
+        return "refused"
     except BusError as error:
         logger.warning("%s is not stored: %s", subject, error)
-        return False
+        return "unanswered"
     await acknowledge(delivery)
-    return True
+    return "done"
 
 
 async def _store(publisher: Publisher, bus: Bus, subject: str, outcome: Outcome) -> None:

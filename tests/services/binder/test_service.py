@@ -12,6 +12,7 @@ from shared.contracts import annotations, subjects
 from shared.contracts.outcomes import Outcome
 from tests.services.binder.core.samples import make_decision, make_release
 from tests.services.binder.harness import EPOCH, Desk, MemoryPods, a_binder, a_desk
+from tests.support.full_stream import a_full_stream
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -422,3 +423,19 @@ async def test_an_older_decision_is_bound_before_a_newer_one_is_proved(
         await eventually(lambda: len(pods.posts) == 8)
         assert pods.posts == ["w-0", "w-1"] * 2 + ["x-w-0", "x-w-1"] * 2
         assert second_seq > first_seq
+
+
+async def test_an_outcome_waits_for_room_in_a_full_stream(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods) as stand:
+
+        def alarmed() -> bool:
+            return stand.metrics.figures()["outcomes_refused_total"] > 0
+
+        async with a_full_stream(desk.bus, subjects.OUTCOMES):
+            seq = await desk.decide(make_decision(2))
+            await eventually(alarmed)
+            assert len(pods.bound) == 2
+        outcome = await answered(desk, seq)
+        assert (outcome.bound, outcome.delivered > 1) == (2, True)
+        await all_acknowledged(desk)
