@@ -9,7 +9,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test demo certify bench lock clean
+.PHONY: help setup fmt lint test demo chaos certify bench lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-10s %s\n", $$1, $$2 }'
@@ -43,6 +43,9 @@ test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
 
 demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" for a short one)
 	$(BIN)/tutti demo $(ARGS)
+
+chaos: $(STAMP) ## Kill, freeze and restart everything on a real cluster (ARGS="--minutes 3 --seed 7")
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 certify: $(STAMP) ## What takes longer: benchmarks and long runs; writes docs/certificates/
 	$(BIN)/python -m bench.certify $(ARGS)

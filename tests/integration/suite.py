@@ -79,14 +79,18 @@ class RunningSuite:
         pids = await self.pids()
         os.kill(pids[instance], signal.SIGKILL)
 
-    def kill_nats(self) -> None:
-        """SIGKILL the nats-server that it runs now; its pid changes with each start."""
+    def nats_pid(self) -> int:
+        """Process id of the nats-server that it runs now; another one after each start."""
         servers = []
         for child in psutil.Process(self._process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):  # ended since they were listed
                 servers += [child] if "nats-server" in child.name() else []
         assert len(servers) == 1, f"nats-servers: {servers}"
-        servers[0].kill()
+        return servers[0].pid
+
+    def kill_nats(self) -> None:
+        """SIGKILL the nats-server that it runs now."""
+        os.kill(self.nats_pid(), signal.SIGKILL)
 
     async def why(self, what: str, namespace: str) -> str:
         """What `tutti why` says."""

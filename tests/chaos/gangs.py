@@ -1,0 +1,230 @@
+"""Users and their controllers: gangs come, are made whole again when members are lost, and go.
+
+The controller is as plain as a controller can be: twice a second it lists what there is, removes
+pods that failed or whose node is gone, and makes those that are missing, under the same names or
+under new ones. It knows nothing of scheduling.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aiohttp import ClientError
+
+from shared.contracts import annotations
+from tests.chaos.audit import REPAIR_DEADLINE_S
+from tests.controlplane.client import ApiError, Object, RawClient
+from tests.controlplane.nodes import pod_manifest
+
+NAMESPACE: Final = "chaos"
+PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+GROUPS: Final = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
+#: In the name of a pod whose binding the policy refuses.
+POISON: Final = "poison"
+_GANG: Final = "chaos.test/gang"
+_MEMBER: Final = "chaos.test/member"
+_NATIVE: Final = "chaos.test/native"
+_PASS_S: Final = 0.5
+#: What an API server that is down or starting does to a client.
+TROUBLE: Final = (ApiError, ClientError, TimeoutError, OSError)
+
+
+@dataclass
+class Gang:
+    """What a user wants, and how far it has come."""
+
+    name: str
+    size: int
+    minimum: int
+    owned: bool
+    poisoned: bool
+    #: Members that are made again keep their names, as a StatefulSet's do.
+    same_names: bool
+    #: From whole to the end.
+    lives_s: float
+    whole_at_s: float | None = None
+    made: int = 0
+    ended: bool = False
+
+    def manifest(self) -> Object:
+        """Its group."""
+        noted = {annotations.REPAIR_DEADLINE_SECONDS: str(int(REPAIR_DEADLINE_S))}
+        return {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": self.name, "annotations": noted},
+            "spec": {"minMember": self.minimum},
+        }
+
+    def pod(self, member: int) -> Object:
+        """One member, made now."""
+        self.made += 1
+        suffix = "" if self.same_names else f"-{self.made}"
+        poison = f"-{POISON}" if self.poisoned and not member else ""
+        controller = {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "TFJob",
+            "name": self.name,
+            "uid": f"job-{self.name}",
+            "controller": True,
+        }
+        return pod_manifest(
+            f"{self.name}-{member}{poison}{suffix}",
+            requests={"cpu": "1", "memory": "1Gi"},
+            labels={_GANG: self.name, _MEMBER: str(member)},
+            annotations={annotations.GROUP_NAME: self.name},
+            owner=controller if self.owned else None,
+        )
+
+
+@dataclass
+class Users:
+    """Everybody who makes pods in a run."""
+
+    client: RawClient
+    rng: random.Random
+    #: Gangs alive at once, besides the poisoned ones and the probes.
+    alive_max: int
+    gangs: dict[str, Gang] = field(default_factory=dict)
+    #: Requests that the API server did not serve, and which were made again later.
+    troubles: int = 0
+    coming: bool = True
+    _serial: int = 0
+    _natives: int = 0
+
+    async def run(self) -> None:
+        """Make, mend and end gangs until cancelled."""
+        while True:
+            try:
+                await self._pass()
+            except TROUBLE:
+                self.troubles += 1
+            await asyncio.sleep(_PASS_S)
+
+    def probe(self) -> Gang:
+        """A small gang whose way to its quorum tells when all works again."""
+        return self._new("probe", size=2, minimum=2, owned=True, lives_s=1.0)
+
+    def rush(self, count: int) -> None:
+        """Gangs that come in at once, so that what happens now happens to gangs on their way."""
+        for _ in range(count):
+            self._draw()
+
+    def victims(self) -> list[Gang]:
+        """Gangs that are whole and not about to end: of these a member may be lost."""
+        return [one for one in self.alive() if one.whole_at_s is not None and not one.poisoned]
+
+    def alive(self) -> list[Gang]:
+        """Gangs that have not ended."""
+        return [one for one in self.gangs.values() if not one.ended]
+
+    async def natives(self, count: int) -> None:
+        """Pods of the cluster's own scheduler, on the same nodes; they are gone after a while."""
+        for _ in range(count):
+            self._natives += 1
+            pod = pod_manifest(
+                f"native-{self._natives}",
+                requests={"cpu": "1"},
+                scheduler_name="default-scheduler",
+                labels={_NATIVE: "yes"},
+            )
+            await self.client.create(PODS, pod)
+
+    async def remove_natives(self) -> None:
+        """Delete all pods of the cluster's own scheduler."""
+        await self.client.request(
+            "DELETE", PODS, {"gracePeriodSeconds": 0}, params={"labelSelector": f"{_NATIVE}=yes"}
+        )
+
+    async def _pass(self) -> None:
+        if self.coming:
+            self._arrive()
+        listed = await self.client.get(PODS, labelSelector=_GANG)
+        nodes = await self.client.get("/api/v1/nodes")
+        there = {node["metadata"]["name"] for node in nodes["items"]}
+        pods: dict[str, dict[int, Object]] = {}
+        for pod in listed["items"]:
+            labels = pod["metadata"]["labels"]
+            lost = pod["spec"].get("nodeName") and pod["spec"]["nodeName"] not in there
+            if lost or pod["status"].get("phase") == "Failed":
+                await self._delete(pod)
+            else:
+                pods.setdefault(labels[_GANG], {})[int(labels[_MEMBER])] = pod
+        for gang in self.alive():
+            await self._mend(gang, pods.get(gang.name, {}))
+
+    def _arrive(self) -> None:
+        lively = [one for one in self.alive() if not one.poisoned]
+        if len(lively) < self.alive_max and self.rng.random() < 0.7:
+            self._draw()
+        if not any(one.poisoned for one in self.alive()):
+            for owned in (True, False):
+                self._new("bad", size=4, minimum=4, owned=owned, lives_s=60.0, poisoned=True)
+
+    def _draw(self) -> None:
+        rng = self.rng
+        size = rng.randint(2, 6)
+        self._new(
+            "gang",
+            size=size,
+            minimum=size if rng.random() < 0.7 else max(2, size - 2),
+            owned=rng.random() < 0.75,
+            lives_s=rng.uniform(3.0, 15.0),
+        )
+
+    def _new(self, kind: str, **fields: Any) -> Gang:
+        self._serial += 1
+        name = f"{kind}-{self._serial}"
+        fields.setdefault("poisoned", False)
+        gang = Gang(name, same_names=self.rng.random() < 0.5, **fields)
+        self.gangs[name] = gang
+        return gang
+
+    async def _mend(self, gang: Gang, pods: dict[int, Object]) -> None:
+        """One gang, one step nearer to what its user wants."""
+        now_s = asyncio.get_running_loop().time()
+        if gang.whole_at_s is not None and now_s > gang.whole_at_s + gang.lives_s:
+            await self._end(gang, pods)
+            return
+        running = [pod for pod in pods.values() if pod["status"].get("phase") == "Running"]
+        if gang.whole_at_s is None and len(running) >= gang.minimum:
+            gang.whole_at_s = now_s
+        if not gang.made:
+            await self._create(GROUPS, gang.manifest())
+        for member in self._missing(gang, pods):
+            await self._create(PODS, gang.pod(member))
+
+    async def _end(self, gang: Gang, pods: dict[int, Object]) -> None:
+        """Delete the group first: what is deleted after it is nobody's loss."""
+        try:
+            await self.client.delete(f"{GROUPS}/{gang.name}")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        for pod in pods.values():
+            await self._delete(pod)
+        gang.ended = not pods
+
+    @staticmethod
+    def _missing(gang: Gang, pods: dict[int, Object]) -> Iterator[int]:
+        return (member for member in range(gang.size) if member not in pods)
+
+    async def _create(self, path: str, manifest: Object) -> None:
+        try:
+            await self.client.create(path, manifest)
+        except ApiError as error:
+            if error.status != 409:  # it is there, or still on its way out
+                raise
+
+    async def _delete(self, pod: Object) -> None:
+        options: Object = {
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": pod["metadata"]["uid"]},
+        }
+        try:
+            await self.client.delete(f"{PODS}/{pod['metadata']['name']}", options)
+        except ApiError as error:
+            if error.status not in {404, 409}:
+                raise

@@ -1,0 +1,158 @@
+"""What goes wrong, one thing after the other, drawn from a seed.
+
+Every kind of fault is a function here. Processes are chosen by pid: those that `tutti up` says it
+runs, its nats-server, and the components of the control plane.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from shared.bus.errors import BusError
+from tests.chaos.gangs import PODS, TROUBLE, Gang, Users
+from tests.controlplane.client import RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.components import APISERVER, SCHEDULER
+from tests.controlplane.nodes import NodeShape, node_manifest
+from tests.integration.suite import RunningSuite
+
+SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
+#: Longer than a lease lasts, longer than a binder's ack wait.
+_FROZEN_S: Final = (0.5, 6.0)
+_GAP_S: Final = (1.0, 4.0)
+_NATIVES: Final = 6
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One that was committed, and the gang that came in at that moment."""
+
+    kind: str
+    at_s: float
+    probe: Gang
+
+
+class Monkey:
+    """`run` it while gangs come and go."""
+
+    def __init__(
+        self,
+        suite: RunningSuite,
+        control_plane: ControlPlane,
+        client: RawClient,
+        users: Users,
+        rng: random.Random,
+        say: Callable[[str], None],
+    ) -> None:
+        self._suite = suite
+        self._control_plane = control_plane
+        self._client = client
+        self._users = users
+        self._rng = rng
+        self._say = say
+        self._nodes = 0
+        self.faults: list[Fault] = []
+        self._kinds: dict[str, Callable[[], Awaitable[object]]] = {
+            **{f"{name} killed": self._on_service(name, self._kill) for name in SERVICES},
+            **{f"{name} frozen": self._on_service(name, self._freeze) for name in SERVICES},
+            **{f"{name} stopped": self._on_service(name, self._stop) for name in SERVICES[:3]},
+            "nats-server killed": lambda: self._kill(self._suite.nats_pid()),
+            "nats-server frozen": lambda: self._freeze(self._suite.nats_pid()),
+            "kube-apiserver killed": self._restart_apiserver,
+            "kube-apiserver frozen": lambda: self._freeze(self._control_plane.pid(APISERVER)),
+            "kube-scheduler killed": self._restart_scheduler,
+            "node deleted": self._delete_node,
+            "member deleted": self._delete_member,
+            "natives arrive": self._natives,
+        }
+
+    async def run(self) -> None:
+        """Commit one fault after the other until cancelled; every kind once, then at random."""
+        kinds = list(self._kinds)
+        self._rng.shuffle(kinds)
+        while True:
+            kind = kinds.pop() if kinds else self._rng.choice(list(self._kinds))
+            await asyncio.sleep(self._rng.uniform(*_GAP_S))
+            await self._commit(kind)
+
+    async def _commit(self, kind: str) -> None:
+        at_s = asyncio.get_running_loop().time()
+        try:
+            work = self._kinds[kind]()
+            # The probe comes in while it happens: it is made by the users' next pass.
+            fault = Fault(kind, at_s, self._users.probe())
+            await work
+        except (*TROUBLE, BusError, AssertionError, ProcessLookupError) as error:
+            self._say(f"{kind}: not now ({type(error).__name__})")
+            return
+        self.faults.append(fault)
+        self._say(kind)
+
+    def _on_service(
+        self, service: str, do: Callable[[int], Awaitable[None]]
+    ) -> Callable[[], Awaitable[None]]:
+        async def work() -> None:
+            found = [
+                one for one in (await self._suite.answers()).values() if one.service == service
+            ]
+            assert found, f"no {service} answers"
+            await do(self._rng.choice(sorted(found, key=lambda one: one.instance)).pid)
+
+        return work
+
+    async def _kill(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+
+    async def _stop(self, pid: int) -> None:
+        os.kill(pid, signal.SIGTERM)
+
+    async def _freeze(self, pid: int) -> None:
+        """Stop it for a while; it goes on whatever becomes of us."""
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(self._rng.uniform(*_FROZEN_S))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    async def _restart_apiserver(self) -> None:
+        await asyncio.to_thread(self._control_plane.kill, APISERVER)
+        await asyncio.to_thread(self._control_plane.restart, APISERVER)
+
+    async def _restart_scheduler(self) -> None:
+        await asyncio.to_thread(self._control_plane.kill, SCHEDULER)
+        await asyncio.to_thread(self._control_plane.restart, SCHEDULER)
+
+    async def _delete_node(self) -> None:
+        """A node that has pods goes for good; another one comes."""
+        pods = (await self._client.get(PODS))["items"]
+        used = sorted({pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")})
+        listed = await self._client.get("/api/v1/nodes")
+        there = {node["metadata"]["name"] for node in listed["items"]}
+        name = self._rng.choice([one for one in used if one in there] or sorted(there))
+        await self._client.delete(f"/api/v1/nodes/{name}")
+        self._nodes += 1
+        fresh = node_manifest(f"fresh-{self._nodes}", NodeShape())
+        await self._client.create("/api/v1/nodes", fresh)
+
+    async def _delete_member(self) -> None:
+        victims = self._users.victims()
+        assert victims, "no gang is whole"
+        gang = self._rng.choice(victims)
+        pods = [
+            pod
+            for pod in (await self._client.get(PODS))["items"]
+            if pod["metadata"]["name"].startswith(f"{gang.name}-")
+        ]
+        assert pods, f"{gang.name} has ended"
+        name = self._rng.choice(sorted(pod["metadata"]["name"] for pod in pods))
+        await self._client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+    async def _natives(self) -> None:
+        await self._users.remove_natives()
+        await self._users.natives(_NATIVES)

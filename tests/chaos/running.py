@@ -1,0 +1,173 @@
+"""One run: cluster, suite, users, monkey and judge; then quiet, then the report."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Final
+
+from tests.chaos.audit import Judge
+from tests.chaos.gangs import NAMESPACE, POISON, Users
+from tests.chaos.monkey import Monkey
+from tests.chaos.report import Report, bound_though_refused, lost, placed, recoveries
+from tests.controlplane.client import Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import CRDS_DIR
+from tests.controlplane.kubelet import FakeKubelet
+from tests.controlplane.nodes import create_namespace, create_nodes
+from tests.integration.suite import RunningSuite
+from tests.support.waiting import eventually
+
+#: Once nothing goes wrong any more, all that fits must be whole within this.
+SETTLE_S: Final = 90.0
+START_DELAY_S: Final = 0.2
+#: Pods per node; gangs alive at once take less than half of what there is.
+_PODS_PER_NODE: Final = 4
+_MEAN_SIZE: Final = 4
+_REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1"
+
+
+async def run(
+    control_plane: ControlPlane,
+    suite: RunningSuite,
+    *,
+    seed: int,
+    minutes: float,
+    nodes: int,
+    say: Callable[[str], None],
+) -> Report:
+    """Play `minutes` of chaos, let it settle, and judge."""
+    rng = random.Random(seed)
+    kubeconfig = control_plane.admin_kubeconfig
+    await asyncio.to_thread(control_plane.install_crds, CRDS_DIR)
+    # Everybody has connections of their own: the judge must not wait behind the users.
+    async with (
+        RawClient(kubeconfig) as client,
+        RawClient(kubeconfig) as hands,
+        RawClient(kubeconfig) as eyes,
+    ):
+        await create_namespace(client, NAMESPACE)
+        await create_nodes(client, nodes)
+        await refuse_poisoned(client)
+        alive_max = max(1, nodes * _PODS_PER_NODE // (2 * _MEAN_SIZE))
+        users = Users(client, random.Random(rng.random()), alive_max)
+        judge = Judge(eyes)
+        kubelet = FakeKubelet(hands, start_delay_s=START_DELAY_S)
+        monkey = Monkey(suite, control_plane, client, users, random.Random(rng.random()), say)
+        background = [
+            asyncio.create_task(judge.run(), name="judge"),
+            asyncio.create_task(kubelet.run(), name="kubelets"),
+            asyncio.create_task(users.run(), name="users"),
+        ]
+        try:
+            await judge.watching()
+            await _storm(monkey, background, minutes)
+            say("quiet: what fits must become whole now")
+            users.coming = False
+            await users.remove_natives()
+            await _settle(users, judge, background)
+            await eventually(judge._caught_up, because="the judge has seen everything")
+            return _report(users, judge, monkey, suite, (seed, minutes, nodes))
+        finally:
+            for task in background:
+                task.cancel()
+            await asyncio.wait(background)
+
+
+async def _storm(monkey: Monkey, background: list[asyncio.Task[None]], minutes: float) -> None:
+    """Faults for so long; whoever plays the world must not end meanwhile."""
+    storm = asyncio.create_task(monkey.run(), name="monkey")
+    done, _ = await asyncio.wait(
+        [storm, *background], timeout=60 * minutes, return_when=asyncio.FIRST_COMPLETED
+    )
+    storm.cancel()
+    await asyncio.wait([storm])
+    for task in done:
+        task.result()
+
+
+async def _settle(users: Users, judge: Judge, background: list[asyncio.Task[None]]) -> None:
+    """Wait until every gang is whole or has ended, or for long enough."""
+    deadline_s = asyncio.get_running_loop().time() + SETTLE_S
+    while asyncio.get_running_loop().time() < deadline_s:
+        for task in background:
+            if task.done():
+                task.result()
+        refused = [one for one in users.alive() if one.poisoned and placed(judge, one.name)]
+        if not lost(users, judge) and not refused:
+            return
+        await asyncio.sleep(0.5)
+
+
+async def refuse_poisoned(client: RawClient) -> None:
+    """Have the API server refuse the bindings of chosen pods, for ever."""
+    name = "no-poison"
+    policy: Object = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods/binding"],
+                    }
+                ]
+            },
+            "validations": [
+                {
+                    "expression": f"!object.metadata.name.contains('{POISON}')",
+                    "message": "this member may not be bound",
+                }
+            ],
+        },
+    }
+    binding: Object = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    await client.create(f"{_REGISTRATION}/validatingadmissionpolicies", policy)
+    await client.create(f"{_REGISTRATION}/validatingadmissionpolicybindings", binding)
+
+
+def _report(
+    users: Users,
+    judge: Judge,
+    monkey: Monkey,
+    suite: RunningSuite,
+    drawn: tuple[int, float, int],
+) -> Report:
+    seed, minutes, nodes = drawn
+    partial_s, beyond_s = judge.partial_s(bare=False)
+    bare_s, _ = judge.partial_s(bare=True)
+    return Report(
+        seed=seed,
+        minutes=minutes,
+        nodes=nodes,
+        gangs=len(users.gangs),
+        whole=sum(one.quorum_s is not None for one in judge.gangs.values()),
+        faults=len(monkey.faults),
+        troubles=users.troubles,
+        partial_s=round(partial_s, 3),
+        partial_beyond_s=round(beyond_s, 3),
+        bare_partial_s=round(bare_s, 3),
+        degraded_s=round(judge.degraded_s(), 3),
+        overcommitted_by_us=tuple(judge.overcommitted_by_us),
+        overcommitted_together=len(judge.overcommitted),
+        refused_by_kubelets=len(judge.refused),
+        double_bindings=tuple(judge.double_bindings()),
+        lost=lost(users, judge),
+        bound_though_refused=bound_though_refused(users, judge),
+        recoveries=recoveries(monkey.faults, judge),
+        ends=len(suite.said.splitlines()),
+    )
+
+
+def suite_flags() -> tuple[str, ...]:
+    """Two of everything that may have two."""
+    return ("--no-webhook", "--replicas=watcher=2", "--replicas=binder=2")

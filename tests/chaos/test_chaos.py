@@ -1,0 +1,34 @@
+"""A short storm in `make test`, longer ones in `make certify` and with `make chaos`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.binaries import ensure_binaries
+
+ROOT = Path(__file__).parents[2]
+
+
+def storm(minutes: float, seed: int) -> None:
+    ensure_binaries()
+    command = [sys.executable, "-m", "tests.chaos", f"--minutes={minutes}", f"--seed={seed}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "double bindings" in done.stdout
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_half_a_minute_of_chaos_breaks_no_promise() -> None:
+    storm(0.5, 1)
+
+
+@pytest.mark.certify
+@pytest.mark.integration
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [2, 3])
+def test_minutes_of_chaos_break_no_promise(seed: int) -> None:
+    storm(3.0, seed)
