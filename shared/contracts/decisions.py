@@ -62,6 +62,8 @@ class GangDecision(
     #: UIDs of lost pods whose open holds end with this decision: their room goes to these bindings.
     #: The `NoteClosed` that follows says so to people; a crash between the two changes nothing.
     fills: tuple[str, ...] = ()
+    #: Sequence of the decision that this one repeats, because the log will soon drop that; 0: none.
+    again: int = 0
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -144,6 +146,8 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     at_ms: int
     until_ms: int
     reason: str
+    #: Decisions to bind that were made of the gang so far.
+    attempt: int = 0
     decision_seq: int = 0
     pod_uids: tuple[str, ...] = ()
     #: Role of the lost pod, and msgpack of its `Shape`: what is held, or kept for its successor.

@@ -70,6 +70,7 @@ class CycleWork:
             at_ms=self.now_ms,
             until_ms=until_ms,
             reason=reason,
+            attempt=gang.history.attempt,
             message=message,
             cycle=self.cycle,
         )
@@ -111,7 +112,11 @@ class CycleWork:
                 )
             )
             again = msgspec.structs.replace(
-                note, gang_id=gang.gang_id, epoch=self.state.epoch, cycle=self.cycle
+                note,
+                gang_id=gang.gang_id,
+                epoch=self.state.epoch,
+                attempt=history.attempt,
+                cycle=self.cycle,
             )
             history.notes[kind] = again
             self.notes.append(again)

@@ -69,6 +69,7 @@ class History:
         "first_seen_ms",
         "known_as",
         "notes",
+        "reset_at",
         "started",
     )
 
@@ -77,6 +78,8 @@ class History:
         self.attempt = 0
         #: Its quorum was reached once, and something of it is still placed.
         self.started = False
+        #: `attempt` when it had started and nothing of it was left placed; -1: never.
+        self.reset_at = -1
         self.first_seen_ms = first_seen_ms
         #: Failed decisions in a row.
         self.failures = 0
@@ -89,6 +92,13 @@ class History:
         self.bad: dict[tuple[str, str], int] = {}
         #: Nodes on which a member failed since the gang started: room is not held there again.
         self.failed_on: dict[str, None] = {}
+
+    @property
+    def dormant(self) -> bool:
+        """Whether it had started, has nothing placed, and has not been decided anew: what comes is
+        placed whole, but members that come back with their nodes are no half-done start.
+        """
+        return not self.started and self.reset_at == self.attempt
 
     @property
     def releasing(self) -> bool:
@@ -121,6 +131,7 @@ class Gang:
         "created_ms",
         "gang_id",
         "group",
+        "hasty",
         "held",
         "history",
         "implied",
@@ -185,6 +196,8 @@ class Gang:
         self.unread: list[Failure] = []
         #: When CLUSTER first showed one of the members that are bound now; 0: none is.
         self.bound_ms = 0
+        #: It was planned again at once after a failure, in the repair that it is in.
+        self.hasty = False
         #: Members of which the kubelet says why they do not run.
         self.stuck = 0
         #: What the last assessment said: see `assessing`.

@@ -175,6 +175,7 @@ def _open(state: State, note: NoteOpened) -> None:
         return
     history = state.gangs.history(note.gang_id)
     history.notes[note.kind] = note
+    history.attempt = max(history.attempt, note.attempt)
     history.known_as = note.gang_id
     if note.kind == "backoff":
         history.failures += 1
@@ -223,7 +224,7 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
     return OpenGang(
         gang_id=gang_id,
         attempt=history.attempt,
-        started=history.started,
+        started=history.started or history.dormant,
         failures=history.failures,
         bad=tuple(sorted((uid, node, until) for (uid, node), until in history.bad.items())),
         failed_on=tuple(history.failed_on),

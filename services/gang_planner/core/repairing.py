@@ -40,7 +40,8 @@ _LOST: Final = "MemberLost"
 def partial(gang: Gang) -> bool:
     """Whether the gang is starting, something of it is bound, and its quorum is not placed."""
     history = gang.history
-    return bool(not history.started and history.attempt and gang.bound and not starts(gang))
+    starting = not history.started and not history.dormant
+    return bool(starting and history.attempt and gang.bound and not starts(gang))
 
 
 def take_failures(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:
@@ -71,6 +72,8 @@ def watch(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:
         if note is not None:
             started = gang.history.started or starts(gang)
             work.close_note(gang, "repair", "Started" if started else "NothingBound")
+        if not gang.counts[ASSUMED]:
+            gang.hasty = False
     elif gang.history.releasing:
         pass
     elif note is None:
@@ -135,15 +138,18 @@ def _open_when_due(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> 
         return
     credit_ms = min(max(work.now_ms - gang.bound_ms, 0), _CREDIT_MS_MAX)
     lasts_ms = max(repair_deadline_ms(gang, work.state.defaults) - credit_ms, 0)
+    reason, message = _cause(gang, failures, lost)
+    work.open_note(gang, "repair", until_ms=work.now_ms + lasts_ms, reason=reason, message=message)
+
+
+def _cause(gang: Gang, failures: Sequence[Failure], lost: str) -> tuple[str, str]:
+    """Why a repair begins: CamelCase, and in words."""
     backoff = gang.history.notes.get("backoff")
-    reason = backoff.reason if backoff is not None else _LOST if lost else _INCOMPLETE
-    work.open_note(
-        gang,
-        "repair",
-        until_ms=work.now_ms + lasts_ms,
-        reason=reason,
-        message=backoff.message if backoff is not None else lost,
-    )
+    if backoff is not None:
+        return backoff.reason, backoff.message
+    if failures:
+        return retrying.FAILED, retrying.first_cause(failures).message
+    return (_LOST, lost) if lost else (_INCOMPLETE, "")
 
 
 def _continue(work: CycleWork, gang: Gang, until_ms: int) -> None:
@@ -167,11 +173,10 @@ def _incomplete_words(gang: Gang, lasts_ms: int) -> str:
         note = gang.history.notes.get("backoff" if kind == "backoff" else "repair")
         if note is not None and note.message:
             return f"{words}; {note.message}"
-    if gang.bucket is not None and gang.bucket.reason:
-        return f"{words}; the others found no room"
     if gang.able() < needed:
         return f"{words}; the others do not exist"
-    return words
+    # Not asked of the backlog: what a cycle refused that wrote nothing, a replay does not know.
+    return f"{words}; the others found no room"
 
 
 def _hopeless(gang: Gang) -> bool:

@@ -17,8 +17,10 @@ from typing import Final
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Failure, Gang, GangKey
 from services.gang_planner.core.inflight import BAD_PAIR_MS
+from services.gang_planner.core.members import ASSUMED
 from services.gang_planner.core.room import UNDATED
 from services.gang_planner.state import State
+from shared.contracts.outcomes import MemberResult
 
 #: First pause; each further failure in a row doubles it, up to a minute.
 _PAUSE_MS: Final = 1_000
@@ -30,6 +32,8 @@ _REPAIR_PAUSE_MS_MAX: Final = 5_000
 MEMORY_MS: Final = 600_000
 REFUSED: Final = "BindingRefused"
 FAILED: Final = "DecisionFailed"
+#: What is named first.
+_TELLING: Final[dict[MemberResult, int]] = {"refused": 0, "skipped": 2}
 #: What a note keeps of the API server's words.
 _WORDS_MAX: Final = 1_024
 
@@ -79,11 +83,17 @@ def date_failures(work: CycleWork, gang: Gang) -> None:
 
 
 def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:
-    """Open the pause that follows failures just read."""
+    """Open the pause that follows failures just read.
+
+    The first time that members of a gang bound in part fail, they are planned again in this very
+    cycle: what room they had is nobody else's then.
+    """
     refused = next((one for one in failures if one.result == "refused"), None)
-    # Members that were only skipped say nothing; somebody else among them does.
-    first = refused or next((one for one in failures if one.result != "skipped"), failures[0])
-    repairing = bool(gang.bound) and not gang.history.started
+    first = first_cause(failures)
+    repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
+    if repairing and not gang.hasty and refused is None:
+        gang.hasty = True
+        return
     pause(
         work,
         gang,
@@ -92,6 +102,17 @@ def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> Non
         first_ms=_REPAIR_PAUSE_MS if repairing else _PAUSE_MS,
         most_ms=_REPAIR_PAUSE_MS_MAX if repairing else _PAUSE_MS_MAX,
     )
+
+
+def first_cause(failures: Sequence[Failure]) -> Failure:
+    """What to name of several failures: a refusal first. Members that were only skipped say
+    nothing; somebody else among them does.
+    """
+    return min(failures, key=_telling)
+
+
+def _telling(failure: Failure) -> int:
+    return _TELLING.get(failure.result, 1)
 
 
 def pause(
