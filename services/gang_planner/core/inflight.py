@@ -38,6 +38,9 @@ def number(state: State, seq: int, decision: Act) -> None:
     if isinstance(decision, EvictionDecision):
         state.evictions[seq] = OpenEviction(seq, decision)
         return
+    if decision.again:
+        _repeated(state, seq, decision)
+        return
     for binding in decision.bindings:
         for room in state.rooms.rows(binding.uid):
             if room.seq == 0:
@@ -48,6 +51,9 @@ def number(state: State, seq: int, decision: Act) -> None:
 
 def recall(state: State, seq: int, decision: GangDecision) -> None:
     """Assume the bindings of a decision read from the log, on the same terms as one of ours."""
+    if decision.again in state.open:
+        _repeated(state, seq, decision)
+        return
     history = state.gangs.history(decision.gang_id)
     history.attempt = max(history.attempt, decision.attempt)
     history.first_seen_ms = decision.first_seen_ms
@@ -58,6 +64,21 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
         for one in decision.bindings
     }
     _resolve_decision(state, seq)
+
+
+def _repeated(state: State, seq: int, decision: GangDecision) -> None:
+    """A decision takes the place of the one that it repeats; what of that is settled stays so."""
+    before = decision.again
+    state.open.pop(before, None)
+    waiting = state.unresolved.pop(before, None)
+    if waiting is not None:
+        state.unresolved[seq] = {uid: one._replace(seq=seq) for uid, one in waiting.items()}
+    for binding in decision.bindings:
+        for room in state.rooms.rows(binding.uid):
+            if room.seq == before:
+                state.rooms.numbered(room, seq)
+    if seq in state.rooms.per_decision or seq in state.unresolved:
+        state.open[seq] = OpenAct(seq, decision)
 
 
 def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
@@ -124,15 +145,18 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
         if gang is not None:
             state.gangs.touch(gang)
         return
+    delivered = outcome.delivered
     act = state.open.get(outcome.decision_seq)
     if act is not None:
         act.outcome, act.outcome_seq = outcome, outcome_seq
+        # One that was repeated has been in binders' hands under its first number, too.
+        delivered += 1 if act.act.again else 0
     for found in outcome.members:
         if found.result == "bound":
             continue
         for room in state.rooms.rows(found.uid):
             if room.seq == outcome.decision_seq:
-                _take_in(state, room, found, outcome_seq, delivered=outcome.delivered)
+                _take_in(state, room, found, outcome_seq, delivered=delivered)
 
 
 def _take_in(state: State, room: Room, found: Found, outcome_seq: int, *, delivered: int) -> None:

@@ -22,6 +22,7 @@ from services.gang_planner.core import (
     memory,
     picture,
     questions,
+    reissuing,
     releasing,
     repairing,
     restoring,
@@ -200,6 +201,8 @@ class Planner:
         self._session.begin()
         if resolved and state.gangs.remembered:
             memory.forget_gone(work)
+        if resolved:
+            reissuing.reissue(work)
         changed = self._rounds(work, decisive=decisive, resolved=resolved)
         work.notes.extend(state.debts.notes(state.epoch, cycle))
         explainer = Explainer(state, self._session)

@@ -18,8 +18,8 @@ from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.inflight import LATE_ROOM_MS
 from services.gang_planner.core.members import ASSUMED, LEAVING, PLACED, RUNNING, Member
+from services.gang_planner.core.reissuing import is_old
 from services.gang_planner.core.release_costs import release_cost
-from services.gang_planner.state import State
 from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 
@@ -88,7 +88,7 @@ def _end(work: CycleWork, gang: Gang) -> None:
 def _may_ask(work: CycleWork, gang: Gang, uid: str) -> bool:
     """Whether the pod's deletion is to be decided now: not asked for, or answered in vain."""
     asked = [one for one in work.state.evictions.values() if uid in one.uids]
-    if any(one.outcome is None for one in asked):
+    if any(one.outcome is None and not is_old(one.act, work.now_ms) for one in asked):
         return False
     again_ms = max((one.act.cycle.now_ms + _AGAIN_MS for one in asked), default=0)
     if work.now_ms >= again_ms or again_ms > work.now_ms + _AGAIN_MS:
@@ -108,7 +108,7 @@ def _under_way(work: CycleWork, gang: Gang, member: Member) -> bool:
 def _decide(work: CycleWork, gang: Gang, members: list[Member]) -> None:
     state, note = work.state, gang.history.notes["release"]
     uids = {member.pod.uid for member in members}
-    _forget_answered(state, uids)
+    _forget_settled(work, uids)
     attempt = max(gang.history.attempt, 1)
     victims = sorted((one.pod.namespace, one.pod.name, one.pod.uid) for one in members)
     work.decisions.append(
@@ -132,8 +132,12 @@ def _decide(work: CycleWork, gang: Gang, members: list[Member]) -> None:
     work.released.add(gang.key)
 
 
-def _forget_answered(state: State, uids: set[str]) -> None:
-    """An answer that led to another decision on the same pods is of no more use."""
-    for seq, one in list(state.evictions.items()):
-        if one.outcome is not None and one.uids <= uids:
-            del state.evictions[seq]
+def _forget_settled(work: CycleWork, uids: set[str]) -> None:
+    """What led to another decision on the same pods is of no more use: an answer, or none for so
+    long that the log drops the question.
+    """
+    evictions = work.state.evictions
+    for seq, one in list(evictions.items()):
+        settled = one.outcome is not None or is_old(one.act, work.now_ms)
+        if settled and one.uids <= uids:
+            del evictions[seq]
