@@ -150,7 +150,8 @@ class GangTable:
         """Forget a gang that has neither object nor members, and nothing open in the log."""
         if not gang.vacant or gang.key in self._declared:
             return
-        if gang.history.notes:
+        if gang.history.notes or gang.bucket is not None:
+            # It is assessed first: that takes it out of the backlog, and comes here again.
             return
         self.gangs.pop(gang.key, None)
         self.changed.pop(gang.key, None)

@@ -8,6 +8,7 @@ from shared.contracts.identity import nameless_gang_id
 from shared.model.objects import Owner, PodGroup
 from tests.services.gang_planner.core.scene import (
     Scene,
+    amounts,
     make_group,
     make_node,
     make_pods,
@@ -156,3 +157,17 @@ def test_a_group_whose_queue_changes_takes_its_charge_along() -> None:
     state = scene.planner._state
     assert not any(state.queues.entry("default").used.values())
     assert any(state.queues.entry("other").used.values())
+
+
+def test_a_gang_that_is_gone_between_two_cycles_waits_for_nothing_any_more() -> None:
+    scene = Scene([make_node("n0", dict(amounts(cpu=1000, memory=8 << 30, pods=10)))])
+    scene.put(make_group("runs", 1), *make_pods("runs", 1, CPU))
+    (running,) = scene.settle()
+    scene.run(running)
+    waiting, pods = make_group("waits", 1), make_pods("waits", 1, CPU)
+    scene.put(waiting, *pods)
+    assert not scene.settle()
+    scene.remove(waiting, *pods)
+    scene.remove(*scene.pods_of("runs"))
+    assert not scene.settle()
+    assert scene.planner._state.backlog.waiting() == 0
