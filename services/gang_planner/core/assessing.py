@@ -109,7 +109,10 @@ def _forget_bad_pairs(gang: Gang, now_ms: int) -> None:
 
 def _start_or_reset(gang: Gang) -> bool:
     history = gang.history
-    if not history.started:
+    if history.dormant and gang.placed():
+        # Its nodes are back, and its members with them. The log says no less.
+        history.started = True
+    elif not history.started:
         # A gang that runs and that nobody here ever decided was started by another scheduler, or
         # long ago.
         found_running = history.attempt == 0 and gang.placed() > gang.counts[SUCCEEDED]
@@ -121,6 +124,8 @@ def _start_or_reset(gang: Gang) -> bool:
     elif not gang.placed() and not gang.counts[ASSUMED]:
         # Nothing of it is left: what comes now under its name is a fresh gang, to be placed whole.
         history.started = False
+        # What a release of ours has left comes back with nobody.
+        history.reset_at = -1 if history.releasing else history.attempt
     return False
 
 
@@ -149,13 +154,15 @@ def _refusal(state: State, gang: Gang) -> str:
     found = _object_refusal(gang) or _queue_refusal(gang)
     if not found and not gang.admitted:
         found = "NotAdmitted"
-    if not found:
-        found = _member_refusal(gang)
-    if found or not gang.counts[WAITING]:
-        return found
     backoff = gang.history.notes.get("backoff")
+    named = backoff is not None and backoff.reason != "DecisionFailed"
+    if not found and not (named and not gang.history.started):
+        # Of a gang that was released no pods exist for a while, and that is not why it waits.
+        found = _member_refusal(gang)
+    if found or not (gang.counts[WAITING] or named):
+        return found
     if backoff is not None:
-        return "Backoff" if backoff.reason == "DecisionFailed" else backoff.reason
+        return backoff.reason if named else "Backoff"
     return _size_refusal(state, gang)
 
 

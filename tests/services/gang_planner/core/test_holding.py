@@ -521,6 +521,19 @@ def test_a_gang_of_which_nothing_is_left_is_placed_whole_on_its_held_room() -> N
     assert closed(scene) == ["Filled", "Filled"]
 
 
+def test_a_gang_whose_nodes_all_come_back_goes_on_where_it_was() -> None:
+    scene = running()
+    for index in range(3):
+        scene.remove(make_node(f"node-{index}"))
+    scene.settle()
+    scene.put(make_node("node-1", resource_version=2))
+    scene.settle()
+    scene.step(after_ms=5_000)
+    kinds = {one.kind for _, one in scene.records if isinstance(one, NoteOpened)}
+    assert kinds == {"hold"}, "members that run again are repaired like a half-done start"
+    assert scene.verdict("job").phase == "Unknown"
+
+
 def test_a_foreign_pod_on_the_held_place_makes_the_hold_look_elsewhere() -> None:
     scene = running()
     place = place_of(scene, "job-worker-1")

@@ -220,7 +220,8 @@ class Life(RuleBasedStateMachine):
                 assert ours.nodes.names[member.room.slot] == theirs.nodes.names[other.slot]
         for key, gang in ours.gangs.gangs.items():
             assert theirs.gangs.gangs[key].history.attempt == gang.history.attempt
-            assert theirs.gangs.gangs[key].history.started == gang.history.started
+            had_started = gang.history.started or gang.history.dormant
+            assert theirs.gangs.gangs[key].history.started == had_started
 
     def start_twin(self) -> Planner:
         """A planner that starts from the checkpoint and the picture as they are now."""
