@@ -8,6 +8,7 @@ from typing import Final
 
 from tutti.demo import claims
 from tutti.demo.pod_by_pod import SCHEDULER_NAME, fitting, schedule
+from tutti.demo.record import Job, Sighting
 from tutti.demo.stage import Stage
 from tutti.demo.tfjobs import BUDGET, GANG_SCHEDULING, PODGROUP, varied
 
@@ -50,6 +51,20 @@ async def contrast(stage: Stage) -> None:
                 "Pod by pod, job 2 is half started: its ps and 1 of 3 workers", second, record
             )
         )
+        await stage.let_read()
+        stage.say("A worker of job 1 dies. Its operator makes it again.")
+        dead = _worker(stage, first)
+        await stage.kill(dead, first)
+        await stage.until(
+            lambda: sum(each.running for each in stage.observer.of(second)) > 2,
+            f"another part of {second.title} runs",
+        )
+        stage.claim(
+            claims.takes_place(
+                "Pod by pod, job 2 takes the dead worker's place", dead, second, record
+            )
+        )
+        stage.claim(claims.neither_whole("Now neither runs whole", [first, second], record))
         await stage.let_read()
     finally:
         scheduling.cancel()
@@ -138,10 +153,58 @@ async def no_deadlock(stage: Stage) -> None:
     await stage.remove(first, second)
 
 
+async def gets_its_place_back(stage: Stage) -> None:
+    """A worker of a running job dies while a job waits that would fit into its place."""
+    stage.act(
+        "Act 3: a worker dies while others wait",
+        'Seed 002 warns: "if a pod of the job dies when the job is still running, it might give '
+        'other pods chance to occupy the resources". Job 1 holds all four GPUs, job 2 waits for '
+        "one.",
+    )
+    observer = stage.observer
+    first = await stage.submit(varied(PODGROUP, {"Worker": 4}))
+    await stage.until_running(first)
+    second = await stage.submit(varied(PODGROUP, {"Worker": 1}, name="gang-scheduling-podgroup2"))
+    await stage.why(second)
+    stage.say("A worker of job 1 dies. Its operator takes a moment to make it again.")
+    await stage.ground.order("operator away")
+    dead = _worker(stage, first)
+    await stage.kill(dead, first)
+    message = await stage.held_for(first)
+    stage.say(f"{first.name}: {message}", "yellow")
+    await stage.watch_on()
+    await stage.let_read()
+    waiting = [observer.specs[each.uid] for each in observer.of(second)]
+    fit = len(fitting(waiting, observer.nodes, observer.pods.values()))
+    stage.claim(claims.has_room_for("Job 2 would fit there", second, fit, short=0))
+    stage.claim(claims.holds_room("Room is held for the dead worker", dead, message))
+    await stage.ground.order("operator back")
+    await stage.until(
+        lambda: sum(each.running for each in observer.of(first)) == first.size,
+        f"{first.title} is whole again",
+    )
+    stage.claim(
+        claims.gets_place_back(
+            "The worker gets its place back, job 2 waits", dead, second, observer.record
+        )
+    )
+    await stage.let_read()
+    await stage.finish(first)
+    await stage.until_running(second)
+    stage.claim(claims.runs_whole("Then job 2 runs", second, observer.record))
+    await stage.finish(second)
+    await stage.remove(first, second)
+
+
+def _worker(stage: Stage, job: Job) -> Sighting:
+    """A worker of the job that runs."""
+    return next(each for each in stage.observer.of(job) if each.role == "worker" and each.running)
+
+
 async def by_budget(stage: Stage) -> None:
     """A gang that only a PodDisruptionBudget declares, with room for all of its pods but two."""
     stage.act(
-        "Act 3: a gang declared by a PodDisruptionBudget",
+        "Act 4: a gang declared by a PodDisruptionBudget",
         "Seed 002's TFJob v1alpha2: its operator makes a budget, no PodGroup, and no annotation. "
         "N = 7 pods (one ps, six workers), room for N - 2.",
     )
@@ -197,4 +260,9 @@ def invariants(stage: Stage) -> None:
 
 
 #: Those that Tutti plays, in order.
-TUTTI_ACTS: Final[Sequence[Act]] = (waits_its_turn, no_deadlock, by_budget)
+TUTTI_ACTS: Final[Sequence[Act]] = (
+    waits_its_turn,
+    no_deadlock,
+    gets_its_place_back,
+    by_budget,
+)

@@ -4,7 +4,7 @@ A claim that cannot be seen to hold does not hold: an empty record proves nothin
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -30,9 +30,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 def half_starts(text: str, job: Job, record: Record) -> Claim:
     """At the end a job is bound in part: its ps and at least one worker run, a worker waits."""
-    now = _last(job, record)
+    now = [each for each in _last(job, record) if not each.gone]
     running = Counter(each.role for each in now if each.running)
-    waiting = Counter(each.role for each in now if not each.node and not each.gone)
+    waiting = Counter(each.role for each in now if not each.node)
     gpus = sum(each.requests.get(GPU, 0) for each in now if each.holds_room)
     return Claim(
         text=text,
@@ -42,6 +42,13 @@ def half_starts(text: str, job: Job, record: Record) -> Claim:
         and waiting["worker"] > 0,
         evidence=f"runs: {_roles(running)}; waits: {_roles(waiting)}; holds {gpus} GPU idle",
     )
+
+
+def neither_whole(text: str, jobs: Sequence[Job], record: Record) -> Claim:
+    """At the end each of the jobs is bound in part, and holds GPUs idle."""
+    halves = [half_starts("", job, record) for job in jobs]
+    said = "; ".join(f"{job.name} {half.evidence}" for job, half in zip(jobs, halves, strict=True))
+    return Claim(text=text, held=len(jobs) > 1 and all(half.held for half in halves), evidence=said)
 
 
 def runs_whole(text: str, job: Job, record: Record) -> Claim:
@@ -109,6 +116,53 @@ def never_together(text: str, one: Job, other: Job, record: Record) -> Claim:
         held=whole == 2 and not together,
         evidence=f"{whole} of 2 were bound whole; both held GPUs in {together} sightings",
     )
+
+
+def takes_place(text: str, dead: Sighting, job: Job, record: Record) -> Claim:
+    """After a pod of another job has gone, a pod of this job is bound in its place, before any that
+    is made again for it.
+    """
+    for each in _since_gone(dead, record):
+        if each.node == dead.node and each.job in {dead.job, job.uid}:
+            return Claim(
+                text=text,
+                held=each.job == job.uid,
+                evidence=f"{each.name} went to {dead.node} when {dead.name} was gone",
+            )
+    return Claim(text=text, held=False, evidence=f"nobody went to {dead.node}")
+
+
+def gets_place_back(text: str, dead: Sighting, other: Job, record: Record) -> Claim:
+    """A pod that has gone is made again and bound in its old place, and until then no pod of a job
+    that waits is bound.
+    """
+    went_s: float | None = None
+    waiting: set[str] = set()
+    bound: list[str] = []
+    for each in record:
+        if each.uid == dead.uid and each.gone:
+            went_s = each.at_s
+        elif each.job == other.uid:
+            if each.node:
+                bound.append(each.name)
+            else:
+                waiting.add(each.uid)
+        elif went_s is not None and each.name == dead.name and each.node:
+            gone_s = each.at_s - went_s
+            seen = f"{dead.name} left {dead.node}, came back on {each.node} after {gone_s:.1f} s"
+            return Claim(
+                text=text,
+                held=each.node == dead.node and len(waiting) == other.size and not bound,
+                evidence=f"{seen}; of {other.name} {len(waiting)} waited, bound: "
+                f"{', '.join(bound) or 'none'}",
+            )
+    return Claim(text=text, held=False, evidence=f"{dead.name} was not bound again")
+
+
+def holds_room(text: str, dead: Sighting, message: str) -> Claim:
+    """The job's group says that room is held for a pod that has gone, on the node where it was."""
+    held = dead.name in message and f"held on {dead.node} until" in message
+    return Claim(text=text, held=held, evidence=message or "nothing was said")
 
 
 def has_room_for(text: str, job: Job, fit: int, *, short: int) -> Claim:
@@ -203,6 +257,19 @@ def stuck(what: str, timeout_s: float) -> Claim:
 def _ms(duration_ms: float) -> str:
     """What arrived in one piece of the watch was seen at one instant."""
     return f"{duration_ms:.0f} ms" if duration_ms >= 1 else "1 ms"
+
+
+def _since_gone(dead: Sighting, record: Record) -> Iterator[Sighting]:
+    """Sightings of living pods with a node that were first seen with it after another had gone."""
+    gone = False
+    before: set[str] = set()
+    for each in record:
+        if each.uid == dead.uid and each.gone:
+            gone = True
+        elif each.node and not gone:
+            before.add(each.uid)
+        elif each.node and not each.gone and each.uid not in before:
+            yield each
 
 
 def _last(job: Job, record: Record) -> list[Sighting]:

@@ -6,6 +6,7 @@ demo:
 
     gang podgroup|pdb|off   the tf-operator stand-in is now one that declares gangs in this way
     node NAME               one node more
+    operator away|back      it makes no pods again meanwhile
 """
 
 import asyncio
@@ -47,6 +48,10 @@ async def _obey(cluster: EmbeddedCluster, tf_operator: TfOperator, line: str) ->
             tf_operator.gang = msgspec.convert(mode, Gang)
         case ["node", name]:
             await cluster.add_node(name, resources=GPUS, labels=LABELS)
+        case ["operator", "away"]:
+            tf_operator.there.clear()
+        case ["operator", "back"]:
+            tf_operator.there.set()
         case _:
             raise ValueError(f"no such order: {line!r}")
 

@@ -17,7 +17,7 @@ from tutti.cluster.kubelet import EXIT
 from tutti.demo.claims import Claim
 from tutti.demo.observer import Observer, Stuck
 from tutti.demo.processes import Ground
-from tutti.demo.record import Job, of_job
+from tutti.demo.record import Job, Sighting, of_job
 from tutti.demo.tfjobs import Manifest, size
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explaining import Answer, explain
@@ -154,6 +154,23 @@ class Stage:
         await self.until(judged, f"a verdict that says why {job.title} waits")
         gatherer = Gatherer(self.client, job.namespace, SCHEDULER_NAMES)
         return explain(await gatherer.gather("tfjob", job.name), SCHEDULER_NAMES)
+
+    async def kill(self, pod: Sighting, job: Job) -> None:
+        """Delete a pod of a job, and wait until it has gone. Raises Stuck."""
+        await self.client.delete(PODS, pod.name, namespace=job.namespace)
+        await self.until(lambda: self.observer.pods[pod.uid].gone, f"{pod.name} goes")
+
+    async def held_for(self, job: Job) -> str:
+        """What the job's group says of room held for a member that it lost. Raises Stuck."""
+
+        def held() -> str:
+            verdict = self.observer.verdicts.get(job.uid)
+            conditions = verdict.conditions if verdict is not None else ()
+            found = (one for one in conditions if one.type == "RoomHeld" and one.status == "True")
+            return next((one.message for one in found), "")
+
+        await self.until(lambda: bool(held()), f"{job.title} says that room is held for it")
+        return held()
 
     async def finish(self, job: Job) -> None:
         """Let the job's workers end well, and wait until they have. Raises Stuck.

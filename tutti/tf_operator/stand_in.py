@@ -46,6 +46,9 @@ class TfOperator:
         self._task: asyncio.Task[None] | None = None
         self._due: dict[tuple[str, str], None] = {}  # (namespace, name) of jobs to look at
         self._wake = asyncio.Event()
+        #: Set while it is there; what it hears while it is away it does afterwards.
+        self.there = asyncio.Event()
+        self.there.set()
         api.store.listeners.append(self._heard)
 
     async def __aenter__(self) -> Self:
@@ -65,6 +68,7 @@ class TfOperator:
             await self._wake.wait()
             self._wake.clear()
             while self._due:
+                await self.there.wait()
                 job = next(iter(self._due))
                 del self._due[job]
                 try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from tests.tutti.demo.recording import (
@@ -36,6 +37,27 @@ HALF = [
     seen(OTHER, "ps-0", 5, node="node-4", phase="Running"),
     seen(OTHER, "worker-0", 5, node="node-4", phase="Running"),
 ]
+
+#: Job 1 runs, job 2 waits; job 1's second worker goes.
+DEAD = seen(JOB, "worker-1", 3, node="node-2", phase="Running")
+GOES = seen(JOB, "worker-1", 5, node="node-2", phase="Running", gone=True)
+WITHOUT = [*WHOLE, *created(OTHER, 4), GOES]
+AGAIN = msgspec.structs.replace(seen(JOB, "worker-1", 6, node="node-2"), uid="again")
+ELSEWHERE = msgspec.structs.replace(AGAIN, node="node-4")
+WAITS = msgspec.structs.replace(AGAIN, node="")
+TAKEN = seen(OTHER, "worker-1", 5.5, node="node-2", phase="Running")
+
+
+def taken(record: Record) -> Claim:
+    return claims.takes_place("", DEAD, OTHER, record)
+
+
+def back(record: Record) -> Claim:
+    return claims.gets_place_back("", DEAD, OTHER, record)
+
+
+def neither(record: Record) -> Claim:
+    return claims.neither_whole("", [JOB, OTHER], record)
 
 
 def half(record: Record) -> Claim:
@@ -76,6 +98,9 @@ def roomy(record: Record) -> Claim:
         pytest.param(apart, THEN_THE_OTHER, id="never together"),
         pytest.param(in_time, THEN_THE_OTHER, id="never in part"),
         pytest.param(roomy, THEN_THE_OTHER, id="never over-committed"),
+        pytest.param(taken, [*WITHOUT, TAKEN, AGAIN], id="takes the place"),
+        pytest.param(back, [*WITHOUT, AGAIN, TAKEN], id="gets its place back"),
+        pytest.param(neither, [*HALF, GOES, WAITS, TAKEN], id="neither is whole"),
     ],
 )
 def test_a_claim_holds_when_it_was_seen(check: Check, record: Record) -> None:
@@ -145,6 +170,16 @@ def test_a_claim_holds_when_it_was_seen(check: Check, record: Record) -> None:
         pytest.param(
             in_time, [*bound(JOB, 2, step_s=0.05)], "at most 150 ms", id="too slow for a gang"
         ),
+        pytest.param(taken, [*WITHOUT], "nobody went to node-2", id="the place stays empty"),
+        pytest.param(
+            taken, [*WITHOUT, AGAIN, TAKEN], "train-worker-1 went", id="it came back first"
+        ),
+        pytest.param(taken, [*WHOLE, TAKEN], "nobody went", id="nobody had died"),
+        pytest.param(back, [*WITHOUT], "not bound again", id="it is not made again"),
+        pytest.param(back, [*WITHOUT, TAKEN, AGAIN], "bound: train2-worker-1", id="somebody else"),
+        pytest.param(back, [*WITHOUT, ELSEWHERE], "came back on node-4", id="not its place"),
+        pytest.param(back, [*WHOLE, GOES, AGAIN], "0 waited", id="nobody waits for it"),
+        pytest.param(neither, [*HALF, GOES, TAKEN], "", id="one has no pod waiting"),
         pytest.param(roomy, created(JOB, 1), "at most 0 GPU", id="nothing was placed"),
         pytest.param(
             roomy,
@@ -217,3 +252,17 @@ def test_surviving_means_killed_and_back(
 
 def test_a_story_that_cannot_go_on_fails() -> None:
     assert not claims.stuck("all pods run", 30).held
+
+
+@pytest.mark.parametrize(
+    ("message", "held"),
+    [
+        ("train-worker-1 failed: room for its successor is held on node-2 until 12:00:00", True),
+        ("train-worker-1 failed: room for its successor is held on node-4 until 12:00:00", False),
+        ("train-worker-2 failed: room for its successor is held on node-2 until 12:00:00", False),
+        ("train-worker-1 failed: no node has room", False),
+        ("", False),
+    ],
+)
+def test_held_room_is_claimed_for_that_pod_on_that_node(message: str, held: bool) -> None:
+    assert claims.holds_room("", DEAD, message).held is held
