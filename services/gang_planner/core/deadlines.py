@@ -36,11 +36,16 @@ def watch(work: CycleWork, gang: Gang) -> None:
         return
     if "start" in history.notes:
         _watch_start(work, gang)
-    below = not gang.completed and not enough(gang) and not work.state.debts.of(gang)
-    if below:
+    if not gang.completed and not enough(gang) and not _owed(work, gang):
         _watch_degraded(work, gang)
     elif "degraded" in history.notes:
         work.close_note(gang, "degraded", "Restored")
+
+
+def _owed(work: CycleWork, gang: Gang) -> bool:
+    """Whether room is held for what the gang lost, or it has not been decided yet."""
+    debts = work.state.debts
+    return bool(debts.of(gang)) or any(one.key == gang.key for one in debts.pending.values())
 
 
 def not_running(gang: Gang) -> Member | None:

@@ -276,7 +276,7 @@ class Planner:
         for _ in range(_ROUNDS_MAX):
             self._assess(work, looked_at)
             if resolved and state.debts.pending:
-                holding.open_pending(work)
+                self._open_holds(work)
             if state.debts.open_count:
                 holding.review(work)
             if resolved and state.repairs:
@@ -322,6 +322,16 @@ class Planner:
         if gang.bound or history.notes:
             repairing.watch(work, gang, failures)
             deadlines.watch(work, gang)
+
+    @staticmethod
+    def _open_holds(work: CycleWork) -> None:
+        """Whoever lost a member is looked at again: held for or not, it may be degraded."""
+        gangs = work.state.gangs
+        found = [gangs.gangs.get(loss.key) for loss in work.state.debts.pending.values()]
+        holding.open_pending(work)
+        for gang in found:
+            if gang is not None:
+                gangs.touch(gang)
 
     def _failures(self, gang: Gang) -> Sequence[Failure]:
         """Take what outcomes said of the gang's members. What an earlier planner acted on is in the
