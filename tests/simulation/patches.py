@@ -99,13 +99,44 @@ def run_with_fixed_hashes() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)
 
 
+Put = Callable[[Any, str, object], None]
+
+
 @contextlib.contextmanager
 def patched(loop: SimLoop, nats: SimNats, api: ApiServer) -> Iterator[None]:
-    """Run what is inside on the loop's clock, the run's chance and the simulated servers.
+    """Run what is inside on the loop's clock, the run's chance and the simulated servers."""
+    with on_virtual_time(loop), _putting() as put:
+        _put_servers(put, nats, api)
+        yield
+
+
+@contextlib.contextmanager
+def on_virtual_time(loop: SimLoop) -> Iterator[None]:
+    """Run what is inside on the loop's clock and the run's chance.
 
     The garbage collector rests meanwhile: when it runs depends on more than the seed, and it would
     close coroutines of the dead.
     """
+    gc_was_on = gc.isenabled()
+    gc.disable()
+    try:
+        with _putting() as put:
+            for (owner, name), value in _machine(loop).items():
+                original = getattr(owner, name)
+                put(owner, name, value)
+                for module in _our_modules():
+                    for bound, held in list(vars(module).items()):
+                        if held is original:
+                            put(module, bound, value)
+            yield
+    finally:
+        if gc_was_on:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def _putting() -> Iterator[Put]:
+    """Set attributes, and set them back at the end."""
     undo: list[Callable[[], None]] = []
 
     def put(owner: Any, name: str, value: object) -> None:
@@ -113,24 +144,11 @@ def patched(loop: SimLoop, nats: SimNats, api: ApiServer) -> Iterator[None]:
         setattr(owner, name, value)
         undo.append(lambda: setattr(owner, name, before))
 
-    replaced = _machine(loop)
-    gc_was_on = gc.isenabled()
-    gc.disable()
     try:
-        for (owner, name), value in replaced.items():
-            originals = getattr(owner, name)
-            put(owner, name, value)
-            for module in _our_modules():
-                for bound, held in list(vars(module).items()):
-                    if held is originals:
-                        put(module, bound, value)
-        _put_servers(put, nats, api)
-        yield
+        yield put
     finally:
         for restore in reversed(undo):
             restore()
-        if gc_was_on:
-            gc.enable()
 
 
 def _our_modules() -> list[Any]:
@@ -175,7 +193,7 @@ def _machine(loop: SimLoop) -> dict[tuple[Any, str], object]:
     }
 
 
-def _put_servers(put: Callable[[Any, str, object], None], nats: SimNats, api: ApiServer) -> None:
+def _put_servers(put: Put, nats: SimNats, api: ApiServer) -> None:
     """Connect the lifecycle's bus and the services' Kubernetes clients."""
     for name, held, value in (
         ("Bus", Bus, bus_on(nats)),
