@@ -23,7 +23,9 @@ _NAMES_MAX: Final = 5
 
 
 class _Claim(NamedTuple):
-    """A condition that holds, or not, with what is said while it does."""
+    """A condition that holds, or not, with what is said of that; of one that no longer holds the
+    phase speaks, where there is nothing else to say.
+    """
 
     type: str
     holds: bool
@@ -43,17 +45,17 @@ def conditions(
     found: list[Condition] = []
     for claim in (
         _unschedulable(gang, why),
-        _Claim("Scheduled", gang.phase in _RAN_PHASES, SCHEDULED),
+        _scheduled(gang),
         _partly_bound(gang),
-        _releasing(gang),
-        _room_held(owed),
+        _releasing(gang, known.get("Releasing")),
+        _room_held(gang, owed),
         _degraded(gang, owed),
     ):
         last = known.get(claim.type)
         if claim.holds:
             found.append(_true(claim, last, now_ms))
         elif last is not None:
-            found.append(_false(gang.phase, last, now_ms))
+            found.append(_false(claim, last, gang.phase, now_ms))
     return tuple(found)
 
 
@@ -80,6 +82,11 @@ def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
     )
 
 
+def _scheduled(gang: Gang) -> _Claim:
+    holds = gang.phase in _RAN_PHASES
+    return _Claim("Scheduled", holds, SCHEDULED if holds else "")
+
+
 def _partly_bound(gang: Gang) -> _Claim:
     if not partly_bound(gang):
         return _Claim("PartlyBound", holds=False)
@@ -92,16 +99,17 @@ def _partly_bound(gang: Gang) -> _Claim:
     )
 
 
-def _releasing(gang: Gang) -> _Claim:
+def _releasing(gang: Gang, last: Condition | None) -> _Claim:
     note = gang.history.notes.get("release")
     if note is None:
-        return _Claim("Releasing", holds=False)
-    return _Claim("Releasing", True, note.reason, note.message)
+        # A release may be over before anybody has read that it began: its cause stays readable.
+        return _Claim("Releasing", False, "Released", last.message if last is not None else "")
+    return _Claim("Releasing", True, note.reason, f"{note.reason}: {note.message}")
 
 
-def _room_held(owed: Sequence[Debt]) -> _Claim:
+def _room_held(gang: Gang, owed: Sequence[Debt]) -> _Claim:
     if all(debt.room is None for debt in owed):
-        return _Claim("RoomHeld", holds=False)
+        return _Claim("RoomHeld", False, "NoRoom" if owed else gang.hold_ended)
     return _Claim("RoomHeld", True, "MembersLost", in_words(owed))
 
 
@@ -132,7 +140,13 @@ def _true(claim: _Claim, last: Condition | None, now_ms: int) -> Condition:
     )
 
 
-def _false(phase: str, last: Condition, now_ms: int) -> Condition:
+def _false(claim: _Claim, last: Condition, phase: str, now_ms: int) -> Condition:
     if last.status == "False":
         return last
-    return msgspec.structs.replace(last, status="False", reason=phase, message="", since_ms=now_ms)
+    return Condition(
+        type=claim.type,
+        status="False",
+        reason=claim.reason or phase,
+        message=claim.message,
+        since_ms=now_ms,
+    )

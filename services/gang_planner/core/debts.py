@@ -185,12 +185,15 @@ class DebtTable:
     def attach(self, debt: Debt, gang: Gang) -> None:
         """The gang of a debt is known now, and is charged for its room."""
         debt.gang = gang
+        gang.hold_ended = ""
         self._of.setdefault(gang.key, {})[debt.uid] = debt
         if debt.room is not None:
             gang.hold(debt.shape, 1)
 
     def close(self, state: "State", debt: Debt, reason: str) -> None:
         """End a debt and its row; the note that says so is written at the end of the cycle."""
+        if debt.gang is not None:
+            debt.gang.hold_ended = reason
         drop_room(state, debt)
         self._remove(debt)
         if debt.logged:

@@ -101,6 +101,11 @@ class History:
         return not self.started and self.reset_at == self.attempt
 
     @property
+    def has_started(self) -> bool:
+        """What the log says, whichever cycles have looked at it since."""
+        return self.started or self.dormant
+
+    @property
     def releasing(self) -> bool:
         """Whether what is bound of it is being deleted: nothing of it is planned or held."""
         return "release" in self.notes
@@ -132,6 +137,7 @@ class Gang:
         "gang_id",
         "group",
         "hasty",
+        "hold_ended",
         "held",
         "history",
         "implied",
@@ -198,6 +204,8 @@ class Gang:
         self.bound_ms = 0
         #: It was planned again at once after a failure, in the repair that it is in.
         self.hasty = False
+        #: How the last of its debts ended, for people; "" while it is owed something new.
+        self.hold_ended = ""
         #: Members of which the kubelet says why they do not run.
         self.stuck = 0
         #: What the last assessment said: see `assessing`.

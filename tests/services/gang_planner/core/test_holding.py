@@ -564,6 +564,10 @@ def conditions(scene: Scene, name: str = "job") -> dict[str, tuple[str, str]]:
     return {one.type: (one.status, one.message) for one in scene.verdict(name).conditions}
 
 
+def reason_of(scene: Scene, type_: str, name: str = "job") -> str:
+    return next(one.reason for one in scene.verdict(name).conditions if one.type == type_)
+
+
 def test_the_verdict_says_for_whom_room_is_held_where_and_until_when() -> None:
     scene = running()
     place = place_of(scene, "job-worker-1")
@@ -582,6 +586,7 @@ def test_the_verdict_says_for_whom_room_is_held_where_and_until_when() -> None:
     scene.now_ms += 60_000
     scene.settle()
     assert conditions(scene)["RoomHeld"] == ("False", "")
+    assert reason_of(scene, "RoomHeld") == "Expired"
     assert conditions(scene)["Degraded"] == (
         "True",
         "2 of the 3 members that it needs are left, and no room is held for the others",

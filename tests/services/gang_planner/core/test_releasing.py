@@ -312,13 +312,16 @@ def test_while_it_is_released_the_verdict_says_so() -> None:
     story.until_quiet()
     found = story.condition("poison", "Releasing")
     assert found is not None
-    assert WORDS in found.message
+    assert (found.reason, found.message) == ("BindingRefused", f"BindingRefused: {POISONED}: {WORDS}")
     why = story.verdict("poison").why
     assert why is not None
     assert why.reason == "BindingRefused"
     story.carry_out()
     story.until_quiet(within_ms=100)
     assert story.condition("poison", "Releasing") is None
+    over = next(one for one in story.verdict("poison").conditions if one.type == "Releasing")
+    # Whoever did not read it in time still reads what was released, and why.
+    assert (over.status, over.reason, over.message) == ("False", "Released", found.message)
 
 
 def test_a_release_goes_on_while_the_picture_is_stale_and_nothing_else_is_decided() -> None:
