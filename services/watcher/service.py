@@ -107,13 +107,15 @@ async def _be_active(
         tasks.create_task(watching.run(), name="watcher-watching")
         tasks.create_task(_keep_showing(show), name="watcher-showing")
         await watching.listed.wait()
-        epoch = await publishing.open(ctx.bus)
-        pods, nodes = state.picture.count("pod"), state.picture.count("node")
-        logger.info("epoch %d is open with %d pods and %d nodes", epoch, pods, nodes)
-        reporting.opened(epoch, state.picture.groups(), ctx.now_ms())
-        show()
+        # Before the epoch opens: whoever reads of it asks at once, and one who asks while nobody
+        # but a frozen watcher listens waits for his timeout.
         subscription = await answering.serve(ctx.bus)
         try:
+            epoch = await publishing.open(ctx.bus)
+            pods, nodes = state.picture.count("pod"), state.picture.count("node")
+            logger.info("epoch %d is open with %d pods and %d nodes", epoch, pods, nodes)
+            reporting.opened(epoch, state.picture.groups(), ctx.now_ms())
+            show()
             await publishing.run(watching.ill)
         finally:
             await subscription.close()

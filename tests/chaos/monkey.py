@@ -21,11 +21,15 @@ from tests.controlplane.components import APISERVER, SCHEDULER
 from tests.controlplane.nodes import NodeShape, node_manifest
 from tests.integration.suite import RunningSuite
 
+_ON_THE_ACTIVE: Final = 0.8
 SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
 #: Longer than a lease lasts, longer than a binder's ack wait.
 _FROZEN_S: Final = (0.5, 6.0)
 _GAP_S: Final = (1.0, 4.0)
 _NATIVES: Final = 6
+#: Gangs that come in just before a fault, and how long that takes.
+_RUSH: Final = 4
+_RUSH_LASTS_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,13 @@ class Monkey:
             await self._commit(kind)
 
     async def _commit(self, kind: str) -> None:
+        self._users.rush(_RUSH)
+        await asyncio.sleep(self._rng.uniform(0.0, _RUSH_LASTS_S))
         at_s = asyncio.get_running_loop().time()
         try:
-            work = self._kinds[kind]()
             # The probe comes in while it happens: it is made by the users' next pass.
             fault = Fault(kind, at_s, self._users.probe())
-            await work
+            await self._kinds[kind]()
         except (*TROUBLE, BusError, AssertionError, ProcessLookupError) as error:
             self._say(f"{kind}: not now ({type(error).__name__})")
             return
@@ -97,11 +102,13 @@ class Monkey:
         self, service: str, do: Callable[[int], Awaitable[None]]
     ) -> Callable[[], Awaitable[None]]:
         async def work() -> None:
-            found = [
-                one for one in (await self._suite.answers()).values() if one.service == service
-            ]
+            answers = (await self._suite.answers()).values()
+            found = {one.instance: one for one in answers if one.service == service}
             assert found, f"no {service} answers"
-            await do(self._rng.choice(sorted(found, key=lambda one: one.instance)).pid)
+            active = sorted(name for name, one in found.items() if one.active)
+            # A standby's death is a lesser accident; it happens, too.
+            often = active and self._rng.random() < _ON_THE_ACTIVE
+            await do(found[self._rng.choice(active if often else sorted(found))].pid)
 
         return work
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.chaos.audit import Judge
-from tests.chaos.gangs import NAMESPACE, POISON, Users
+from tests.chaos.gangs import NAMESPACE, PODS, POISON, Users
 from tests.chaos.monkey import Monkey
 from tests.chaos.report import Report, bound_though_refused, lost, placed, recoveries
-from tests.controlplane.client import Object, RawClient
+from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.kubelet import FakeKubelet
-from tests.controlplane.nodes import create_namespace, create_nodes
+from tests.controlplane.nodes import create_namespace, create_nodes, pod_manifest
 from tests.integration.suite import RunningSuite
 from tests.support.waiting import eventually
 
@@ -133,6 +133,23 @@ async def refuse_poisoned(client: RawClient) -> None:
     }
     await client.create(f"{_REGISTRATION}/validatingadmissionpolicies", policy)
     await client.create(f"{_REGISTRATION}/validatingadmissionpolicybindings", binding)
+    probe = f"{POISON}-probe"
+    pod = await client.create(PODS, pod_manifest(probe, scheduler_name="nobody"))
+
+    async def in_force() -> bool:
+        try:
+            await client.request(
+                "POST",
+                f"{PODS}/{probe}/binding",
+                {"metadata": {"name": probe}, "target": {"kind": "Node", "name": "node-0"}},
+                params={"dryRun": "All"},
+            )
+        except ApiError as error:
+            return error.status in {403, 422}
+        return False
+
+    await eventually(in_force, timeout_s=30, because="the API server follows the policy")
+    await client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
 
 
 def _report(
