@@ -75,6 +75,7 @@ class Checkers:
         self._foreign: dict[str, dict[str, int]] = {}
         self._restored_ms = 0
         truth.on_violation = self._broken_id
+        truth.may_land = self._may_land
         truth.listeners.append(self._appended)
         self.etcd.observers.append(self._wrote)
         self.etcd.on_restore.append(self._restored)
@@ -111,6 +112,17 @@ class Checkers:
                 if life is not None:
                     self.watch(life).refused_seq = record.decision_seq
         del stream, seq
+
+    def _may_land(self, act: GangDecision) -> bool:
+        """Whether a pod of it is there and not bound; after a restore everything is, for a while."""
+        if self._lately_restored():
+            return False
+        for binding in act.bindings:
+            pod = self.etcd.get(PODS, binding.namespace, binding.name)
+            if pod is not None and pod["metadata"]["uid"] == binding.uid:
+                if not pod["spec"].get("nodeName"):
+                    return True
+        return False
 
     def _life_of_act(self, act: GangDecision) -> Life | None:
         for binding in act.bindings:

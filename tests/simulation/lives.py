@@ -188,6 +188,9 @@ class Lives:
             return
         if write.type == "DELETED":
             life.pods[slot] = ""
+            if life.plan.owner in {"ReplicaSet", "TFJob"} and not life.ended:
+                # They count the pods that are there: work that was done is done again.
+                life.succeeded.discard(slot)
             if slot not in life.succeeded:
                 self._again(life, slot, "is deleted")
         elif phase == "Succeeded" and slot not in life.succeeded:

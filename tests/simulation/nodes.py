@@ -185,7 +185,12 @@ class Nodes:
         self.loop.at(0.02 + self._rng.random() * 0.3, self._run, kubelet, pod, runs_ms)
 
     def _run(self, kubelet: Kubelet, pod: Obj, runs_ms: int) -> None:
-        if not kubelet.alive or pod["metadata"]["uid"] not in kubelet.admitted:
+        uid = pod["metadata"]["uid"]
+        if not kubelet.alive:
+            # Looked at anew when the machine is back.
+            kubelet.admitted.pop(uid, None)
+            return
+        if uid not in kubelet.admitted:
             return
         running = self._set_status(pod, phase="Running")
         if running is not None:

@@ -5,8 +5,12 @@ within a bounded time every gang must have come to its end.
 """
 
 import hashlib
+import signal
 import time
-from typing import Final
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -25,7 +29,8 @@ from tests.simulation.world import World
 
 #: Virtual time from the last fault within which everything must have ended.
 CALM_S: Final = 240.0
-#: How long the suite is let come up before gangs arrive and faults begin.
+#: Real time of a run that is given up; they take a second.
+_REAL_S_MAX: Final = 60.0
 _HOPELESS_EVERY_S: Final = 15.0
 
 
@@ -202,6 +207,23 @@ def run(options: Options) -> Result:
     """Run one seed and clean up."""
     one = Run(options)
     try:
-        return one.run()
+        with bounded():
+            return one.run()
     finally:
         one.close()
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """What never lets time pass, not even the loop's, is stuck."""
+
+    def ring(*_: object) -> NoReturn:
+        raise Stuck("no end in sight:\n" + "".join(traceback.format_stack(limit=12)))
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, _REAL_S_MAX)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

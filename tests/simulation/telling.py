@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.simulation import canaries
 from tests.simulation.loop import EPOCH_MS
-from tests.simulation.running import Options, Result, Run
+from tests.simulation.running import Options, Result, Run, bounded
 from tests.simulation.shrinking import shrink
 
 _LINES_OF_ALL: Final = 60
@@ -19,7 +19,8 @@ def one(seed: int, *, gang: str = "", canary: str = "", shrink_it: bool = False)
             options = shrink(options)
         simulation = Run(options)
         try:
-            result = simulation.run()
+            with bounded():
+                result = simulation.run()
             sys.stdout.write(_told(simulation, result, gang))
         finally:
             simulation.close()

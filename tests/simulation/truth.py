@@ -67,6 +67,8 @@ class Truth:
         self.listeners: list[Callable[[str, int, object], None]] = []
         #: Called before it is, with what would break a rule of the streams.
         self.on_violation: Callable[[str, str], None] = _ignore
+        #: Whether a POST of a decision could still bind something.
+        self.may_land: Callable[[GangDecision], bool] = _may
 
     # ---- fed by the simulated NATS
 
@@ -140,11 +142,15 @@ class Truth:
                 pass
 
     def _check_open(self, stored: Stored) -> None:
-        """One open decision per pod, and no release beside a binding that is under way."""
+        """One open decision per pod, and no release beside a binding that may still be sent.
+
+        A decision is over, answered or not, once each of its pods is bound or gone: what is sent
+        for it later finds a 409 or nothing.
+        """
         own = pods_of(stored.act)
         for other in self.unanswered.values():
             both = own & pods_of(other.act)
-            if both and isinstance(other.act, GangDecision):
+            if both and isinstance(other.act, GangDecision) and self.may_land(other.act):
                 self.on_violation(
                     stored.act.gang_id,
                     f"decision {stored.seq} names {min(both)}, which decision {other.seq} "
@@ -163,9 +169,14 @@ class Truth:
             self.on_violation(note.gang_id, f"note {seq} ({note.kind}) has no {missing[0]}")
 
     def _close(self, record: NoteClosed) -> None:
-        for key in [key for key in self.notes if key[:2] == (record.gang_id, record.kind)]:
-            if not record.pod_uids or set(key[2]) & set(record.pod_uids) or not key[2]:
-                del self.notes[key]
+        if record.kind == "hold" and record.pod_uids:
+            # A hold is its pods': their gang may have another id by now.
+            wanted = set(record.pod_uids)
+            found = [key for key in self.notes if key[1] == "hold" and wanted & set(key[2])]
+        else:
+            found = [key for key in self.notes if key[:2] == (record.gang_id, record.kind)]
+        for key in found:
+            del self.notes[key]
 
     def _outcome(self, outcome: Outcome, subject: str) -> None:
         incarnation = self.incarnations.get(subjects.DECISIONS, "")
@@ -218,6 +229,11 @@ def pods_of(act: Act) -> frozenset[str]:
 
 def _key(note: NoteOpened) -> NoteKey:
     return note.gang_id, note.kind, note.pod_uids if note.kind == "hold" else ()
+
+
+def _may(act: GangDecision) -> bool:
+    del act
+    return True
 
 
 def _ignore(gang: str, what: str) -> None:
