@@ -46,6 +46,8 @@ class Gang:
     lives_s: float
     whole_at_s: float | None = None
     made: int = 0
+    #: Its user deletes it.
+    ending: bool = False
     ended: bool = False
 
     def manifest(self) -> Object:
@@ -90,6 +92,7 @@ class Users:
     gangs: dict[str, Gang] = field(default_factory=dict)
     #: Requests that the API server did not serve, and which were made again later.
     troubles: int = 0
+    #: Gangs come and go; without it, those that are there stay and must be whole.
     coming: bool = True
     _serial: int = 0
     _natives: int = 0
@@ -185,7 +188,9 @@ class Users:
     async def _mend(self, gang: Gang, pods: dict[int, Object]) -> None:
         """One gang, one step nearer to what its user wants."""
         now_s = asyncio.get_running_loop().time()
-        if gang.whole_at_s is not None and now_s > gang.whole_at_s + gang.lives_s:
+        old = gang.whole_at_s is not None and now_s > gang.whole_at_s + gang.lives_s
+        if gang.ending or (old and self.coming):
+            gang.ending = True
             await self._end(gang, pods)
             return
         running = [pod for pod in pods.values() if pod["status"].get("phase") == "Running"]

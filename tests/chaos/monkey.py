@@ -10,7 +10,7 @@ import os
 import random
 import signal
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from shared.bus.errors import BusError
@@ -27,6 +27,9 @@ SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
 _FROZEN_S: Final = (0.5, 6.0)
 _GAP_S: Final = (1.0, 4.0)
 _NATIVES: Final = 6
+#: So often nothing else is done until the probe is whole, or for so long.
+_ALONE: Final = 0.7
+_PROBE_S: Final = 20.0
 #: Gangs that come in just before a fault, and how long that takes.
 _RUSH: Final = 4
 _RUSH_LASTS_S: Final = 1.0
@@ -39,6 +42,8 @@ class Fault:
     kind: str
     at_s: float
     probe: Gang
+    #: Nothing else was done until the probe was whole: its time is this fault's alone.
+    alone: bool = False
 
 
 class Monkey:
@@ -51,13 +56,17 @@ class Monkey:
         client: RawClient,
         users: Users,
         rng: random.Random,
+        *,
+        whole: Callable[[str], bool],
         say: Callable[[str], None],
     ) -> None:
+        """`whole(gang)`: whether the judge has seen it reach its quorum."""
         self._suite = suite
         self._control_plane = control_plane
         self._client = client
         self._users = users
         self._rng = rng
+        self._whole = whole
         self._say = say
         self._nodes = 0
         self.faults: list[Fault] = []
@@ -95,8 +104,12 @@ class Monkey:
         except (*TROUBLE, BusError, AssertionError, ProcessLookupError) as error:
             self._say(f"{kind}: not now ({type(error).__name__})")
             return
-        self.faults.append(fault)
         self._say(kind)
+        alone = self._rng.random() < _ALONE
+        self.faults.append(replace(fault, alone=alone))
+        deadline_s = asyncio.get_running_loop().time() + (_PROBE_S if alone else 0.0)
+        while not self._whole(fault.probe.name) and asyncio.get_running_loop().time() < deadline_s:
+            await asyncio.sleep(0.05)
 
     def _on_service(
         self, service: str, do: Callable[[int], Awaitable[None]]

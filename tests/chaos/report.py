@@ -85,11 +85,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recoveries(faults: Sequence[Fault], judge: Judge) -> tuple[Recovery, ...]:
-    """Per kind of fault, from the fault to the quorum of the gang that came in with it."""
+    """Per kind of fault, from the fault to the quorum of the gang that came in with it.
+
+    Only of faults that had the stage for themselves.
+    """
     times_s: dict[str, list[float]] = {}
     for fault in faults:
         record = judge.gangs.get((NAMESPACE, fault.probe.name))
-        if record is not None and record.quorum_s is not None:
+        if fault.alone and record is not None and record.quorum_s is not None:
             times_s.setdefault(fault.kind, []).append(record.quorum_s - fault.at_s)
     return tuple(
         Recovery(
@@ -114,7 +117,7 @@ def lost(users: Users, judge: Judge) -> tuple[str, ...]:
     return tuple(
         one.name
         for one in users.alive()
-        if not one.poisoned and len(placed(judge, one.name)) < one.minimum
+        if not one.poisoned and not one.ending and len(placed(judge, one.name)) < one.minimum
     )
 
 
@@ -132,3 +135,9 @@ def placed(judge: Judge, name: str) -> set[str]:
     """Members of a gang that are on nodes."""
     record = judge.gangs.get((NAMESPACE, name))
     return set() if record is None else record.placed
+
+
+def is_whole(judge: Judge, name: str) -> bool:
+    """Whether a gang has had its quorum."""
+    record = judge.gangs.get((NAMESPACE, name))
+    return record is not None and record.quorum_s is not None

@@ -8,7 +8,7 @@ from typing import Final
 from tests.chaos.audit import Judge
 from tests.chaos.gangs import NAMESPACE, PODS, POISON, Users
 from tests.chaos.monkey import Monkey
-from tests.chaos.report import Report, bound_though_refused, lost, placed, recoveries
+from tests.chaos.report import Report, bound_though_refused, is_whole, lost, placed, recoveries
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import CRDS_DIR
@@ -52,7 +52,15 @@ async def run(
         users = Users(client, random.Random(rng.random()), alive_max)
         judge = Judge(eyes)
         kubelet = FakeKubelet(hands, start_delay_s=START_DELAY_S)
-        monkey = Monkey(suite, control_plane, client, users, random.Random(rng.random()), say)
+        monkey = Monkey(
+            suite,
+            control_plane,
+            client,
+            users,
+            random.Random(rng.random()),
+            whole=lambda name: is_whole(judge, name),
+            say=say,
+        )
         background = [
             asyncio.create_task(judge.run(), name="judge"),
             asyncio.create_task(kubelet.run(), name="kubelets"),

@@ -1,0 +1,146 @@
+"""The table of kept room: whatever comes and goes, free = allocatable - pods - rows, exactly."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from services.gang_planner.core.columns import ResourceIndex
+from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.room import UNDATED, Room, RoomTable
+from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
+from shared.model.objects import HostPort
+from tests.services.gang_planner.core.scene import GPU, make_node, make_shape
+
+NODES = 3
+SHAPES = (
+    make_shape({"cpu": 500}),
+    make_shape({"cpu": 300, "memory": 1 << 30}),
+    make_shape({GPU: 1}),
+    make_shape({"cpu": 100}, host_ports=(HostPort(port=80),)),
+)
+UIDS = tuple(f"pod-{i}" for i in range(5))
+SLOTS = st.integers(0, NODES - 1)
+
+
+class RoomMachine(RuleBasedStateMachine):
+    """Decisions, outcomes, losses, pods and nodes, in any order; nothing looks whether it fits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        resources = ResourceIndex()
+        self.nodes = NodeTable(resources)
+        self.ground = Ground(self.nodes)
+        self.capacity: list[Any] = []
+        for i in range(NODES):
+            amounts = {"cpu": 4000, "memory": 8 << 30, GPU: 2, "pods": 9}
+            slot = self.nodes.put(make_node(f"n{i}", amounts))
+            self.capacity.append(self.nodes.allocatable.cells[:, slot].copy())
+            self.ground.add_capacity(slot, self.capacity[-1])
+        table = ShapeTable(resources)
+        self.shapes = [table.make(i, one) for i, one in enumerate(SHAPES)]
+        self.rooms = RoomTable(self.ground)
+        #: What pods have on nodes.
+        self.pods: list[tuple[int, ShapeEntry]] = []
+        self.seq = 0
+
+    def row(self, uid: str, slot: int, shape: int) -> Room:
+        return Room(owner="g", uid=uid, shape=self.shapes[shape], slot=slot, seq=0)
+
+    @rule(uid=st.sampled_from(UIDS), slot=SLOTS, shape=st.integers(0, 3), adopted=st.booleans())
+    def decide(self, uid: str, slot: int, shape: int, adopted: bool) -> None:
+        if any(room.reason == "assumed" for room in self.rooms.rows(uid)):
+            return
+        room = self.row(uid, slot, shape)
+        if adopted:
+            one = np.array([1])
+            self.ground.take_many(np.array([slot]), one, room.shape)
+        self.rooms.keep(room, adopted=adopted)
+
+    @rule(uid=st.sampled_from(UIDS))
+    def the_log_numbers_it(self, uid: str) -> None:
+        for room in self.rooms.rows(uid):
+            if room.seq == 0:
+                self.seq += 1
+                self.rooms.numbered(room, self.seq)
+
+    @rule(uid=st.sampled_from(UIDS))
+    def an_outcome_leaves_it_open(self, uid: str) -> None:
+        for room in self.rooms.rows(uid):
+            if room.reason == "assumed":
+                self.rooms.becomes_late(room)
+                assert room.until_ms == UNDATED
+                assert uid in self.rooms.late
+
+    @rule(uid=st.sampled_from(UIDS), handed_over=st.booleans(), data=st.data())
+    def a_row_ends(self, uid: str, handed_over: bool, data: st.DataObject) -> None:
+        rows = self.rooms.rows(uid)
+        if rows:
+            room = data.draw(st.sampled_from(rows))
+            self.rooms.end(room, handed_over=handed_over)
+            if handed_over:
+                self.pods.append((room.slot, room.shape))
+
+    @rule(uid=st.sampled_from(UIDS), data=st.data())
+    def a_pod_is_lost_and_its_room_kept(self, uid: str, data: st.DataObject) -> None:
+        if uid in self.rooms.owed or not self.pods:
+            return
+        slot, shape = data.draw(st.sampled_from(self.pods))
+        self.pods.remove((slot, shape))
+        room = Room(owner="g", uid=uid, shape=shape, slot=slot, seq=0)
+        room.reason = "debt"
+        self.rooms.keep_owed(room, adopted=True)
+
+    @rule(uid=st.sampled_from(UIDS), slot=SLOTS, shape=st.integers(0, 3))
+    def room_is_found_for_a_lost_pod(self, uid: str, slot: int, shape: int) -> None:
+        if uid not in self.rooms.owed:
+            self.rooms.keep_owed(self.row(uid, slot, shape), adopted=False)
+
+    @rule(uid=st.sampled_from(UIDS), handed_over=st.booleans())
+    def a_debt_ends(self, uid: str, handed_over: bool) -> None:
+        room = self.rooms.owed.get(uid)
+        if room is not None:
+            self.rooms.end_owed(room, handed_over=handed_over)
+            if handed_over:
+                self.pods.append((room.slot, room.shape))
+
+    @rule(data=st.data())
+    def a_pod_goes(self, data: st.DataObject) -> None:
+        if self.pods:
+            slot, shape = data.draw(st.sampled_from(self.pods))
+            self.pods.remove((slot, shape))
+            self.ground.give(slot, shape)
+
+    @invariant()
+    def free_is_what_pods_and_rows_leave(self) -> None:
+        wanted = [column.copy() for column in self.capacity]
+        ports: Counter[tuple[int, int]] = Counter()
+        rows = [(room.slot, room.shape) for room in self.rooms.every()]
+        for slot, shape in [*self.pods, *rows]:
+            for row, amount in shape.pairs:
+                wanted[slot][row] -= amount
+            ports.update((slot, port.port) for port in shape.shape.host_ports)
+        for slot, column in enumerate(wanted):
+            found = self.ground.free.cells[: len(column), slot]
+            assert found.tolist() == column.tolist()
+            taken = bool(self.ground.ports.conflicts(slot, SHAPES_PORT))
+            assert taken == (ports[slot, 80] > 0)
+
+    @invariant()
+    def counts_agree_with_rows(self) -> None:
+        on = Counter(room.slot for room in self.rooms.every())
+        assert {slot: self.rooms.on(slot) for slot in range(NODES)} == {
+            slot: on[slot] for slot in range(NODES)
+        }
+        assert self.rooms.per_decision == Counter(room.seq for room in self.rooms.of_decisions())
+        late = {room.uid for room in self.rooms.of_decisions() if room.reason == "late"}
+        assert late <= set(self.rooms.late)
+
+
+SHAPES_PORT = (HostPort(port=80),)
+TestRoomTable = RoomMachine.TestCase
+TestRoomTable.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
