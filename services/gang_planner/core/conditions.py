@@ -6,8 +6,6 @@ One that was never True is left out; one that no longer holds turns False and st
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
 from services.gang_planner.core import releasing
 from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang

@@ -312,7 +312,10 @@ def test_while_it_is_released_the_verdict_says_so() -> None:
     story.until_quiet()
     found = story.condition("poison", "Releasing")
     assert found is not None
-    assert (found.reason, found.message) == ("BindingRefused", f"BindingRefused: {POISONED}: {WORDS}")
+    assert (found.reason, found.message) == (
+        "BindingRefused",
+        f"BindingRefused: {POISONED}: {WORDS}",
+    )
     why = story.verdict("poison").why
     assert why is not None
     assert why.reason == "BindingRefused"
