@@ -99,6 +99,8 @@ def drain_figures(cases: Sequence[DrainCase], *, owned: bool) -> list[Figure]:
             "",
             1.3 if owned else None,
         ),
+        figure("partial-gang seconds, added up", lambda case: case.run.partial_gang_s, "s"),
+        figure("nodes over-committed", lambda case: case.run.overcommitted_nodes, "", 0.0),
         figure("API writes per pod", lambda case: case.run.writes_per_pod, ""),
         figure("memory, peaks added", lambda case: case.run.peak_bytes / MIB, "MiB", 700.0),
         figure("idle afterwards", lambda case: case.run.idle_core_percent, "% of a core", 2.0),

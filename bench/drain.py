@@ -9,7 +9,7 @@ from bench.api_metrics import since
 from bench.contenders import Contender, running
 from bench.load import Load
 from bench.meters import ProcessCost
-from bench.testbed import TRAILING_S, Bed
+from bench.testbed import PODS_PER_NODE_MAX, TRAILING_S, Bed
 from bench.yardstick import rate
 
 #: The first binding may take its time with a rival; between two, so long a pause means stuck.
@@ -46,6 +46,10 @@ class DrainRun(msgspec.Struct, frozen=True, kw_only=True):
     etcd_ms_per_pod: float
     writes: dict[str, int]
     pods_per_node_max: int
+    #: Seen from outside, as all else: the time that gangs were bound in part, added up,
+    partial_gang_s: float = 0.0
+    #: and nodes with more on them than they offer.
+    overcommitted_nodes: int = 0
 
     @property
     def cpu_s_per_10k_pods(self) -> float:
@@ -89,6 +93,8 @@ async def measure(bed: Bed, contender: Contender, what: Load) -> DrainRun:
             writes_after = await bed.writes()
         instants_s = bed.watch.bound_s(names)
         crowd = bed.watch.per_node_max()
+        partial_s = bed.watch.partial_gang_s(names, what.size)
+        overfull = bed.watch.overfull(PODS_PER_NODE_MAX)
     finally:
         await bed.empty()
     return DrainRun(
@@ -112,6 +118,8 @@ async def measure(bed: Bed, contender: Contender, what: Load) -> DrainRun:
         etcd_ms_per_pod=server.etcd_s / what.pods * 1e3,
         writes=since(writes_before, writes_after),
         pods_per_node_max=crowd,
+        partial_gang_s=partial_s,
+        overcommitted_nodes=overfull,
     )
 
 

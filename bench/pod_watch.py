@@ -8,7 +8,8 @@ the measured suite opens them, and read without looking.
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -99,6 +100,21 @@ class PodWatch:
             if pod.node:
                 counts[pod.node] = counts.get(pod.node, 0) + 1
         return max(counts.values(), default=0)
+
+    def partial_gang_s(self, names: Sequence[str], size: int) -> float:
+        """Partial-gang seconds: summed over gangs of `size`, whose members' names stand in a row,
+        the time from a gang's first binding to its last.
+        """
+        total_s = 0.0
+        for start in range(0, len(names), size):
+            bound_s = self.bound_s(names[start : start + size])
+            total_s += bound_s[-1] - bound_s[0] if bound_s else 0.0
+        return total_s
+
+    def overfull(self, pods_max: int) -> int:
+        """Nodes with more pods on them than have room there."""
+        counts = Counter(pod.node for pod in self.pods.values() if pod.node)
+        return sum(count > pods_max for count in counts.values())
 
     async def follow(self, session: aiohttp.ClientSession, version: str) -> None:
         """Read events until cancelled; what cannot be mended is told to whoever waits.

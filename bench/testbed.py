@@ -25,6 +25,12 @@ from tests.controlplane.nodes import NodeShape, create_namespace, create_nodes
 
 CRDS_DIR = Path(__file__).parents[1] / "deploy" / "crds"
 NODE_SHAPE = NodeShape(cpu_milli=16_000, memory_bytes=64 * 2**30, pods=110)
+#: Of the loads' pods, as many as a node has room for.
+PODS_PER_NODE_MAX = min(
+    NODE_SHAPE.cpu_milli // (1000 * load.CPU_PER_POD),
+    NODE_SHAPE.memory_bytes // (load.MEMORY_GIB_PER_POD * 2**30),
+    NODE_SHAPE.pods,
+)
 CREATE_CONNECTIONS = 32
 #: The API server digests a burst of creations for a while (garbage, compaction, watch caches).
 SETTLE_S = 8.0
