@@ -19,7 +19,7 @@ EventType = Literal["Normal", "Warning"]
 
 _SOURCE: Final = "tutti"
 #: The API server refuses longer messages.
-_MESSAGE_CHARS_MAX: Final = 1_024
+MESSAGE_CHARS_MAX: Final = 1_024
 _NAME_CHARS_MAX: Final = 220
 
 
@@ -103,7 +103,7 @@ def _event(
         "metadata": {"name": name, "namespace": reference["namespace"]},
         "involvedObject": reference,
         "reason": reason,
-        "message": message[:_MESSAGE_CHARS_MAX],
+        "message": message[:MESSAGE_CHARS_MAX],
         "type": type_,
         "source": {"component": _SOURCE},
         "reportingComponent": _SOURCE,

@@ -11,7 +11,8 @@ When things are written:
 * a phase that usually passes (Pending, Inqueue): when it has lasted `settle_ms`, so that a gang
   that is bound a moment later costs one write of its group and one event,
 * Starting: when it has lasted `starting_ms`; its bindings are under way, and writes would only slow
-  them down,
+  them down; when they are known to hang, after `settle_ms`,
+* what is being released, bound in part, degraded, or held room for: at once, with its event,
 * changes of numbers and wording only: at most every `refresh_ms`,
 * events and PodScheduled=False of a gang that waits: when it has waited `waiting_ms`; again at once
   for
@@ -20,21 +21,23 @@ When things are written:
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from services.controller.core.annotation import annotation_of
-from services.controller.core.events import EventIntent, group_event, group_topic
+from services.controller.core.announcing import RAN, announcements, pressing
+from services.controller.core.events import MESSAGE_CHARS_MAX, EventIntent, group_event, group_topic
 from services.controller.core.waiting import MarkWaiting, mark_waiting
 from services.controller.state import Memory
 from shared.contracts import annotations
-from shared.contracts.verdicts import GangPhase, PodRef, Verdict
+from shared.contracts.verdicts import PodRef, Verdict
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
 
-#: Phases in which the quorum has been reached once.
-RAN: Final[frozenset[GangPhase]] = frozenset({"Running", "Unknown", "Completed"})
+#: What was told of a gang that waited, and of one that was placed: the next time it is news again.
+_OVER_WHEN_PLACED: Final = ("Unschedulable", "BindingRefused")
+_OVER_WHEN_NOT: Final = ("Scheduled", "NotStarting")
 #: Pods marked in one plan: a gang of thousands must not keep the others waiting.
 _MARKS_MAX: Final = 16
 
@@ -146,16 +149,21 @@ def remember_stored(memory: Memory, stored: str, verdict: Verdict, now_ms: int) 
     except msgspec.MsgspecError:
         written = None  # a user's, or a later version's: ours replaces it
     memory.meaning = meaning_of(written) if written is not None else None
-    if written is not None and written.phase in RAN and verdict.phase in RAN:
-        # Whoever wrote that told these as well.
+    if written is None:
+        return
+    # Whoever wrote that told these as well.
+    if written.phase in RAN and verdict.phase in RAN:
         memory.placed = frozenset(pod.uid for pod in verdict.placed)
-        memory.events[group_topic(verdict, "Scheduled")] = ("", "", now_ms)
+    for one in announcements(written):
+        if not one.patient and (one.reason != "Scheduled" or verdict.phase in RAN):
+            topic = group_topic(verdict, one.reason)
+            memory.events[topic] = (one.why, one.message[:MESSAGE_CHARS_MAX], now_ms)
 
 
 def notice(memory: Memory, verdict: Verdict) -> None:
     """Let go of what a newer verdict makes meaningless: call it once for each."""
-    ran = verdict.phase in RAN
-    memory.events.pop(group_topic(verdict, "Unschedulable" if ran else "Scheduled"), None)
+    for reason in _OVER_WHEN_PLACED if verdict.phase in RAN else _OVER_WHEN_NOT:
+        memory.events.pop(group_topic(verdict, reason), None)
     if memory.marked:
         waiting = {pod.uid for pod in verdict.waiting}
         memory.marked = {uid: mark for uid, mark in memory.marked.items() if uid in waiting}
@@ -205,8 +213,11 @@ def _settled_ms(situation: Situation, memory: Memory, knobs: Knobs) -> int:
     shown = memory.meaning is not None
     if shown and memory.meaning == meaning_of(verdict):
         return memory.group_at_ms + knobs.refresh_ms
+    if pressing(verdict):
+        return 0
     if verdict.phase == "Starting":
-        return situation.since_ms + knobs.starting_ms
+        # With a reason it hangs; without one its bindings are under way.
+        return situation.since_ms + (knobs.starting_ms if verdict.why is None else knobs.settle_ms)
     passing = not shown and (
         verdict.phase == "Pending" or (verdict.phase == "Inqueue" and verdict.members > 0)
     )
@@ -239,35 +250,25 @@ def _group_events(
     situation: Situation, resource: Resource, memory: Memory, now_ms: int, knobs: Knobs
 ) -> Iterator[_Timed]:
     verdict = situation.verdict
-    if verdict.phase in RAN:
-        if group_topic(verdict, "Scheduled") not in memory.events:
-            event = group_event(
-                verdict, resource, "Normal", "Scheduled", "pod group is ready", now_ms=now_ms
-            )
-            yield _Timed(0, EVENT, event)
-    elif verdict.why is not None and verdict.members > 0 and verdict.phase != "Starting":
-        type_, message = _waiting_words(verdict, verdict.why.sentence)
+    for one in announcements(verdict):
         event = group_event(
-            verdict,
-            resource,
-            type_,
-            "Unschedulable",
-            message,
-            now_ms=now_ms,
-            why=verdict.why.reason,
+            verdict, resource, one.type, one.reason, one.message, now_ms=now_ms, why=one.why
         )
         told = memory.events.get(event.topic)
-        due_ms = _repeat_ms(told, verdict.why.reason, event.message, knobs)
+        if one.once and told is not None and told[1] == event.message:
+            continue
+        due_ms = _repeat_ms(told, one.why, event.message, knobs)
         if due_ms is not None:
-            yield _Timed(max(due_ms, _waited_ms(situation, knobs)), EVENT, event)
+            waited_ms = _waited_ms(situation, knobs) if one.patient else 0
+            yield _Timed(max(due_ms, waited_ms), EVENT, event)
 
 
 def _marks(situation: Situation, memory: Memory, knobs: Knobs) -> Iterator[_Timed]:
     """PodScheduled=False of the members that wait, the first few that are due."""
     verdict = situation.verdict
     why = verdict.why
-    if why is None or (verdict.phase in RAN and not verdict.waiting):
-        return
+    if why is None or why.reason == "NotStarting":
+        return  # of what has a node the kubelet speaks
     waited_ms = _waited_ms(situation, knobs)
     marks = 0
     for pod in verdict.waiting:
@@ -295,14 +296,3 @@ def _repeat_ms(
     if told is None or told[0] != reason:
         return 0
     return None if told[1] == words else told[2] + knobs.repeat_ms
-
-
-def _waiting_words(verdict: Verdict, sentence: str) -> tuple[Literal["Normal", "Warning"], str]:
-    """Volcano's words: a Warning for a gang that does not fit, Normal for one not admitted yet."""
-    unschedulable = any(
-        one.type == "Unschedulable" and one.status == "True" for one in verdict.conditions
-    )
-    if verdict.phase == "Pending" and not unschedulable:
-        return "Normal", sentence
-    counts = f"{verdict.pending}/{verdict.members}"
-    return "Warning", f"{counts} tasks in gang unschedulable: {sentence}"

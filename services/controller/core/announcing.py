@@ -1,0 +1,101 @@
+"""What of a verdict is told in Events on its group: each meaning once.
+
+A condition is told when it turns True, and again when it does so anew. A release may be over before
+its verdict is read: then the condition that is False again still tells of it.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from services.controller.core.events import EventType
+from shared.contracts.verdicts import Condition, GangPhase, Verdict
+
+#: Phases in which the quorum has been reached once.
+RAN: Final[frozenset[GangPhase]] = frozenset({"Running", "Unknown", "Completed"})
+#: Conditions that are told while they hold: type of their event.
+_TOLD: Final[dict[str, EventType]] = {
+    "PartlyBound": "Warning",
+    "Degraded": "Warning",
+    "RoomHeld": "Normal",
+}
+#: Conditions that cannot wait until their gang's phase has settled.
+_PRESSING: Final = frozenset({*_TOLD, "Releasing"})
+_RELEASED: Final = "; what was bound of it is deleted, so that it holds no room in part"
+_EXPIRED: Final = "no pod came for the room that was held; it is free for others"
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+    """One Event that a verdict asks for."""
+
+    type: EventType
+    reason: str
+    message: str
+    #: Told again at once when this changes.
+    why: str = ""
+    #: Only when it has lasted: it may pass.
+    patient: bool = False
+    #: Not again in the same words, whatever `why` says.
+    once: bool = False
+
+
+def announcements(verdict: Verdict) -> Iterator[Announcement]:
+    """Everything that the verdict asks to be told on its group."""
+    why = verdict.why
+    if verdict.phase in RAN:
+        yield Announcement(type="Normal", reason="Scheduled", message="pod group is ready")
+        if why is not None and why.reason == "NotStarting":
+            yield Announcement(
+                type="Warning",
+                reason="NotStarting",
+                message=why.sentence,
+                why=why.reason,
+                patient=True,
+            )
+    elif why is not None and verdict.members > 0:
+        yield _waiting(verdict, why.reason, why.sentence)
+    for condition in verdict.conditions:
+        yield from _of_condition(condition)
+
+
+def pressing(verdict: Verdict) -> bool:
+    """Whether a condition holds that people must not wait for."""
+    return any(one.status == "True" and one.type in _PRESSING for one in verdict.conditions)
+
+
+def _of_condition(condition: Condition) -> Iterator[Announcement]:
+    holds, since = condition.status == "True", str(condition.since_ms)
+    type_ = _TOLD.get(condition.type)
+    if type_ is not None and holds:
+        yield Announcement(type=type_, reason=condition.type, message=condition.message, why=since)
+    elif condition.type == "RoomHeld" and condition.reason == "Expired":
+        yield Announcement(type="Warning", reason="HoldExpired", message=_EXPIRED, why=since)
+    elif condition.type == "Releasing" and condition.message:
+        yield Announcement(
+            type="Warning",
+            reason="GangReleased",
+            message=condition.message + _RELEASED,
+            why=since,
+            once=not holds,
+        )
+
+
+def _waiting(verdict: Verdict, reason: str, sentence: str) -> Announcement:
+    """A refusal by the API server under its own name; all else in Volcano's words: a Warning for a
+    gang that does not fit, Normal for one not admitted yet.
+    """
+    if reason == "BindingRefused":
+        return Announcement(type="Warning", reason=reason, message=sentence, why=reason)
+    unschedulable = any(
+        one.type == "Unschedulable" and one.status == "True" for one in verdict.conditions
+    )
+    admitted = verdict.phase != "Pending" or unschedulable
+    counts = f"{verdict.pending}/{verdict.members}"
+    return Announcement(
+        type="Warning" if admitted else "Normal",
+        reason="Unschedulable",
+        message=f"{counts} tasks in gang unschedulable: {sentence}" if admitted else sentence,
+        why=reason,
+        patient=True,
+    )
