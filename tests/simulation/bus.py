@@ -15,8 +15,9 @@ import nats.errors
 from typing_extensions import override
 
 from shared.bus.connection import RECONNECT_WAIT_S, Bus
+from tests.simulation.connections import Link, Received
 from tests.simulation.loop import Incarnation, incarnation_or_none
-from tests.simulation.nats_server import Link, Received, SimNats
+from tests.simulation.nats_server import SimNats
 from tests.simulation.stream_store import Headers
 
 if TYPE_CHECKING:

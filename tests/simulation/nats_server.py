@@ -18,17 +18,18 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from shared.bus.jetstream_api import NO_MESSAGE_FOUND, STREAM_NOT_FOUND
+from tests.simulation.connections import TICK_S, Client, Link, Listener, Received
 from tests.simulation.stream_consumer import Cancellable, PullBody, SimConsumer
 from tests.simulation.stream_store import Headers, Piece, Refused, SimStream, Stored
 from tests.simulation.subject_matching import matches
 
 _API: Final = "$JS.API."
+_NEXT: Final = "$JS.API.CONSUMER.MSG.NEXT."
 _ACK: Final = "$JS.ACK."
 _NO_HEADERS: Final[Headers] = {}
 _NO_RESPONDERS: Final[Headers] = {"Status": "503"}
 _CONSUMER_NOT_FOUND: Final = 10014
-#: Keeps two messages on one way in their order.
-_TICK_S: Final = 1e-7
+_NO_LEADER: Final = 10008
 #: A client's pings find a broken way after this time.
 PARTITION_NOTICED_S: Final = 12.0
 _encode: Final = msgspec.json.encode
@@ -81,6 +82,7 @@ class BusFaults(msgspec.Struct, kw_only=True):
         lost_ack: Probability that the acknowledgement of a stored record is lost.
         early: Probability that a delivery makes something pending be given again at once.
         disk_s: The longest an append waits for the disk.
+        leaderless: Streams have no leader: JetStream stores nothing, and hardly answers.
     """
 
     latency_s: float = 0.0004
@@ -89,75 +91,7 @@ class BusFaults(msgspec.Struct, kw_only=True):
     lost_ack: float = 0.0
     early: float = 0.0
     disk_s: float = 0.0
-
-
-class Received(msgspec.Struct, gc=False):
-    """A message as a client's subscription gets it."""
-
-    subject: str
-    reply: str
-    data: bytes
-    headers: Headers
-
-
-class Client(Protocol):
-    """The client's end of a connection."""
-
-    @property
-    def label(self) -> str:
-        """Whose it is: the process's name."""
-        ...
-
-    def lost(self, link: "Link") -> None:
-        """The connection is broken."""
-        ...
-
-
-class Link:
-    """One connection. It lives until it is cut, and never again."""
-
-    def __init__(self, server: "SimNats", client: Client) -> None:
-        self.client = client
-        self.alive = True
-        #: Messages that would arrive later than this are lost; set when it is cut.
-        self.cut_at = 0.0
-        #: Nothing arrives before this: the way is interrupted for a while.
-        self.held_until = 0.0
-        self.listeners: dict[int, Listener] = {}
-        self._server = server
-        self._up_free = 0.0
-
-    def up(self, action: Callable[..., object], *args: object) -> None:
-        """Send something to the server: `action` is done when it arrives, if it does."""
-        server = self._server
-        now = server.clock.time()
-        when = max(self._up_free + _TICK_S, self.held_until, now + server.latency())
-        self._up_free = when
-        server.clock.at_instant(when, self._arrive, when, action, args)
-
-    def passes(self, when: float) -> bool:
-        """Whether a message that arrives then gets through."""
-        return self.alive or when <= self.cut_at
-
-    def _arrive(self, when: float, action: Callable[..., object], args: tuple[Any, ...]) -> None:
-        if self.passes(when) and self._server.is_up:
-            action(*args)
-
-
-class Listener:
-    """One subscription, at the server's end."""
-
-    __slots__ = ("arrive", "free", "link", "pattern", "queue")
-
-    def __init__(
-        self, link: Link, pattern: str, queue: str, arrive: Callable[[Received], None]
-    ) -> None:
-        self.link = link
-        self.pattern = pattern
-        self.queue = queue
-        #: Gives a message to the client.
-        self.arrive = arrive
-        self.free = 0.0
+    leaderless: bool = False
 
 
 class SimNats:
@@ -282,12 +216,24 @@ class SimNats:
             return
         heard = self._route(subject, subject, reply, payload, headers)
         stream = self._owner(subject)
-        if stream is not None:
+        if stream is not None and self.faults.leaderless:
+            self._answer_without_leader(reply)
+        elif stream is not None:
             self._store(stream, Piece(subject, payload, headers), reply)
         elif not heard and reply:
             self.deliver(reply, reply, "", b"", _NO_RESPONDERS)
 
+    def _answer_without_leader(self, reply: str) -> None:
+        """An election is under way: silence, or "temporarily unavailable"."""
+        if reply and self._random() < 0.5:
+            answer = _error(503, _NO_LEADER, "JetStream system temporarily unavailable")
+            self.deliver(reply, reply, "", _encode(answer), _NO_HEADERS)
+
     def _jetstream(self, subject: str, payload: bytes, reply: str, headers: Headers) -> None:
+        if self.faults.leaderless:
+            if subject.startswith(_API) and not subject.startswith(_NEXT):
+                self._answer_without_leader(reply)
+            return
         if subject.startswith(_ACK):
             _, _, stream, consumer, _, seq, *_ = subject.split(".")
             found = self._consumer(stream, consumer)
@@ -295,7 +241,7 @@ class SimNats:
                 found.acknowledge(int(seq), payload)
             return
         call = subject[len(_API) :]
-        if call.startswith("CONSUMER.MSG.NEXT."):
+        if subject.startswith(_NEXT):
             self._pull(call, payload, reply)
         elif call.startswith("CONSUMER.RESET."):
             self._consumer_reset(call, payload, reply)
@@ -392,7 +338,7 @@ class SimNats:
     def _send(self, listener: Listener, message: Received) -> None:
         link = listener.link
         now = self.clock.time()
-        when = max(listener.free + _TICK_S, link.held_until, now + self.latency())
+        when = max(listener.free + TICK_S, link.held_until, now + self.latency())
         listener.free = when
         self.clock.at_instant(when, self._reach, listener, when, message)
 

@@ -25,6 +25,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "kill_at_effect": 14,
     "terminate": 3,
     "pause": 8,
+    "clock_step": 3,
     "nats_restart": 4,
     "nats_cut": 5,
     "nats_partition": 4,
@@ -33,6 +34,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "nats_lost_acks": 4,
     "nats_redelivery": 4,
     "nats_full": 2,
+    "nats_leaderless": 3,
     "nats_wiped": 0.5,
     "api_down": 3,
     "api_hung": 3,
@@ -112,6 +114,7 @@ class Storm:
             self.nats.start()
         for incarnation in self.loop.incarnations:
             incarnation.kill_at_step = incarnation.kill_at_effect = 0
+            incarnation.clock_offset_ms = 0
             self.loop.resume(incarnation)
         self._disturb(0.0)
 
@@ -179,6 +182,20 @@ class Storm:
         self.loop.pause(one)
         self._later(lasts_s, self.loop.resume, one)
         return f"{one!r} for {lasts_s:g} s"
+
+    def _clock_step(self, rng: Random) -> str:
+        """Its wall clock is set, and set right again later."""
+        one = self._someone(rng)
+        if one is None:
+            return ""
+        by_ms = rng.choice((-10_000, -2_000, -300, 300, 2_000, 10_000))
+        one.clock_offset_ms += by_ms
+        self._later(rng.choice((2.0, 10.0)), self._set_clock, one, -by_ms)
+        return f"{one!r} by {by_ms} ms"
+
+    def _set_clock(self, one: Incarnation, by_ms: int) -> None:
+        if not self._over:
+            one.clock_offset_ms += by_ms
 
     # ---- NATS
 
@@ -258,6 +275,16 @@ class Storm:
         lasts_s = rng.choice((0.3, 2.0, 5.0))
         self._later(lasts_s, self._has_room, name)
         return f"{name} for {lasts_s:g} s"
+
+    def _nats_leaderless(self, rng: Random) -> str:
+        """Of a cluster of three: its leader is lost, and another one is elected."""
+        self.nats.faults.leaderless = True
+        lasts_s = rng.choice((0.2, 1.0, 3.0))
+        self._later(lasts_s, self._elected)
+        return f"for {lasts_s:g} s"
+
+    def _elected(self) -> None:
+        self.nats.faults.leaderless = False
 
     def _has_room(self, name: str) -> None:
         stream = self.nats.streams.get(name)
