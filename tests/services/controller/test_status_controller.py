@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from services.controller.clock import SteadyClock
+from services.controller.core.events import EventIntent
 from services.controller.core.intents import Intent, PatchGroup, Situation, TellPlaced
 from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
@@ -40,8 +41,9 @@ class HeldWriter:
     async def write(self, intent: Intent, situation: Situation, memory: Memory) -> None:
         if isinstance(intent, TellPlaced):
             memory.placed = intent.placed
+        if isinstance(intent, EventIntent):
+            memory.events[intent.topic] = (intent.why, intent.message, 0)
         if not isinstance(intent, PatchGroup):
-            memory.events["gang-uid/Scheduled"] = ("", "", 0)
             return
         self.begun.append(situation.verdict.running)
         await self.go.wait()
