@@ -112,7 +112,7 @@ class Debt:
         self.logged = False
         #: A picture at least this new shows its gang, if there is one.
         self.cluster_seq = 0
-        #: What was tried in vain to fill it or to find room for it, and when.
+        #: With what room was looked for in vain.
         self.tried: tuple[object, ...] = ()
 
     @property
@@ -134,6 +134,8 @@ class DebtTable:
         #: told: there is no second one, whichever of the two logs is read first.
         self._known: dict[str, None] = {}
         self._of: dict[GangKey, dict[str, Debt]] = {}
+        #: What was tried in vain for all that a gang is owed.
+        self.tried: dict[GangKey, tuple[object, ...]] = {}
         #: Grows with every row that is kept: who outranks it may look again.
         self.kept = 0
         #: Debts that ended since the last cycle's notes, and how.
@@ -295,6 +297,7 @@ class DebtTable:
         del owed[debt.uid]
         if not owed:
             del self._of[debt.gang.key]
+            self.tried.pop(debt.gang.key, None)
 
 
 def keep_room(state: "State", debt: Debt, slot: int, *, adopted: bool) -> None:

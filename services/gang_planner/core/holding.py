@@ -33,15 +33,20 @@ _CLOCK_STEP_MS: Final = 1_000
 
 
 def judge(state: State) -> None:
-    """A record of CLUSTER has been applied whole: decide which of its losses are owed for.
+    """A record of CLUSTER has been applied whole: decide which of its losses are owed for, and
+    which earlier ones no longer are.
 
     Whoever leads makes them debts in its next cycle (`open_pending`).
     """
     table = state.debts
+    for loss in list(table.pending.values()):
+        gang = state.gangs.gangs.get(loss.key)
+        if gang is None or not _owed(gang, loss):
+            del table.pending[loss.uid]
     for loss in table.losses:
         gang = state.gangs.gangs.get(loss.key)
         if gang is not None and not table.knows(loss.uid) and _owed(gang, loss):
-            table.pending[loss.uid] = loss._replace(started=gang.history.started)
+            table.pending[loss.uid] = loss._replace(started=gang.history.has_started)
             state.gangs.touch(gang)
     table.losses.clear()
 
@@ -52,7 +57,7 @@ def open_pending(work: CycleWork) -> None:
     for loss in list(state.debts.pending.values()):
         del state.debts.pending[loss.uid]
         gang = state.gangs.gangs.get(loss.key)
-        if gang is None or _gone(gang):
+        if gang is None or gang.history.releasing:
             continue
         until_ms = _until(work, gang, started=loss.started)
         if until_ms <= work.now_ms:
@@ -119,7 +124,7 @@ def _owed(gang: Gang, loss: Loss) -> bool:
     """Whether the gang is to get the room of what it lost, as the picture is now."""
     if gang.key[0] == "pod" or _gone(gang) or (gang.key[0] == "name" and gang.group is None):
         return False
-    if gang.history.started:
+    if gang.history.has_started:
         return not (loss.plain and (gang.counts[SUCCEEDED] or _enough(gang)))
     return loss.owned and gang.have() > 0 and not _enough(gang)
 

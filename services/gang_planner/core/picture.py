@@ -49,7 +49,7 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
         view.synced = record
     else:
         _apply_changes(state, record, anew=False)
-        if state.debts.losses:
+        if state.debts.losses or state.debts.pending:
             holding.judge(state)
     if state.unresolved:
         inflight.resolve_all(state)

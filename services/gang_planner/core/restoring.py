@@ -158,14 +158,18 @@ def _order(work: CycleWork, gang: Gang) -> OrderKey:
 
 
 def _worth_trying(work: CycleWork, gang: Gang) -> bool:
-    """Whether anything changed since the same was tried in vain."""
+    """Whether anything changed since the same was tried in vain.
+
+    All that an attempt looks at is in the mark: a replay, which leaves out cycles that wrote
+    nothing, must not try what was not tried, nor leave out what was.
+    """
     assert gang.bucket is not None
-    mark = (work.state.ground.freed, gang.bucket.need.signature)
-    owed = work.state.debts.of(gang)
-    if all(debt.tried == mark for debt in owed):
+    table = work.state.debts
+    owed = tuple((debt.uid, debt.node, debt.shape.id) for debt in table.of(gang))
+    mark = (work.state.ground.freed, gang.bucket.need.signature, owed)
+    if table.tried.get(gang.key) == mark:
         return False
-    for debt in owed:
-        debt.tried = mark
+    table.tried[gang.key] = mark
     return True
 
 
@@ -246,13 +250,13 @@ def _exactly(
 def _find_room(work: CycleWork, debt: Debt, gang: Gang) -> None:
     """Keep room wherever the shape fits; without any the debt stays first in line."""
     state, session = work.state, work.session
-    mark = (state.ground.freed, debt.shape.id)
+    bad = tuple(sorted({node for _, node in gang.history.bad} | set(gang.history.failed_on)))
+    mark = (state.ground.freed, debt.shape.id, bad)
     if debt.tried == mark:
         return
     debt.tried = mark
-    bad = {node for _, node in gang.history.bad} | set(gang.history.failed_on)
     statement = Statement(state.ground, gang.queue)
-    avoid = slots_of(session, tuple(sorted(bad)))
+    avoid = slots_of(session, bad)
     if not session.spread(statement, gang.queue, debt.role, debt.shape, 1, avoid):
         statement.discard()
         return

@@ -220,8 +220,7 @@ class Life(RuleBasedStateMachine):
                 assert ours.nodes.names[member.room.slot] == theirs.nodes.names[other.slot]
         for key, gang in ours.gangs.gangs.items():
             assert theirs.gangs.gangs[key].history.attempt == gang.history.attempt
-            had_started = gang.history.started or gang.history.dormant
-            assert theirs.gangs.gangs[key].history.started == had_started
+            assert theirs.gangs.gangs[key].history.started == gang.history.has_started
 
     def start_twin(self) -> Planner:
         """A planner that starts from the checkpoint and the picture as they are now."""

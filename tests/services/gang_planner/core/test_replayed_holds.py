@@ -1,0 +1,114 @@
+"""A replay runs only the cycles that wrote something, and yet owes the same, byte for byte."""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from typing_extensions import override
+
+from shared.contracts import codec
+from shared.contracts.decisions import GangDecision, NoteOpened
+from shared.model.objects import Node, PriorityClass
+from tests.services.gang_planner.core.scene import GPU, make_group, make_node, make_pods, make_shape
+from tests.services.gang_planner.core.story import Story
+
+SHAPES = (make_shape({GPU: 1}), make_shape({GPU: 1, "cpu": 500}), make_shape({"cpu": 2000}))
+STEPS = 120
+NODES = [make_node(f"node-{i}") for i in range(6)]
+
+
+class Recorded(Story):
+    """A story that keeps the records of CLUSTER as a standby does."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.cluster: list[tuple[int, Any]] = []
+        super().__init__(nodes)
+
+    @override
+    def _apply(self, record: Any) -> None:
+        super()._apply(record)
+        self.cluster.append((self.cluster_seq, record))
+
+
+def live(seed: int) -> Recorded:
+    """Gangs come and lose members and get them back."""
+    chance = random.Random(seed)
+    story = Recorded(NODES)
+    story.put(PriorityClass(uid="pc", name="high", resource_version=1, value=9))
+    for serial in range(STEPS):
+        story.now_ms += chance.choice([1, 200, 2_000, 20_000])
+        _something_happens(story, chance, serial)
+        if chance.random() < 0.7:
+            story.until_quiet()
+            story.carry_out(phase="Running")
+    story.until_quiet(within_ms=70_000)
+    return story
+
+
+def _something_happens(story: Recorded, chance: random.Random, serial: int) -> None:
+    pods = sorted(story.pods.values(), key=lambda pod: pod.uid)
+    match chance.randrange(7):
+        case 0 | 1 if len(pods) < 12:
+            size = chance.randint(1, 4)
+            important = "high" if chance.random() < 0.3 else ""
+            story.put(make_group(f"g{serial}", size, priority_class=important))
+            story.put(*make_pods(f"g{serial}", size, chance.choice(SHAPES)))
+        case 2 | 3 if pods:
+            pod = chance.choice(pods)
+            story.change(pod.uid, phase=chance.choice(["Failed", "Failed", "Succeeded"]))
+        case 4 if pods:
+            pod = chance.choice(pods)
+            if chance.random() < 0.5:
+                story.change(pod.uid, deleting=True, disrupted=chance.random() < 0.5)
+            else:
+                story.remove(pod)
+        case 5 if pods:
+            pod = chance.choice(pods)
+            again = msgspec.structs.replace(
+                pod, uid=f"{pod.uid}-{serial}", node="", phase="Pending", deleting=False
+            )
+            story.put(msgspec.structs.replace(again, shape=chance.choice(SHAPES)))
+        case _:
+            node = chance.choice(NODES)
+            known = node.uid in story.objects
+            if known:
+                story.remove(node)
+            else:
+                story.put(node)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
+    story = live(seed)
+    planner = Story(NODES).planner
+    cluster, outcomes = list(story.cluster), list(story.outcomes)
+    waiting: list[Any] = []
+    for seq, record in story.records:
+        cycle = record.cycle
+        assert cycle is not None
+        if not waiting:
+            while cluster and cluster[0][0] <= cycle.cluster_seq:
+                planner.apply_cluster(*cluster.pop(0))
+            while outcomes and outcomes[0][0] <= cycle.outcomes_seq:
+                planner.apply_outcome(*outcomes.pop(0))
+            step = planner.step(cycle.now_ms)
+            waiting = [*step.decisions, *step.notes]
+        assert waiting, f"nothing was decided where the log has {record}"
+        again = waiting.pop(0)
+        planner.decided(seq, again)
+        assert codec.encode(again) == codec.encode(record)
+    planner.validate()
+
+
+def test_the_stories_are_about_holds() -> None:
+    reasons: set[str] = set()
+    filled = 0
+    for seed in range(25):
+        for _, record in live(seed).records:
+            if isinstance(record, NoteOpened) and record.kind == "hold":
+                reasons.add(record.reason)
+            if isinstance(record, GangDecision):
+                filled += len(record.fills)
+    assert reasons >= {"PodFailed", "PodEvicted", "PodDeleted", "NodeLost"}
+    assert filled > 10
