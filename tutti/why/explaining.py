@@ -16,11 +16,20 @@ from shared.model.objects import PodPhase
 from tutti.why.facts import Facts, Group, MemberPod, belongs
 
 State = Literal[
-    "waiting", "starting", "stuck", "running", "degraded", "completed", "not-ours", "unknown"
+    "waiting",
+    "starting",
+    "stuck",
+    "releasing",
+    "running",
+    "degraded",
+    "completed",
+    "not-ours",
+    "unknown",
 ]
 #: What is said first when several gangs answer: trouble before waiting before work.
 _URGENCY: tuple[State, ...] = (
     "stuck",
+    "releasing",
     "degraded",
     "waiting",
     "unknown",
@@ -188,13 +197,27 @@ def _judge(
 ) -> tuple[State, str]:
     """State and sentence of a gang with a group object."""
     verdict = group.verdict
-    placed = [member for member in members if member.pod.node]
-    if members and len(placed) >= max(1, least):
-        return _placed(name, members, least)
+    holds = _holding(verdict)
+    if "Releasing" in holds:
+        return "releasing", f"{name} is being released: {holds['Releasing']}"
+    # Of one that failed the verdict speaks, once it says more than that all is well.
+    told = bool(holds.keys() & {"PartlyBound", "Degraded"}) or (
+        verdict is not None and verdict.why is not None
+    )
+    placed = [
+        each for each in members if each.pod.node and not (told and each.pod.phase == "Failed")
+    ]
+    if _all_ended(members) or len(placed) >= max(1, least):
+        state, sentence = _placed(name, members, least)
+        return state, f"{sentence}; {holds['RoomHeld']}" if "RoomHeld" in holds else sentence
     if verdict is None:
         return _unjudged(name, group, members, scheduler_names)
     if verdict.phase == "Completed":
         return "completed", f"{name} has ended: {_ended(members, verdict)}"
+    if "PartlyBound" in holds:
+        return "stuck", f"{name} is bound in part: {holds['PartlyBound']}"
+    if "Degraded" in holds:
+        return "degraded", f"{name} is degraded: {holds['Degraded']}"
     if verdict.why is not None:
         return "waiting", f"{name} waits: {verdict.why.sentence}"
     if verdict.phase == "Unknown":
@@ -211,7 +234,7 @@ def _judge(
 def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State, str]:
     """State and sentence of a gang whose quorum has nodes."""
     phases = _phase_counts(members)
-    if phases["Succeeded"] + phases["Failed"] == len(members):
+    if _all_ended(members):
         return "completed", f"{name} has ended: {_counted(phases, ('Succeeded', 'Failed'))}"
     stuck = _not_running(members)
     told = [each for each in stuck if each.why]
@@ -233,6 +256,16 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
     waiting = sum(1 for member in members if not member.pod.node)
     extra = f"; {waiting} beyond its quorum of {least} wait" if waiting else ""
     return "running", f"{name} runs {where}: {_counted(phases, sorted(phases))}{extra}"
+
+
+def _holding(verdict: Verdict | None) -> dict[str, str]:
+    """The conditions that hold, with their messages."""
+    found = verdict.conditions if verdict is not None else ()
+    return {one.type: one.message for one in found if one.status == "True"}
+
+
+def _all_ended(members: Sequence[MemberPod]) -> bool:
+    return bool(members) and all(each.pod.phase in {"Succeeded", "Failed"} for each in members)
 
 
 def _unjudged(

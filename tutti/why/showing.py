@@ -13,6 +13,7 @@ _COLOURS: dict[State, str] = {
     "waiting": "yellow",
     "starting": "cyan",
     "stuck": "red",
+    "releasing": "yellow",
     "degraded": "red",
     "running": "green",
     "completed": "green",

@@ -1,11 +1,11 @@
 """The sentence and the state for every situation, as tables of facts."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
-from shared.contracts.verdicts import GangPhase, ShapeReport, Verdict, Why
+from shared.contracts.verdicts import Condition, GangPhase, ShapeReport, Verdict, Why
 from shared.model.objects import Owner, Pod, PodPhase
 from tutti.why.explaining import Answer, State, explain
 from tutti.why.facts import Facts, Group, MemberPod
@@ -193,6 +193,77 @@ def test_a_gang_is_explained(
     assert found.sentence.startswith(sentence)
     assert found.state == state
     assert found.gangs[0].members == len(pods)
+
+
+HELD = "w-2 failed on n3 (Error): room for its successor is held on n3 until 14:02:10 UTC"
+
+
+def holding(group: Group, type_: str, message: str, status: Literal["True", "False"]) -> Group:
+    assert group.verdict is not None
+    condition = Condition(type=type_, status=status, message=message)
+    verdict = msgspec.structs.replace(group.verdict, conditions=(condition,))
+    return msgspec.structs.replace(group, verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("pods", "group", "state", "sentence"),
+    [
+        pytest.param(
+            PLACED,
+            holding(gang("Starting", "told"), "Releasing", "BindingRefused: b: no", "True"),
+            "releasing",
+            "ns/g is being released: BindingRefused: b: no",
+            id="what is bound of it is being deleted",
+        ),
+        pytest.param(
+            PENDING,
+            holding(gang("Inqueue", "refused: b: no"), "Releasing", "BindingRefused", "False"),
+            "waiting",
+            "ns/g waits: refused: b: no",
+            id="it was released and is tried again",
+        ),
+        pytest.param(
+            (PLACED[0], member("b")),
+            holding(gang("Starting", "no room"), "PartlyBound", "1 of 2 are bound: a", "True"),
+            "stuck",
+            "ns/g is bound in part: 1 of 2 are bound: a",
+            id="bare pods bound in part",
+        ),
+        pytest.param(
+            (*PLACED, member("w-2", node="n3", phase="Failed", reason="Error")),
+            holding(gang("Running"), "RoomHeld", HELD, "True"),
+            "stuck",
+            f"ns/g is placed, but w-2 does not run on n3: Error; {HELD}",
+            id="an extra has failed and its room is held",
+        ),
+        pytest.param(
+            (PLACED[0], member("b", node="n2", phase="Failed", reason="Error")),
+            holding(gang("Running", f"1 of 2 exist; {HELD}"), "RoomHeld", HELD, "True"),
+            "waiting",
+            f"ns/g waits: 1 of 2 exist; {HELD}",
+            id="its controller has not made the failed member again yet",
+        ),
+        pytest.param(
+            (PLACED[0], member("b", node="n2", phase="Failed", reason="Error")),
+            holding(gang("Unknown", "1 of 2 exist"), "Degraded", "1 of the 2 are left", "True"),
+            "degraded",
+            "ns/g is degraded: 1 of the 2 are left",
+            id="nobody holds room for what it lost",
+        ),
+        pytest.param(
+            PLACED,
+            holding(gang("Running"), "Degraded", "", "False"),
+            "running",
+            "ns/g runs on 2 nodes: 2 Running",
+            id="it was degraded once",
+        ),
+    ],
+)
+def test_what_the_conditions_say_is_said_first(
+    pods: tuple[MemberPod, ...], group: Group, state: State, sentence: str
+) -> None:
+    found = answer(*pods, groups=(group,))
+    assert (found.state, found.sentence) == (state, sentence)
 
 
 @pytest.mark.parametrize(
