@@ -49,6 +49,9 @@ BINDER_DELIVERIES_MAX: Final = -1
 CONTROLLER_ACK_WAIT_S: Final = 30
 #: Services answer within milliseconds; where none runs, the server says so at once.
 STATUS_WAIT_S: Final = 0.5
+#: Services are connected again a tenth of a second after a server is back; some may be busy.
+SURVIVORS_WAIT_S: Final = 2.0
+_ASK_AGAIN_S: Final = 0.1
 CONTROLLER_IN_FLIGHT_MAX: Final = 1000
 
 
@@ -81,6 +84,7 @@ async def ensure_streams(
     webhooks: int = 2,
     binder_in_flight_max: int = 256,
     sizes: Sizes | None = None,
+    survivors_wait_s: float = 0.0,
 ) -> None:
     """Make or update everything; safe to run again at any time, also beside running services.
 
@@ -91,6 +95,8 @@ async def ensure_streams(
         webhooks: Webhook replicas; likewise.
         binder_in_flight_max: Decisions that all binders together may have unacknowledged.
         sizes: What the streams keep.
+        survivors_wait_s: Where DECISIONS is missing, wait so long for a service that remembers the
+            lost one; 0 where none can run yet.
 
     Raises:
         ApiRefused: The server refused (not enough storage, a change that it cannot make).
@@ -101,7 +107,7 @@ async def ensure_streams(
         have, need = (".".join(map(str, v)) for v in (bus.server_version, SERVER_VERSION_MIN))
         raise BusUnavailable(f"nats-server {have} is too old: {need} or newer is needed")
     # Before there are streams: services that see another one than they knew start anew.
-    remembered = await _remembered(bus)
+    remembered = await _remembered(bus, survivors_wait_s)
     for config in stream_configs(replicas, sizes or Sizes()):
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
@@ -281,7 +287,7 @@ async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str =
         raise ApiRefused(subject, error.code, error.err_code, error.description)
 
 
-async def _remembered(bus: Bus) -> str:
+async def _remembered(bus: Bus, wait_s: float) -> str:
     """Which DECISIONS the services that run have worked with, if it is not there any more; "" when
     none runs, as at first.
 
@@ -293,10 +299,15 @@ async def _remembered(bus: Bus) -> str:
     except ApiRefused as error:
         if error.err_code != STREAM_NOT_FOUND:
             raise
-    statuses = await ask_all(
-        bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=STATUS_WAIT_S
-    )
-    return next((one.decisions for one in statuses if one.decisions), "")
+    until_s = time.monotonic() + wait_s
+    while True:
+        statuses = await ask_all(
+            bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=STATUS_WAIT_S
+        )
+        found = next((one.decisions for one in statuses if one.decisions), "")
+        if found or time.monotonic() >= until_s:
+            return found
+        await asyncio.sleep(_ASK_AGAIN_S)
 
 
 async def _ensure_consumer(bus: Bus, stream: str, config: Config) -> None:
@@ -319,6 +330,7 @@ async def _main(arguments: argparse.Namespace) -> None:
             replicas=arguments.replicas,
             planners=arguments.planners,
             webhooks=arguments.webhooks,
+            survivors_wait_s=SURVIVORS_WAIT_S,
         )
     finally:
         await bus.close()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.bus.connection import Bus
-from shared.bus.setup import ensure_streams
+from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
 from shared.contracts.asking import ServiceStatus
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -200,17 +200,18 @@ class _Suite:
         finally:
             await supervisor.stop()
 
-    async def _set_up(self, bus: Bus) -> None:
+    async def _set_up(self, bus: Bus, *, survivors_wait_s: float = 0.0) -> None:
         options = self._options
         await ensure_streams(
             bus,
+            survivors_wait_s=survivors_wait_s,
             planners=max(1, options.count("gang-planner")),
             webhooks=max(1, options.count("admission-webhook")),
         )
 
     async def _set_up_again(self, nats: Nats) -> None:
         async with self._bus(nats) as bus:
-            await self._set_up(bus)
+            await self._set_up(bus, survivors_wait_s=SURVIVORS_WAIT_S)
 
     def _tell_ready(self, found: dict[str, ServiceStatus], nats: Nats) -> None:
         assert self._supervisor is not None, "ready without a supervisor"

@@ -15,7 +15,7 @@ from shared.bus import asking
 from shared.bus.connection import Bus
 from shared.bus.errors import BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
-from shared.bus.setup import ensure_streams
+from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.cluster import (
@@ -198,7 +198,7 @@ class Hall:
     async def start_anew(self) -> None:
         """Set up a server that has lost its storage, with the watcher's next epoch."""
         await self.bus.wait_connected()
-        await ensure_streams(self.bus)
+        await ensure_streams(self.bus, survivors_wait_s=SURVIVORS_WAIT_S)
         await self.watcher.begin_anew()
 
     async def start(self, ordinal: int, *flags: str) -> asyncio.subprocess.Process:
