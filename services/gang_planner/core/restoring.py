@@ -39,6 +39,7 @@ def run(work: CycleWork) -> None:
     spent.
     """
     state = work.state
+    full: set[tuple[object, ...]] = set()
     gangs = [state.gangs.gangs[key] for key in state.debts.debtors()]
     for gang in sorted(gangs, key=lambda one: _order(work, one)):
         if work.session.exhausted:
@@ -49,8 +50,8 @@ def run(work: CycleWork) -> None:
             elif (placed := attempt(work, gang)) is not None:
                 decide(work, gang, placed)
         for debt in state.debts.of(gang):
-            if debt.room is None:
-                _find_room(work, debt, gang)
+            if debt.room is None and not work.session.exhausted:
+                _find_room(work, debt, gang, full)
 
 
 def attempt(work: CycleWork, gang: Gang) -> Placed | None:
@@ -188,12 +189,17 @@ def _fill(work: CycleWork, gang: Gang) -> None:
         statement.allocate(allocation)
     filled = [debt for debt, _ in exact]
     slots = slots_of(session, need.avoid)
+    full: set[int] = set()
     for debt, (role, shape_id) in loose:
         shape = state.shapes.entries[shape_id]
-        if session.spread(statement, gang.queue, role, shape, 1, slots):
+        if shape_id not in full and session.spread(statement, gang.queue, role, shape, 1, slots):
             filled.append(debt)
-        elif shape is not debt.shape:
+            continue
+        full.add(shape_id)
+        if shape is not debt.shape:
             loan.give_up(debt)
+            # What it held is free for the others.
+            full.clear()
             debt.shape, debt.dirty = shape, True
     for debt in loan.take_back_if_fits(session, filled):
         debt.dirty = True
@@ -247,18 +253,29 @@ def _exactly(
     ]
 
 
-def _find_room(work: CycleWork, debt: Debt, gang: Gang) -> None:
-    """Keep room wherever the shape fits; without any the debt stays first in line."""
+def _find_room(work: CycleWork, debt: Debt, gang: Gang, full: set[tuple[object, ...]]) -> None:
+    """Keep room wherever the shape fits; without any the debt stays first in line.
+
+    Args:
+        work: This cycle.
+        debt: It has no room.
+        gang: Its owner.
+        full: What has found no room in this cycle: a rack that dies leaves hundreds of equal debts.
+    """
     state, session = work.state, work.session
     bad = tuple(sorted({node for _, node in gang.history.bad} | set(gang.history.failed_on)))
     mark = (state.ground.freed, debt.shape.id, bad)
     if debt.tried == mark:
         return
     debt.tried = mark
+    equal = (gang.queue.name, *mark)
+    if equal in full:
+        return
     statement = Statement(state.ground, gang.queue)
     avoid = slots_of(session, bad)
     if not session.spread(statement, gang.queue, debt.role, debt.shape, 1, avoid):
         statement.discard()
+        full.add(equal)
         return
     (allocation,) = statement.commit()
     keep_room(state, debt, int(allocation.slots[0]), adopted=True)
