@@ -172,10 +172,10 @@ def _take_in(state: State, room: Room, found: Found, outcome_seq: int, *, delive
     gang = member.gang
     if gang is None:
         return
-    if found.result == "refused":
-        gang.history.bad[found.uid, ""] = UNDATED
-    elif found.result == "unknown":
-        gang.history.bad[found.uid, found.node] = UNDATED
+    if found.result in {"refused", "unknown"}:
+        pair = found.uid, "" if found.result == "refused" else found.node
+        if outcome_seq > state.view.consumed_seq or pair not in gang.history.bad:
+            gang.history.bad[pair] = UNDATED
     words = found.message or found.reason or f"HTTP status {found.code}"
     gang.unread.append(
         Failure(found.uid, found.node, found.result, f"{member.pod.name}: {words}", outcome_seq)

@@ -80,6 +80,10 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
 
 def restore(state: State, pages: Sequence[Checkpoint]) -> None:
     """Begin with a checkpoint: what was open as of its `up_to`."""
+    if pages:
+        state.view.decisions_seq = max(state.view.decisions_seq, pages[0].up_to)
+        state.view.outcomes_seq = max(state.view.outcomes_seq, pages[0].outcomes_seq)
+        state.view.consumed_seq = max(state.view.consumed_seq, pages[0].consumed_seq)
     for page in pages:
         state.epoch = max(state.epoch, page.epoch)
         for gang in page.gangs:
@@ -103,10 +107,6 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                 inflight.recall_eviction(state, decision.seq, decision.decision)
             if decision.outcome is not None:
                 inflight.apply_outcome(state, decision.outcome_seq, decision.outcome)
-    if pages:
-        state.view.decisions_seq = max(state.view.decisions_seq, pages[0].up_to)
-        state.view.outcomes_seq = max(state.view.outcomes_seq, pages[0].outcomes_seq)
-        state.view.consumed_seq = max(state.view.consumed_seq, pages[0].consumed_seq)
 
 
 def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
@@ -224,7 +224,7 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
     return OpenGang(
         gang_id=gang_id,
         attempt=history.attempt,
-        started=history.started or history.dormant,
+        started=history.has_started,
         failures=history.failures,
         bad=tuple(sorted((uid, node, until) for (uid, node), until in history.bad.items())),
         failed_on=tuple(history.failed_on),

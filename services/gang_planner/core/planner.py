@@ -312,9 +312,13 @@ class Planner:
     def _carry_on(self, work: CycleWork, gang: Gang) -> None:
         """Take what is open of a gang further: pauses, repair, release, deadlines."""
         history = gang.history
+        if not (history.notes or gang.unread or gang.bound or history.started or history.bad):
+            return
         if history.known_as not in {"", gang.gang_id}:
             work.rename(gang)
         retrying.close_pause(work, gang)
+        if history.bad:
+            retrying.date_failures(work, gang)
         failures = self._failures(gang) if gang.unread else ()
         if failures:
             repairing.take_failures(work, gang, failures)

@@ -48,7 +48,6 @@ def take_failures(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> N
     """What outcomes said of members that were not bound: a release, or a pause before the next
     try.
     """
-    retrying.date_failures(work, gang)
     history = gang.history
     if history.releasing:
         return

@@ -78,8 +78,8 @@ def date_failures(work: CycleWork, gang: Gang) -> None:
     for pair, until_ms in list(history.bad.items()):
         if until_ms == UNDATED:
             history.bad[pair] = work.now_ms + BAD_PAIR_MS
-    if history.bad:
-        work.timers.set(work.now_ms + BAD_PAIR_MS, gang)
+        # Also of what a checkpoint told.
+        work.timers.set(history.bad[pair], gang)
 
 
 def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:

@@ -394,3 +394,31 @@ def test_a_gang_without_object_is_known_again_when_its_pods_come_back() -> None:
     _, second = story.decisions
     assert second[1].preflight
     assert second[1].attempt == 2
+
+
+def test_an_answer_read_before_a_checkpoint_is_known_behind_it() -> None:
+    story = cluster(8)
+    poison(story)
+    story.until_quiet()
+    ((seq, release),) = [(s, one) for s, one in story.acts if isinstance(one, EvictionDecision)]
+    story.done.add(seq)
+    story.answer(seq, release, evicted=7)
+    story.until_quiet()
+    story.restart(checkpoint=True)
+    story.until_quiet(within_ms=10_000)
+    assert len(story.releases) == 2, "the victims are still there"
+
+
+def test_room_that_an_outcome_ended_before_a_checkpoint_is_not_assumed_behind_it() -> None:
+    story = cluster(4)
+    submit(story, "a", 3)
+    story.step()
+    ((seq, decision),) = story.decisions
+    story.done.add(seq)
+    first, second, third = decision.bindings
+    story.answer(seq, decision, [Story.refusal(third)])
+    story.until_quiet()
+    before = {room.uid for room in story.planner._state.rooms.every()}
+    story.restart(checkpoint=True)
+    assert {room.uid for room in story.planner._state.rooms.every()} == before
+    assert before == {first.uid, second.uid}
