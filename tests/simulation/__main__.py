@@ -18,7 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="run this one, and tell what broke")
     parser.add_argument("--tell", default="", help="with --seed: tell this gang's story anyway")
-    parser.add_argument("--canary", default="", help="with --seed: plant this bug")
+    parser.add_argument("--canary", default="", help="plant this bug, and see it caught")
     parser.add_argument("--minutes", type=float, default=0.0, help="run fresh seeds for so long")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--first", type=int, default=0, help="first seed; 0: anywhere")
@@ -30,8 +30,10 @@ def main() -> int:
     from tests.simulation import many, telling
 
     if given.seed is not None:
-        return telling.one(given.seed, gang=given.tell, canary=given.canary, shrink_it=given.shrink)
+        return telling.one(given.seed, gang=given.tell, shrink_it=given.shrink)
     first = given.first or SystemRandom().randrange(1, 2**31)
+    if given.canary:
+        return telling.canary(given.canary, first_seed=first)
     ends_s = time.monotonic() + 60 * given.minutes
     totals = many.run_for(ends_s, first_seed=first, workers=given.workers, kept_in=given.totals)
     sys.stdout.write(totals.text())

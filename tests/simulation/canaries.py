@@ -1,11 +1,197 @@
-"""Planted bugs: each must be caught by a checker within a stated number of seeds."""
+"""Planted bugs: each must be caught by a checker within a stated number of seeds.
 
-from collections.abc import Iterator
+A canary replaces one function of the services, or one header of the bus, by what a hurried change
+could make of it. Nothing here is about the checkers: they are the ones that a release runs with.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from services.binder.api import KubePods
+from services.binder.core.machine import Machine
+from services.binder.service import Binder
+from services.binder.settling import Ledger
+from services.gang_planner.core import inflight, memory, releasing, repairing
+from services.gang_planner.core.debts import DebtTable
+from services.gang_planner.core.gangs import Gang
+from shared.bus.pull import Delivery
+from shared.contracts.decisions import NoteClosed, NoteOpened
+from shared.contracts.outcomes import Outcome
+from shared.kube.client import KubeClient
+from tests.simulation.bus import SimWire
+
+Replaced = Sequence[tuple[Any, str, Any]]
+
+
+class Canary(msgspec.Struct, frozen=True):
+    """One planted bug."""
+
+    #: What is replaced, and by what.
+    plant: Callable[[], Replaced]
+    #: A checker must see it within so many seeds.
+    seeds: int
+    #: Words of which one must be in what the checker says.
+    caught_by: tuple[str, ...]
+
+
+def _without_header(name: str, subject: str) -> Replaced:
+    send = SimWire.publish
+
+    async def publish(
+        self: SimWire, to: str, payload: bytes, reply: str = "", headers: Any = None
+    ) -> None:
+        if headers and to.startswith(subject):
+            headers = {key: value for key, value in headers.items() if key != name}
+        await send(self, to, payload, reply, headers)
+
+    return [(SimWire, "publish", publish)]
+
+
+def _fencing_off() -> Replaced:
+    return _without_header("Nats-Expected-Last-Sequence", "decisions.")
+
+
+def _cluster_fencing_off() -> Replaced:
+    return _without_header("Nats-Expected-Last-Sequence", "cluster.")
+
+
+def _second_outcome() -> Replaced:
+    return _without_header("Nats-Expected-Last-Subject-Sequence", "outcomes.")
+
+
+def _ack_before_the_effect() -> Replaced:
+    start = Binder._start
+
+    async def hurried(self: Binder, holding: Any) -> None:
+        await holding.delivery.ack()
+        await start(self, holding)
+
+    return [(Binder, "_start", hurried)]
+
+
+def _outcome_lost() -> Replaced:
+    settle = Ledger.settle
+    count = [0]
+
+    async def forgetful(self: Ledger, delivery: Delivery, outcome: Outcome) -> Any:
+        count[0] += 1
+        if count[0] % 20:
+            return await settle(self, delivery, outcome)
+        await delivery.ack()
+        return "done"
+
+    return [(Ledger, "settle", forgetful)]
+
+
+def _bound_by_name() -> Replaced:
+    bind = KubeClient.bind
+
+    async def by_name(
+        self: Any, namespace: str, pod: str, uid: str, *rest: Any, **more: Any
+    ) -> Any:
+        del uid
+        return await bind(self, namespace, pod, "", *rest, **more)
+
+    return [(KubeClient, "bind", by_name)]
+
+
+def _deleted_by_name() -> Replaced:
+    write = KubePods._write
+
+    async def by_name(self: KubePods, method: Any, path: str, body: Any, content_type: str) -> Any:
+        body = {key: value for key, value in body.items() if key != "preconditions"}
+        if "metadata" in body:
+            body = {**body, "metadata": {}}
+        return await write(self, method, path, body, content_type)
+
+    return [(KubePods, "_write", by_name)]
+
+
+def _preflight_skipped() -> Replaced:
+    return [(Machine, "_begin", lambda self: self._bind())]
+
+
+def _repair_forgotten() -> Replaced:
+    return [(repairing, "_open_when_due", lambda *_: None)]
+
+
+def _release_forgotten() -> Replaced:
+    return [(releasing, "begin", lambda *_: False)]
+
+
+def _release_without_end() -> Replaced:
+    return [(releasing, "_decide", lambda *_: None)]
+
+
+def _hold_never_closed() -> Replaced:
+    notes = DebtTable.notes
+
+    def forgetful(self: DebtTable, *given: Any) -> Any:
+        return [note for note in notes(self, *given) if not isinstance(note, NoteClosed)]
+
+    return [(DebtTable, "notes", forgetful)]
+
+
+def _hold_without_deadline() -> Replaced:
+    notes = DebtTable.notes
+
+    def endless(self: DebtTable, *given: Any) -> Any:
+        return [
+            msgspec.structs.replace(note, until_ms=0) if isinstance(note, NoteOpened) else note
+            for note in notes(self, *given)
+        ]
+
+    return [(DebtTable, "notes", endless)]
+
+
+def _late_room_ended_early() -> Replaced:
+    return [(inflight, "LATE_ROOM_MS", 1)]
+
+
+def _assumed_room_dropped_on_restart() -> Replaced:
+    return [(memory, "_recall_act", lambda *_: None)]
+
+
+def _half_a_gang() -> Replaced:
+    """A cycle that takes a gang for complete with one member less."""
+    minimum: Any = Gang.__dict__["min_member"].fget
+    return [(Gang, "min_member", property(lambda self: max(1, minimum(self) - 1)))]
+
+
+CANARIES: Final[dict[str, Canary]] = {
+    "fencing_off": Canary(_fencing_off, 12, ("is in force", "stale epoch", "no outcome")),
+    "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",)),
+    "second_outcome": Canary(_second_outcome, 12, ("second outcome",)),
+    "ack_before_the_effect": Canary(_ack_before_the_effect, 12, ("no outcome", "not ended")),
+    "outcome_lost": Canary(_outcome_lost, 6, ("no outcome",)),
+    "bound_by_name": Canary(_bound_by_name, 20, ("does not say",)),
+    "deleted_by_name": Canary(_deleted_by_name, 20, ("no decision names",)),
+    "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
+    "repair_forgotten": Canary(_repair_forgotten, 8, ("nobody repairs",)),
+    "release_forgotten": Canary(_release_forgotten, 8, ("undisturbed", "nobody repairs")),
+    "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
+    "hold_never_closed": Canary(_hold_never_closed, 6, ("still open",)),
+    "hold_without_deadline": Canary(_hold_without_deadline, 6, ("has no deadline",)),
+    "late_room_ended_early": Canary(_late_room_ended_early, 40, ("over-committed",)),
+    "assumed_room_dropped_on_restart": Canary(
+        _assumed_room_dropped_on_restart, 20, ("over-committed", "no outcome yet")
+    ),
+    "half_a_gang": Canary(_half_a_gang, 8, ("nobody repairs", "undisturbed", "not ended")),
+}
 
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
     """Run what is inside with that bug; "" plants none."""
-    del name
-    yield
+    replaced = CANARIES[name].plant() if name else ()
+    before = [(owner, what, owner.__dict__[what]) for owner, what, _ in replaced]
+    for owner, what, value in replaced:
+        setattr(owner, what, value)
+    try:
+        yield
+    finally:
+        for owner, what, value in before:
+            setattr(owner, what, value)

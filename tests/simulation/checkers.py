@@ -28,7 +28,7 @@ _LOOK_S: Final = 0.5
 #: Until a partly bound gang must have an owner: the watch, one cycle, the timer of a second.
 _OWNED_WITHIN_S: Final = 5.0
 #: Beyond the repair's deadline: the release, its kubelets' time, and a decision's redelivery.
-_RELEASED_WITHIN_S: Final = 20.0
+_RELEASED_WITHIN_S: Final = 10.0
 _REPAIR_DEADLINE_S: Final = 30
 
 
@@ -114,14 +114,14 @@ class Checkers:
         del stream, seq
 
     def _may_land(self, act: GangDecision) -> bool:
-        """Whether a pod of it is there and not bound; after a restore everything is, for a while."""
+        """Whether a pod of it is there and not bound. After a restore nobody is blamed for a while."""
         if self._lately_restored():
             return False
         for binding in act.bindings:
             pod = self.etcd.get(PODS, binding.namespace, binding.name)
-            if pod is not None and pod["metadata"]["uid"] == binding.uid:
-                if not pod["spec"].get("nodeName"):
-                    return True
+            same = pod is not None and pod["metadata"]["uid"] == binding.uid
+            if same and pod is not None and not pod["spec"].get("nodeName"):
+                return True
         return False
 
     def _life_of_act(self, act: GangDecision) -> Life | None:

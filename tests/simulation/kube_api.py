@@ -248,13 +248,16 @@ class ApiServer:
         if now is None:
             raise _not_found(resource, name)
         uid = (patch.get("metadata") or {}).pop("uid", "")
+        strategic = "strategic" in request.params.get("content-type", "")
         if uid and uid != now["metadata"]["uid"]:
-            raise Refusal(409, "Conflict", f"Precondition failed: UID in precondition: {uid}")
+            words = f"Precondition failed: UID in precondition: {uid}"
+            if strategic:
+                raise Refusal(422, "Invalid", words)
+            raise Refusal(409, "Conflict", words)
         patch.pop("apiVersion", None)
         patch.pop("kind", None)
         if sub == "status":
             patch = {"status": patch.get("status") or {}}
-        strategic = "strategic" in request.params.get("content-type", "")
         new = self.etcd.change(
             resource, now, lambda obj: _merged(obj, patch, strategic), by=request.by
         )

@@ -31,6 +31,8 @@ from tests.simulation.world import World
 CALM_S: Final = 240.0
 #: Real time of a run that is given up; they take a second.
 _REAL_S_MAX: Final = 60.0
+#: Users wait so long before they delete what can never become whole, and look again so often.
+_PATIENCE_S: Final = 40.0
 _HOPELESS_EVERY_S: Final = 15.0
 
 
@@ -39,8 +41,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int
     shape: Shape = Shape()
-    #: Virtual time between two faults, on average; 0: none at all.
-    fault_gap_ms: int = 1500
+    #: Virtual time between two faults of a storm, on average; 0: none at all.
+    fault_gap_ms: int = 700
     #: Names of gangs that take part; None: all.
     gangs: frozenset[str] | None = None
     #: Numbers of faults that happen; None: all.
@@ -121,13 +123,13 @@ class Run:
         drawn: list[storms.Fault] = []
         if options.fault_gap_ms:
             rng = loop.dice.rng("storm")
-            drawn = storms.draw(options.seed, rng, over_ms, options.fault_gap_ms)
+            drawn = storms.draw(rng, over_ms, options.fault_gap_ms)
         kept = [one for one in drawn if options.faults is None or one.number in options.faults]
         self.storm.begin(kept, small=options.small)
         loop.run_until(self._failed, limit_s=over_ms / 1000)
         self.storm.end()
         if not self._failed():
-            loop.at(_HOPELESS_EVERY_S, self._bury)
+            loop.at(_PATIENCE_S, self._bury)
             loop.run_until(self._finished, limit_s=CALM_S, every_s=0.5)
         if not self._failed():
             self.checkers.judge_the_end()

@@ -47,7 +47,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "foreign_burst": 8,
 }
 #: After a fault this long nobody is blamed for being late.
-_SETTLE_S: Final = 12.0
+_SETTLE_S: Final = 5.0
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -58,16 +58,19 @@ class Fault(msgspec.Struct, frozen=True):
     kind: str
 
 
-def draw(seed: int, rng: Random, over_ms: int, mean_gap_ms: int) -> list[Fault]:
-    """The faults of one run, in order."""
-    del seed
+def draw(rng: Random, over_ms: int, mean_gap_ms: int) -> list[Fault]:
+    """The faults of one run, in order: storms, with lulls between them in which whoever is late can
+    be blamed.
+    """
     faults: list[Fault] = []
     kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
-    at_ms = 3000.0
+    at_ms = float(rng.randint(1_000, 6_000))
     while at_ms < over_ms:
-        kind = rng.choices(kinds, weights)[0]
-        faults.append(Fault(len(faults), int(at_ms), kind))
-        at_ms += rng.expovariate(1 / mean_gap_ms)
+        ends_ms = at_ms + rng.randint(5_000, 12_000)
+        while at_ms < min(ends_ms, over_ms):
+            faults.append(Fault(len(faults), int(at_ms), rng.choices(kinds, weights)[0]))
+            at_ms += rng.expovariate(1 / mean_gap_ms)
+        at_ms = ends_ms + rng.randint(8_000, 16_000)
     return faults
 
 

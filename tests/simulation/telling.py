@@ -5,26 +5,43 @@ from typing import Final
 
 from tests.simulation import canaries
 from tests.simulation.loop import EPOCH_MS
-from tests.simulation.running import Options, Result, Run, bounded
+from tests.simulation.running import Options, Result, Run, bounded, run
 from tests.simulation.shrinking import shrink
 
 _LINES_OF_ALL: Final = 60
 
 
-def one(seed: int, *, gang: str = "", canary: str = "", shrink_it: bool = False) -> int:
+def one(seed: int, *, gang: str = "", shrink_it: bool = False) -> int:
     """Run `seed` and say what came of it; returns 1 when a promise was broken."""
     options = Options(seed=seed)
-    with canaries.planted(canary):
-        if shrink_it:
-            options = shrink(options)
-        simulation = Run(options)
-        try:
-            with bounded():
-                result = simulation.run()
-            sys.stdout.write(_told(simulation, result, gang))
-        finally:
-            simulation.close()
+    if shrink_it:
+        options = shrink(options)
+    simulation = Run(options)
+    try:
+        with bounded():
+            result = simulation.run()
+        sys.stdout.write(_told(simulation, result, gang))
+    finally:
+        simulation.close()
     return 1 if result.violations else 0
+
+
+def canary(name: str, *, first_seed: int) -> int:
+    """Plant a bug and run seeds until it is caught; returns 1 when it is not within its number."""
+    wanted = canaries.CANARIES[name]
+    others: list[str] = []
+    for seed in range(first_seed, first_seed + wanted.seeds):
+        with canaries.planted(name):
+            found = run(Options(seed=seed)).violations
+        for violation in found:
+            if any(words in violation.what for words in wanted.caught_by):
+                number = seed - first_seed + 1
+                sys.stdout.write(f"{name}: caught by seed {number} of {wanted.seeds}: ")
+                sys.stdout.write(f"{violation.gang or 'all'}: {violation.what}\n")
+                return 0
+            others.append(f"  seed {seed}: {violation.gang}: {violation.what[-300:]}")
+    sys.stdout.write(f"{name}: NOT caught within {wanted.seeds} seeds\n" + "\n".join(others) + "\n")
+    return 1
 
 
 def _told(simulation: Run, result: Result, gang: str) -> str:

@@ -82,8 +82,9 @@ class Truth:
             record = decided = codec.decode_decision_record(payload)
             self._decision(incarnation, seq, decided)
         elif stream == subjects.OUTCOMES:
-            record = outcome = codec.decode_outcome(payload)
-            self._outcome(outcome, subject)
+            record = codec.decode_outcome(payload)
+            if isinstance(record, Outcome):
+                self._outcome(record, subject)
         elif stream == subjects.CLUSTER:
             record = codec.decode_cluster(payload)
             self._cluster(seq, record)
@@ -148,6 +149,8 @@ class Truth:
         for it later finds a 409 or nothing.
         """
         own = pods_of(stored.act)
+        if isinstance(stored.act, GangDecision) and stored.act.again:
+            return  # it is the same decision, told again before the log drops it
         for other in self.unanswered.values():
             both = own & pods_of(other.act)
             if both and isinstance(other.act, GangDecision) and self.may_land(other.act):
@@ -179,7 +182,8 @@ class Truth:
             del self.notes[key]
 
     def _outcome(self, outcome: Outcome, subject: str) -> None:
-        incarnation = self.incarnations.get(subjects.DECISIONS, "")
+        # An outcome of a DECISIONS that is lost may be replaced by one of the stream as it is.
+        incarnation = outcome.incarnation or self.incarnations.get(subjects.DECISIONS, "")
         key = incarnation, outcome.decision_seq
         self.counts["outcomes"] += 1
         if subject != subjects.outcome(outcome.gang_id, outcome.decision_seq):
@@ -192,7 +196,8 @@ class Truth:
                 outcome.gang_id, f"decision {outcome.decision_seq} has a second outcome"
             )
         self.outcomes[key] = outcome
-        self.unanswered.pop(outcome.decision_seq, None)
+        if incarnation == self.incarnations.get(subjects.DECISIONS):
+            self.unanswered.pop(outcome.decision_seq, None)
 
     def _cluster(self, seq: int, record: object) -> None:
         if isinstance(record, Synced) and record.epoch == seq:
