@@ -36,10 +36,9 @@ from services.binder.core.outcome import Sender, refusal_of
 from services.binder.holding import PROGRESS_EVERY_S, Holding
 from services.binder.lanes import Lanes, Pods
 from services.binder.reporting import Reporting
-from services.binder.settling import acknowledge, give_back, is_of_another_life, settle
+from services.binder.settling import Ledger, acknowledge, give_back
 from services.binder.state import BinderState
 from shared.bus.errors import BusError
-from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.codec import decode_act
@@ -100,7 +99,7 @@ class Binder:
         self._pulling = PullLoop(
             ctx.bus, subjects.DECISIONS, subjects.BINDER_CONSUMER, batch=_PULL_BATCH
         )
-        self._publisher = Publisher(ctx.bus)
+        self._ledger = Ledger(ctx.bus)
         self._reporting = Reporting(ctx.metrics, ctx.tracer)
         self._state = BinderState("")
         #: The connection (`Bus.connections`) over which DECISIONS was last looked at, and the first
@@ -266,17 +265,17 @@ class Binder:
                     assert_never(command)
 
     async def _look_up(self, carrying: Carrying) -> None:
-        """Ask whether the decision has its outcome; without an answer it is not ours to do."""
-        subject = subjects.outcome(carrying.machine.decision.gang_id, carrying.holding.delivery.seq)
+        """Claim the decision, unless it has its outcome; without an answer it is not ours to do."""
+        machine, holding = carrying.machine, carrying.holding
         try:
-            stored = await self._ctx.bus.get_last(subjects.OUTCOMES, subject)
+            claimed = await self._ledger.claim(machine.decision.gang_id, machine.sender)
         except BusError as error:
-            logger.warning("cannot look up %s: %s", subject, error)
+            logger.warning("cannot claim decision %d: %s", holding.delivery.seq, error)
+            claimed = "overtaken"
+        if claimed == "overtaken":
             self._abandon(carrying)
-            return
-        if not carrying.holding.given_up:
-            exists = stored is not None and not is_of_another_life(stored, self._state.incarnation)
-            self._proceed(carrying, carrying.machine.looked_up(outcome_exists=exists))
+        elif not holding.given_up:
+            self._proceed(carrying, machine.looked_up(outcome_exists=claimed == "finished"))
 
     async def _finish(self, carrying: Carrying, outcome: Outcome) -> None:
         """Publish the outcome if the decision still is ours, and make room for another."""
@@ -289,9 +288,11 @@ class Binder:
         self._release(carrying)
 
     async def _settle(self, delivery: Delivery, outcome: Outcome) -> bool:
-        settled = await settle(self._publisher, self._ctx.bus, delivery, outcome)
+        settled = await self._ledger.settle(delivery, outcome)
         if settled == "refused":
             self._reporting.outcome_refused()
+        elif settled == "overtaken":
+            self._reporting.abandoned()
         return settled == "done"
 
     async def _forget(self, carrying: Carrying) -> None:

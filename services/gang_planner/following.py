@@ -34,6 +34,7 @@ from shared.bus.pull import Delivery
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
 from shared.contracts.decisions import Checkpoint
+from shared.contracts.outcomes import DecisionClaimed
 from shared.contracts.verdicts import GangPhase
 
 log = logging.getLogger(__name__)
@@ -264,6 +265,8 @@ class Follower:
 
     def _outcome_arrival(self, delivery: Delivery) -> OutcomeArrival | ForeignArrival:
         outcome = codec.decode_outcome(delivery.payload)
+        if isinstance(outcome, DecisionClaimed):
+            return ForeignArrival(delivery.seq)
         if outcome.incarnation not in {"", self.incarnation}:
             log.warning("an outcome of a lost DECISIONS is left out: %s", delivery.subject)
             return ForeignArrival(delivery.seq)

@@ -51,8 +51,8 @@ class OutcomeArrival(NamedTuple):
 
 
 class ForeignArrival(NamedTuple):
-    """A record of OUTCOMES that answers a decision of another DECISIONS, lost since: its number
-    means nothing here.
+    """A record of OUTCOMES that means nothing here: it answers a decision of a DECISIONS that was
+    lost, or is among binders only.
     """
 
     seq: int

@@ -11,7 +11,7 @@ import msgspec
 from shared.contracts.asking import FitAnswer, FitRequest, ServiceStatus, StatusRequest
 from shared.contracts.cluster import ClusterRecord, SnapshotAnswer, SnapshotRequest
 from shared.contracts.decisions import Act, DecisionRecord
-from shared.contracts.outcomes import Outcome
+from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Shape
 
@@ -21,7 +21,7 @@ encode: Final = _encoder.encode
 decode_cluster: Final = msgspec.msgpack.Decoder(ClusterRecord).decode
 decode_act: Final = msgspec.msgpack.Decoder(Act).decode
 decode_decision_record: Final = msgspec.msgpack.Decoder(DecisionRecord).decode
-decode_outcome: Final = msgspec.msgpack.Decoder(Outcome).decode
+decode_outcome: Final = msgspec.msgpack.Decoder(OutcomeRecord).decode
 decode_verdict: Final = msgspec.msgpack.Decoder(Verdict).decode
 decode_snapshot_request: Final = msgspec.msgpack.Decoder(SnapshotRequest).decode
 decode_snapshot_answer: Final = msgspec.msgpack.Decoder(SnapshotAnswer).decode

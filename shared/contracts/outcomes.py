@@ -1,10 +1,12 @@
 """Messages of the OUTCOMES stream: what became of a decision. The first outcome of a decision wins.
 
 Writer: binders. Readers: planners. Subject `outcomes.<gang id>.<decision sequence>`, appended with
-expected last subject sequence 0: the loser of a race just acknowledges.
+an expected last subject sequence: 0 by who has the message first, and by whoever has it again that
+of the claim which it stored there before its first request. So an outcome proves that nobody whose
+delivery is newer has begun: with `delivered` 1, that no other request can be under way.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -63,3 +65,20 @@ class Outcome(
     preflight_ms: int = 0
     first_bound_ms: int = 0
     last_bound_ms: int = 0
+
+
+class DecisionClaimed(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision.claimed"
+):
+    """A binder begins with a decision that had been delivered before: earlier deliveries can store
+    no outcome any more. For binders; planners leave it out.
+    """
+
+    gang_id: str
+    decision_seq: int
+    binder: str
+    delivered: int
+    incarnation: str = ""
+
+
+OutcomeRecord: TypeAlias = Outcome | DecisionClaimed

@@ -14,6 +14,7 @@ from shared.bus.errors import NoAnswer
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.codec import decode_outcome
+from shared.contracts.outcomes import Outcome
 from shared.runtime.lifecycle import STATUS_SUPERSEDED
 from tests.services.binder.harness import MemoryPods, a_binder
 from tests.services.gang_planner.running import Hall, a_hall
@@ -70,7 +71,8 @@ async def _bound(hall: Hall, gang: str) -> None:
             stored = await hall.bus.get_last(subjects.OUTCOMES, f"outcomes.uid-{gang}.*")
         except NoAnswer:
             return False
-        return stored is not None and decode_outcome(stored.payload).bound == 2
+        record = decode_outcome(stored.payload) if stored is not None else None
+        return isinstance(record, Outcome) and record.bound == 2
 
     await eventually(answered, timeout_s=RESUMED_S, because=f"{gang} is bound")
 

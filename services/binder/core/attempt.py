@@ -80,6 +80,11 @@ class Attempt(ABC, Generic[D_co]):
         return self._decision
 
     @property
+    def sender(self) -> Sender:
+        """Who carries it out, in which delivery."""
+        return self._sender
+
+    @property
     def instants(self) -> Instants:
         """What happened when, so far."""
         return self._instants

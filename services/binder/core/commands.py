@@ -53,7 +53,9 @@ class Read(msgspec.Struct, frozen=True, gc=False):
 
 
 class LookUp(msgspec.Struct, frozen=True, gc=False):
-    """Ask the stream's leader whether this decision already has an outcome."""
+    """Ask the stream's leader whether this decision already has an outcome, and if not, claim it:
+    no earlier delivery may store one from then on.
+    """
 
 
 class Finish(msgspec.Struct, frozen=True):

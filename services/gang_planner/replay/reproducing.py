@@ -28,6 +28,7 @@ from shared.contracts.decisions import (
     NoteClosed,
     NoteOpened,
 )
+from shared.contracts.outcomes import Outcome
 
 
 class Report(NamedTuple):
@@ -126,7 +127,9 @@ def _apply_up_to(planner: Planner, inputs: _Inputs, cycle: Cycle) -> None:
         planner.apply_cluster(frame.seq, codec.decode_cluster(frame.payload))
     while inputs.outcomes and inputs.outcomes[0].seq <= cycle.outcomes_seq:
         frame = inputs.outcomes.popleft()
-        planner.apply_outcome(frame.seq, codec.decode_outcome(frame.payload))
+        outcome = codec.decode_outcome(frame.payload)
+        assert isinstance(outcome, Outcome), "only outcomes are recorded"
+        planner.apply_outcome(frame.seq, outcome)
 
 
 def _cycle_of(record: DecisionRecord) -> Cycle | None:

@@ -17,7 +17,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.decisions import Binding, EpochOpened, Victim
-from shared.contracts.outcomes import Outcome
+from shared.contracts.outcomes import DecisionClaimed, Outcome
 from tests.support.standing import Stand
 
 EPOCH = 2
@@ -107,11 +107,10 @@ class Desk:
         if stored is None:
             return None
         outcome = decode_outcome(stored.payload)
-        assert isinstance(outcome, Outcome)
-        return outcome
+        return outcome if isinstance(outcome, Outcome) else None
 
-    async def store(self, outcome: Outcome) -> None:
-        """Store an outcome as another binder would."""
+    async def store(self, outcome: Outcome | DecisionClaimed) -> None:
+        """Store an outcome, or a claim, as another binder would."""
         subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)
         await (await self._publisher.publish(subject, encode(outcome)))
 

@@ -9,7 +9,8 @@ from services.binder.core.answers import Answer
 from shared.bus.connection import Bus
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import annotations, subjects
-from shared.contracts.outcomes import Outcome
+from shared.contracts.codec import decode_outcome
+from shared.contracts.outcomes import DecisionClaimed, Outcome
 from tests.services.binder.core.samples import make_decision, make_release
 from tests.services.binder.harness import EPOCH, Desk, MemoryPods, a_binder, a_desk
 from tests.support.full_stream import a_full_stream
@@ -156,6 +157,49 @@ async def test_a_redelivery_of_a_finished_decision_sends_nothing(nats_server: Na
             await all_acknowledged(desk)
         assert pods.posts == []
         assert await desk.outcome(seq) == done
+
+
+async def test_a_redelivery_claims_the_decision_before_it_sends_anything(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    pods.open.clear()
+    async with a_desk(nats_server.url) as desk:
+        seq = await desk.decide(make_decision(1))
+        await _deliver_and_give_back(desk.bus)
+        async with a_binder(nats_server.url, pods):
+            await eventually(lambda: pods.posts)
+            stored = await desk.bus.get_last(subjects.OUTCOMES, subjects.outcome("g", seq))
+            assert stored is not None
+            claim = decode_outcome(stored.payload)
+            assert isinstance(claim, DecisionClaimed)
+            assert (claim.binder, claim.delivered) == ("binder-0", 2)
+            pods.open.set()
+            outcome = await answered(desk, seq)
+            assert (outcome.delivered, outcome.bound) == (2, 1)
+            await all_acknowledged(desk)
+
+
+async def test_who_was_not_heard_stores_no_outcome_once_a_redelivery_has_begun(
+    nats_server: NatsServer,
+) -> None:
+    """It believes that nobody else can have sent anything, and would say so: that is not true."""
+    pods = MemoryPods()
+    pods.open.clear()
+    pods.answers["w-0"] = Answer(403, "Forbidden", "no")
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods) as stand:
+        seq = await desk.decide(make_decision(1))
+        await eventually(lambda: pods.posts)
+        claim = DecisionClaimed(gang_id="g", decision_seq=seq, binder="other", delivered=2)
+        await desk.store(claim)
+        pods.open.set()
+        await eventually(lambda: stand.metrics.figures()["abandoned_total"] == 1)
+        assert await desk.outcome(seq) is None
+        assert await desk.unacknowledged() == 1
+        # The other one dies: the second delivery finds its claim, the third takes it over.
+        outcome = await answered(desk, seq)
+        assert (outcome.delivered, outcome.members[0].result) == (3, "refused")
+        await all_acknowledged(desk)
 
 
 async def test_the_first_outcome_wins_and_the_loser_acknowledges(nats_server: NatsServer) -> None:

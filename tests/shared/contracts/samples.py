@@ -34,7 +34,7 @@ from shared.contracts.decisions import (
     OpenGang,
     Victim,
 )
-from shared.contracts.outcomes import Member, Outcome
+from shared.contracts.outcomes import DecisionClaimed, Member, Outcome
 from shared.contracts.verdicts import Condition, PodRef, Reason, ShapeReport, Verdict, Why
 from shared.model.objects import (
     HostPort,
@@ -348,4 +348,21 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
             OpenGang(gang_id="group-1", attempt=2, failures=1, bad=(("pod-1", "k8s-g1", 60_000),)),
         ),
     ),
+    DecisionClaimed(
+        gang_id="group-1",
+        decision_seq=12,
+        binder="binder-1",
+        delivered=2,
+        incarnation="5f1c",
+    ),
+    Outcome(
+        gang_id="group-1",
+        decision_seq=13,
+        epoch=5,
+        binder="binder-0",
+        delivered=1,
+        bound=2,
+        incarnation="5f1c",
+    ),
+    StreamOpened(stream="DECISIONS", incarnation="77aa", at_ms=1, replaces="5f1c"),
 )
