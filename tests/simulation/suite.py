@@ -162,14 +162,13 @@ class Suite:
             finally:
                 await bus.close()
 
-        task = self.loop.spawn(incarnation, run())
-
-        def ended(done: asyncio.Task[None]) -> None:
-            self.loop.end(incarnation)
-            if done.cancelled() or done.exception() is not None:
+        def died() -> None:
+            if task.cancelled() or not task.done() or task.exception() is not None:
                 self.loop.at(0.5, self.set_up)  # its container starts again
 
-        task.add_done_callback(ended)
+        task = self.loop.spawn(incarnation, run())
+        task.add_done_callback(lambda _: self.loop.end(incarnation))
+        incarnation.on_death.append(died)
 
     def stop(self) -> None:
         """Start nothing any more."""
