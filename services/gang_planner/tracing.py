@@ -25,6 +25,7 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
     VerdictArrival,
 )
+from services.gang_planner.release_spans import ReleaseSpans
 from shared.contracts import codec
 from shared.contracts.decisions import DecisionRecord, GangDecision, GangStarted
 from shared.contracts.outcomes import Outcome
@@ -117,10 +118,12 @@ class GangTraces:
         self._ended: OrderedDict[str, _Ended] = OrderedDict()
         self._early: OrderedDict[int, OutcomeArrival] = OrderedDict()
         self._recent: deque[tuple[_Attempt, int]] = deque(maxlen=RECENT_MAX)
+        self._releases = ReleaseSpans(tracer)
 
     def lead(self, now_ms: int) -> None:
         """This planner is the writer from now on: it tells what ends, and what ended just now."""
         self._leading = True
+        self._releases.lead(now_ms - RECENT_MS)
         for attempt, end_ms in self._recent:
             if end_ms >= now_ms - RECENT_MS:
                 self._tell(attempt, end_ms)
@@ -156,7 +159,7 @@ class GangTraces:
             case GangStarted():
                 self._take_start(record)
             case _:
-                pass
+                self._releases.take(record)
 
     def _begin(self, seq: int, decision: GangDecision) -> _Attempt:
         for older in list(self._by_gang.get(decision.gang_id, ())):
@@ -232,6 +235,9 @@ class GangTraces:
     def _restore(self, arrival: CheckpointArrival) -> None:
         for page in arrival.pages:
             for gang in page.gangs:
+                for note in gang.notes:
+                    if note.kind == "release":
+                        self._releases.open(note)
                 failed_ms = max((note.at_ms for note in gang.notes), default=0)
                 self._remember(gang.gang_id, failed_ms, started=gang.started)
             for one in page.decisions:

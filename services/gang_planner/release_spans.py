@@ -1,0 +1,93 @@
+"""One span per release of a gang, in the trace of the attempt that it gives back.
+
+From the note that begins it to the one that ends it, with its reason, the words, and how many pods
+were asked for; told like attempts are (`tracing`): by whoever leads, and once more after a
+takeover, under the same id.
+"""
+
+from collections import OrderedDict, deque
+from typing import Final
+
+from shared.contracts.decisions import DecisionRecord, EvictionDecision, NoteClosed, NoteOpened
+from shared.contracts.identity import gang_trace_id
+from shared.telemetry.tracing import Tracer, gang_span
+
+#: Releases whose end is awaited, and ended ones kept for a takeover.
+RELEASES_MAX: Final = 4_096
+RELEASE: Final = "release"
+
+
+class _Release:
+    """One release, until it has ended."""
+
+    __slots__ = ("end_ms", "gang", "note", "victims")
+
+    def __init__(self, note: NoteOpened) -> None:
+        self.note = note
+        self.gang = ""
+        self.victims: set[str] = set()
+        self.end_ms = 0
+
+
+class ReleaseSpans:
+    """Follows releases through DECISIONS; tells those that end while it leads."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._leading = False
+        self._open: OrderedDict[str, _Release] = OrderedDict()
+        self._recent: deque[_Release] = deque(maxlen=RELEASES_MAX)
+
+    def lead(self, since_ms: int) -> None:
+        """This planner is the writer; what ended since then may not have been told."""
+        self._leading = True
+        for release in self._recent:
+            if release.end_ms >= since_ms:
+                self._tell(release)
+        self._recent.clear()
+
+    def take(self, record: DecisionRecord) -> None:
+        """Follow one record of the log."""
+        match record:
+            case NoteOpened(kind="release"):
+                self.open(record)
+            case EvictionDecision(via="delete"):
+                release = self._open.get(record.gang_id)
+                if release is not None:
+                    release.gang = record.gang
+                    release.victims.update(victim.uid for victim in record.victims)
+            case NoteClosed(kind="release"):
+                release = self._open.pop(record.gang_id, None)
+                if release is not None:
+                    release.end_ms = record.at_ms
+                    if self._leading:
+                        self._tell(release)
+                    else:
+                        self._recent.append(release)
+            case _:
+                pass
+
+    def open(self, note: NoteOpened) -> None:
+        """A release began, as the log or a checkpoint says."""
+        self._open[note.gang_id] = _Release(note)
+        if len(self._open) > RELEASES_MAX:
+            self._open.popitem(last=False)
+
+    def _tell(self, release: _Release) -> None:
+        note = release.note
+        trace_id = gang_trace_id(note.gang_id, max(note.attempt, 1))
+        self._tracer.span(
+            RELEASE,
+            trace_id=trace_id,
+            start_ms=note.at_ms,
+            end_ms=release.end_ms,
+            parent=gang_span(trace_id),
+            attributes={
+                "gang": release.gang,
+                "gang.id": note.gang_id,
+                "reason": note.reason,
+                "message": note.message,
+                "victims": len(release.victims),
+            },
+            error=note.reason,
+        )
