@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
     parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--only", action="append", default=[], metavar="FAULT")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report here, too")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the suite's logs here")
     arguments = parser.parse_args()
@@ -62,6 +63,7 @@ def play(arguments: argparse.Namespace, keep: Path | None, say: Callable[[str], 
                     seed=arguments.seed,
                     minutes=arguments.minutes,
                     nodes=arguments.nodes,
+                    only=arguments.only,
                     say=say,
                 )
             )

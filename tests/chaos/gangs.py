@@ -16,7 +16,7 @@ from aiohttp import ClientError
 from shared.contracts import annotations
 from tests.chaos.audit import REPAIR_DEADLINE_S
 from tests.controlplane.client import ApiError, Object, RawClient
-from tests.controlplane.nodes import pod_manifest
+from tests.controlplane.nodes import create_pods, pod_manifest
 
 NAMESPACE: Final = "chaos"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -89,6 +89,8 @@ class Users:
     rng: random.Random
     #: Gangs alive at once, besides the poisoned ones and the probes.
     alive_max: int
+    #: Pods that all nodes together have room for.
+    room: int
     gangs: dict[str, Gang] = field(default_factory=dict)
     #: Requests that the API server did not serve, and which were made again later.
     troubles: int = 0
@@ -125,6 +127,7 @@ class Users:
 
     async def natives(self, count: int) -> None:
         """Pods of the cluster's own scheduler, on the same nodes; they are gone after a while."""
+        pods = []
         for _ in range(count):
             self._natives += 1
             pod = pod_manifest(
@@ -133,7 +136,8 @@ class Users:
                 scheduler_name="default-scheduler",
                 labels={_NATIVE: "yes"},
             )
-            await self.client.create(PODS, pod)
+            pods.append(pod)
+        await create_pods(self.client, NAMESPACE, pods)
 
     async def remove_natives(self) -> None:
         """Delete all pods of the cluster's own scheduler."""

@@ -9,7 +9,7 @@ import contextlib
 import os
 import random
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,7 +27,9 @@ SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
 #: Longer than a lease lasts, longer than a binder's ack wait.
 _FROZEN_S: Final = (0.5, 6.0)
 _GAP_S: Final = (1.0, 4.0)
-_NATIVES: Final = 6
+_NATIVES: Final = 30
+#: Shorter than the binders' ack wait: when they wake up they go on.
+_BOUND_BY_OTHERS_S: Final = 0.7
 #: So often nothing else is done until the probe is whole, or for so long.
 _ALONE: Final = 0.7
 _PROBE_S: Final = 20.0
@@ -58,10 +60,11 @@ class Monkey:
         users: Users,
         rng: random.Random,
         *,
+        only: Sequence[str],
         whole: Callable[[str], bool],
         say: Callable[[str], None],
     ) -> None:
-        """`whole(gang)`: whether the judge has seen it reach its quorum."""
+        """`only`: these kinds, or all; `whole(gang)`: whether the judge saw it reach its quorum."""
         self._suite = suite
         self._control_plane = control_plane
         self._client = client
@@ -83,7 +86,14 @@ class Monkey:
             "node deleted": self._delete_node,
             "member deleted": self._delete_member,
             "natives arrive": self._natives,
+            "natives take decided room": self._natives_first,
         }
+
+        unknown = set(only) - self._kinds.keys()
+        if unknown:
+            raise ValueError(f"no such fault: {unknown}; there are: {', '.join(self._kinds)}")
+        if only:
+            self._kinds = {kind: self._kinds[kind] for kind in only}
 
     async def run(self) -> None:
         """Commit one fault after the other until cancelled; every kind once, then at random."""
@@ -177,3 +187,23 @@ class Monkey:
     async def _natives(self) -> None:
         await self._users.remove_natives()
         await self._users.natives(_NATIVES)
+
+    async def _natives_first(self) -> None:
+        """Gangs are decided and not bound, because all binders are frozen; meanwhile the other
+        scheduler fills every node. The API server refuses nothing of that; kubelets do.
+        """
+        answers = (await self._suite.answers()).values()
+        binders = [one.pid for one in answers if one.service == "binder"]
+        await self._users.remove_natives()
+        try:
+            for pid in binders:
+                os.kill(pid, signal.SIGSTOP)
+            self._users.rush(_RUSH)
+            await self._users.natives(self._users.room)
+            await asyncio.sleep(_BOUND_BY_OTHERS_S)
+        finally:
+            for pid in binders:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        await asyncio.sleep(_BOUND_BY_OTHERS_S)
+        await self._users.remove_natives()

@@ -171,8 +171,8 @@ class Rules:
     #: A binder that wakes up when its decision may be another's sends nothing more.
     sleeper_abandons: bool = True
     #: A redelivery claims the decision, so that the outcome of the delivery before it comes too
-    #: late. Not in the code yet: without it the fault "cut-off" is not survived.
-    redelivery_claims: bool = False
+    #: late: that one may be alive, and merely not heard.
+    redelivery_claims: bool = True
     #: From the second attempt on all bindings are proved before one is sent.
     preflighted_again: bool = True
 
