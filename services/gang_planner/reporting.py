@@ -42,7 +42,7 @@ class Reporting:
         self._wait_s = metrics.histogram(
             "queue_seconds", "From a gang first seen to its first decision.", _WAIT_S
         )
-        self._gangs = metrics.gauges("gangs", "Gangs by phase.", "phase")
+        self._gangs = metrics.gauges("gangs", "Gangs by phase, or Repairing, Releasing.", "phase")
         self._open = metrics.gauge(
             "decisions_open", "Decisions that the cluster does not show yet."
         )

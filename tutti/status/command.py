@@ -131,6 +131,8 @@ def show(found: Report, console: Console, now: datetime) -> None:
     console.print(_services(found, now))
     gangs = ", ".join(f"{count} {phase}" for phase, count in found.gangs.items()) or "none"
     console.print(Text(f"gangs: {gangs}"))
+    if found.holds:
+        console.print(Text(f"holds: room of {found.holds} lost members is held or sought"))
     console.print(
         Text(
             f"decisions: {found.decisions_per_s:g} a second; "

@@ -50,7 +50,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         ready: Whether everything that is needed is there and ready.
         problems: Why not.
         services: Every instance that answered, sorted.
-        gangs: Gangs by phase, from the planner that writes.
+        gangs: Gangs by phase, from the planner that writes; those that it repairs or releases
+            count as Repairing and Releasing.
+        holds: Lost members for which it holds or seeks room.
         decisions_per_s: Gang decisions appended a second.
         pods_bound_per_s: Pods bound a second, all binders together.
         webhook_registered: None when no webhook answered.
@@ -61,6 +63,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
     services: tuple[ServiceLine, ...]
     gangs: dict[str, int]
+    holds: int
     decisions_per_s: float
     pods_bound_per_s: float
     webhook_registered: bool | None
@@ -93,6 +96,7 @@ def report(
             )
         ),
         gangs=_gangs(second),
+        holds=_holds(second),
         decisions_per_s=_rate(first, second, seconds, "gang-planner", "decisions_total"),
         pods_bound_per_s=_rate(first, second, seconds, "binder", "pods_bound_total"),
         webhook_registered=(
@@ -145,6 +149,11 @@ def _gangs(answers: Iterable[ServiceStatus]) -> dict[str, int]:
             if match is not None and value:
                 gangs[match[1]] = gangs.get(match[1], 0) + int(value)
     return dict(sorted(gangs.items()))
+
+
+def _holds(answers: Iterable[ServiceStatus]) -> int:
+    writing = (each for each in answers if each.service == "gang-planner" and each.active)
+    return int(sum(each.figures.get("holds_open", 0.0) for each in writing))
 
 
 def _rate(

@@ -62,7 +62,7 @@ def assess(
     just_started = _start_or_reset(gang)
     _complete(gang)
     gang.phase = _phase(gang)
-    state.gangs.count_phase(gang, "" if gang.silent else gang.phase)
+    state.gangs.count_phase(gang, "" if gang.silent else _stage(gang))
     if gang.history.started:
         gang.queue.promise(gang.gang_id, {})
     gang.refused = "" if gang.silent else _refusal(state, gang)
@@ -134,6 +134,13 @@ def _complete(gang: Gang) -> None:
     if not gang.members:
         return
     gang.completed = ended == len(gang.members) and ended >= max(gang.min_member, 1)
+
+
+def _stage(gang: Gang) -> str:
+    """What operators count it as: its phase, or what is done to it meanwhile."""
+    if gang.history.releasing:
+        return "Releasing"
+    return "Repairing" if "repair" in gang.history.notes else gang.phase
 
 
 def _phase(gang: Gang) -> GangPhase:

@@ -42,7 +42,7 @@ class GangTable:
         self.priority_classes: dict[str, PriorityClass] = {}
         #: Gangs whose pods will exist only after the enqueue action has admitted them.
         self.unadmitted: dict[GangKey, Gang] = {}
-        #: Gangs that are somebody's business, by phase.
+        #: Gangs that are somebody's business, by phase, or as Repairing and Releasing.
         self.phases: dict[str, int] = {}
 
     def count_phase(self, gang: Gang, phase: str) -> None:

@@ -171,7 +171,9 @@ class Planner:
         return self._state.debts.open_count
 
     def gangs_by_phase(self) -> Mapping[str, int]:
-        """Gangs that are somebody's business, by phase, as of the last cycle."""
+        """Gangs that are somebody's business, by phase, as of the last cycle; those that are being
+        repaired or released count as Repairing and Releasing.
+        """
         return self._state.gangs.phases
 
     # -------------------------------------------------------------------- cycle

@@ -71,6 +71,20 @@ def test_gangs_are_those_of_the_planner_that_writes() -> None:
     assert found.gangs == {"Running": 3}
 
 
+def test_repairs_releases_and_holds_are_those_of_the_planner_that_writes() -> None:
+    counts = {
+        'gangs{phase="Releasing"}': 1.0,
+        'gangs{phase="Repairing"}': 2.0,
+        "holds_open": 3.0,
+    }
+    found = made(
+        answer("gang-planner", figures=counts),
+        answer("gang-planner", 1, active=False, figures={"holds_open": 9.0}),
+    )
+    assert found.gangs == {"Releasing": 1, "Repairing": 2}
+    assert found.holds == 3
+
+
 def test_rates_are_what_processes_that_answered_twice_have_gained() -> None:
     before = (
         answer("gang-planner", figures={"decisions_total": 10.0}),

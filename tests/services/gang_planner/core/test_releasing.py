@@ -319,8 +319,10 @@ def test_while_it_is_released_the_verdict_says_so() -> None:
     why = story.verdict("poison").why
     assert why is not None
     assert why.reason == "BindingRefused"
+    assert story.planner.gangs_by_phase()["Releasing"] == 1
     story.carry_out()
     story.until_quiet(within_ms=100)
+    assert story.planner.gangs_by_phase()["Releasing"] == 0
     assert story.condition("poison", "Releasing") is None
     over = next(one for one in story.verdict("poison").conditions if one.type == "Releasing")
     # Whoever did not read it in time still reads what was released, and why.
