@@ -11,7 +11,8 @@ import msgspec
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
 """Pending: not admitted. Inqueue: admitted, waits for room or pods. Starting: decided, quorum not
 yet placed. Running: quorum reached. Unknown: started, below quorum, with or without held room (the
-conditions RoomHeld and Degraded tell). Completed: all members ended. Gone: the group and its pods are deleted; the verdict is purged after it.
+conditions RoomHeld and Degraded tell). Completed: all members ended. Gone: the group and its pods
+are deleted; the verdict is purged after it.
 """
 
 
