@@ -42,6 +42,10 @@ class GangRecord:
     first_bound_s: float | None = None
     quorum_s: float | None = None
     last_bound_s: float | None = None
+    #: UIDs of all members that were ever bound.
+    ever_bound: set[str] = field(default_factory=set)
+    #: How long each attempt stood that ended with nothing bound, in seconds.
+    taken_back_s: list[float] = field(default_factory=list)
 
     @property
     def partial_s(self) -> float:
@@ -166,6 +170,7 @@ class Auditor:
         counts = kind != "DELETED" and node and phase != "Failed"
         if counts and uid not in gang.placed:
             gang.placed.add(uid)
+            gang.ever_bound.add(uid)
             gang.last_bound_s = self._clock_s()
         elif not counts:
             gang.placed.discard(uid)
@@ -185,7 +190,8 @@ class Auditor:
         """Keep the instants of a gang; one of which nothing is left starts anew."""
         now_s = self._clock_s()
         if not gang.placed:
-            if gang.quorum_s is None:
+            if gang.quorum_s is None and gang.first_bound_s is not None:
+                gang.taken_back_s.append(now_s - gang.first_bound_s)
                 gang.first_bound_s = None
             return
         if gang.first_bound_s is None:

@@ -47,6 +47,20 @@ def group(min_member: int) -> Object:
     return {"metadata": metadata, "spec": {"minMember": min_member}}
 
 
+def test_an_attempt_that_was_taken_back_is_kept_with_its_length_and_its_pods(
+    auditor: Auditor, clock: Clock
+) -> None:
+    auditor.see_group("ADDED", group(2))
+    auditor.see_pod("ADDED", pod("a", node="n0"))
+    clock.now_s += 2
+    auditor.see_pod("DELETED", pod("a", node="n0"))
+    record = auditor.gangs["ns", "train"]
+    assert (record.taken_back_s, record.ever_bound) == ([2.0], {"uid-a"})
+    auditor.see_pod("ADDED", pod("b", node="n0"))
+    assert record.taken_back_s == [2.0]
+    assert record.ever_bound == {"uid-a", "uid-b"}
+
+
 def test_a_gang_bound_in_part_is_reported_until_its_quorum_is_there(
     auditor: Auditor, clock: Clock
 ) -> None:
