@@ -12,7 +12,8 @@ function of one verdict (`core.intents`).
   that is bound within a second: one patch of its group (two for the dialects whose status is a
   subresource), one Event, and for a group that waits for Inqueue one patch more; per pod a
   Scheduled event as far as `--pod-events-per-s` allows. A gang that waits costs one patch, one
-  Event, and one condition per pod, again when its reason changes.
+  Event, and one condition per pod, again when its reason changes. A release, held room, a gang
+  degraded or bound in part cost one patch and one Event each.
 
 `--controllers=podgroup` makes the PodGroup of pods that name our scheduler and no group, as
 Volcano's controller does (`core.bare_pods`), and patches its name onto the pods.

@@ -53,6 +53,13 @@ def test_the_planner_is_given_no_credentials_for_the_cluster() -> None:
         assert has_credentials != (planner or name == "setup")
 
 
+def test_the_planners_decide_by_the_same_settings() -> None:
+    planners = [one for one in _PYTHON.values() if one["command"][2] == "services.gang_planner"]
+    first, second = (one["environment"] for one in planners)
+    assert first == second
+    assert {"TUTTI_PREFLIGHT", "TUTTI_REPAIR_DEADLINE_S", "TUTTI_HOLD_S"} <= first.keys()
+
+
 def test_what_a_service_refers_to_exists() -> None:
     for service in _COMPOSE["services"].values():
         assert set(service.get("depends_on", {})) <= set(_COMPOSE["services"])
