@@ -102,6 +102,9 @@ class Truth:
             self.notes.clear()
             self.started.clear()
             self.planner_epoch = 0
+        elif stream == subjects.OUTCOMES:
+            # Whoever still holds a decision of the lost DECISIONS may answer it once more.
+            self.outcomes.clear()
         elif stream == subjects.CLUSTER:
             self.cluster_epoch = 0
             self.seen_on_node.clear()
