@@ -1,6 +1,7 @@
 """Room kept for a member that a starting gang has lost, until its repair ends."""
 
 from shared.contracts.decisions import NoteClosed, NoteOpened
+from tests.services.gang_planner.core.losing import bound_of, closed, queue_up, successor
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -9,7 +10,6 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.test_holding import bound_of, closed, queue_up, successor
 
 WORKER = make_shape({GPU: 1})
 
