@@ -1,5 +1,6 @@
 """Many seeds in worker processes, and their totals in a file that the next time continues."""
 
+import gc
 import multiprocessing
 import time
 from collections import Counter
@@ -125,6 +126,9 @@ def _run(
 
 def _work(results: Any, seed: int, step: int, seeds: int | None, ends_s: float | None) -> None:
     """One worker: every `step`-th seed, until the number or the time is up."""
+    # What is imported stays: forgetting a run then looks at that run only.
+    gc.collect()
+    gc.freeze()
     done = 0
     while (ends_s is None or time.monotonic() < ends_s) and (seeds is None or done * step < seeds):
         results.put(msgspec.json.encode(run(Options(seed=seed))))

@@ -36,6 +36,10 @@ _PATIENCE_S: Final = 40.0
 _HOPELESS_EVERY_S: Final = 15.0
 
 
+#: Runs in which the status controller takes part: it makes a run half as dear again.
+_CONTROLLER_EVERY: Final = 8
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What to run. Leaving gangs or faults out changes nothing for the others."""
 
@@ -94,6 +98,8 @@ class Run:
         self.storm = storms.Storm(self.loop, self.world, self.nats, on_fault=self._fault)
         self.checkers = Checkers(self.world, self.truth, disturbed=self.storm.disturbed)
         self.suite = Suite(self.loop, self.nats, note=self._process)
+        if options.seed % _CONTROLLER_EVERY == 0:
+            self.suite.add_controller()
         self.story.listen(self.checkers)
         self.nats.observers.append(self.truth)
         self.world.etcd.observers.append(self._written)

@@ -20,7 +20,7 @@ from typing_extensions import override
 from services.binder import service as binder
 from services.binder.config import BinderSettings
 from services.controller import service as controller
-from services.controller.config import CONTROLLERS, ControllerSettings
+from services.controller.config import ControllerSettings
 from services.gang_planner import service as gang_planner
 from services.gang_planner.config import PlannerSettings
 from services.watcher import service as watcher
@@ -136,9 +136,11 @@ class Suite:
         ]
         self.processes = {process.name: process for process in made}
 
-    def add_controllers(self) -> None:
-        """Run the controllers, too: statuses and events for several times the cost."""
-        settings = ControllerSettings(ordinal=0, controllers=CONTROLLERS)
+    def add_controller(self) -> None:
+        """Run the status controller, too: nobody here depends on it, and it costs half as much
+        again as all the others.
+        """
+        settings = ControllerSettings(ordinal=0, controllers=("status",))
         made = Process(self, "controller", settings, controller.serve)
         self.processes[made.name] = made
 
