@@ -200,12 +200,14 @@ def _judge(
     holds = _holding(verdict)
     if "Releasing" in holds:
         return "releasing", f"{name} is being released: {holds['Releasing']}"
-    # Of one that failed the verdict speaks, once it says more than that all is well.
+    # Of one that failed or leaves the verdict speaks, once it says more than that all is well.
     told = bool(holds.keys() & {"PartlyBound", "Degraded"}) or (
         verdict is not None and verdict.why is not None
     )
     placed = [
-        each for each in members if each.pod.node and not (told and each.pod.phase == "Failed")
+        each
+        for each in members
+        if each.pod.node and not (told and (each.pod.phase == "Failed" or each.pod.deleting))
     ]
     if _all_ended(members) or len(placed) >= max(1, least):
         state, sentence = _placed(name, members, least)

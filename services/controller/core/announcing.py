@@ -53,7 +53,7 @@ def announcements(verdict: Verdict) -> Iterator[Announcement]:
                 why=why.reason,
                 patient=True,
             )
-    elif why is not None and verdict.members > 0:
+    elif why is not None and verdict.members > 0 and not _holds(verdict, "Releasing"):
         yield _waiting(verdict, why.reason, why.sentence)
     for condition in verdict.conditions:
         yield from _of_condition(condition)
@@ -61,14 +61,25 @@ def announcements(verdict: Verdict) -> Iterator[Announcement]:
 
 def pressing(verdict: Verdict) -> bool:
     """Whether a condition holds that people must not wait for."""
-    return any(one.status == "True" and one.type in _PRESSING for one in verdict.conditions)
+    return any(_holds(verdict, type_) for type_ in _PRESSING)
+
+
+def _holds(verdict: Verdict, type_: str) -> bool:
+    return any(one.type == type_ and one.status == "True" for one in verdict.conditions)
 
 
 def _of_condition(condition: Condition) -> Iterator[Announcement]:
     holds, since = condition.status == "True", str(condition.since_ms)
     type_ = _TOLD.get(condition.type)
     if type_ is not None and holds:
-        yield Announcement(type=type_, reason=condition.type, message=condition.message, why=since)
+        # Below its quorum a gang may be for the moment that a pod takes to be made again.
+        yield Announcement(
+            type=type_,
+            reason=condition.type,
+            message=condition.message,
+            why=since,
+            patient=condition.type == "Degraded",
+        )
     elif condition.type == "RoomHeld" and condition.reason == "Expired":
         yield Announcement(type="Warning", reason="HoldExpired", message=_EXPIRED, why=since)
     elif condition.type == "Releasing" and condition.message:
@@ -87,10 +98,7 @@ def _waiting(verdict: Verdict, reason: str, sentence: str) -> Announcement:
     """
     if reason == "BindingRefused":
         return Announcement(type="Warning", reason=reason, message=sentence, why=reason)
-    unschedulable = any(
-        one.type == "Unschedulable" and one.status == "True" for one in verdict.conditions
-    )
-    admitted = verdict.phase != "Pending" or unschedulable
+    admitted = verdict.phase != "Pending" or _holds(verdict, "Unschedulable")
     counts = f"{verdict.pending}/{verdict.members}"
     return Announcement(
         type="Warning" if admitted else "Normal",

@@ -5,6 +5,7 @@ from typing import Final
 
 from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.members import LEAVING
 
 #: Lost members named in one message; the others are counted.
 _NAMED_MAX: Final = 5
@@ -37,6 +38,8 @@ def degraded_in_words(gang: Gang, owed: Sequence[Debt]) -> str:
     left = f"{gang.have()} of the {max(gang.min_member, 1)} members that it needs are left{roles}"
     if owed:
         return f"{left}; {in_words(owed)}"
+    if leaving := gang.counts[LEAVING]:
+        return f"{left}; others are still terminating ({leaving}), then their room is held"
     return f"{left}, and no room is held for the others"
 
 

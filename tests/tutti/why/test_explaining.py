@@ -24,6 +24,7 @@ def member(
     scheduler: str = "volcano",
     owner: str = "",
     unscheduled: str = "",
+    deleting: bool = False,
 ) -> MemberPod:
     return MemberPod(
         pod=Pod(
@@ -40,6 +41,7 @@ def member(
             phase=phase,
             waiting=waiting,
             reason=reason,
+            deleting=deleting,
         ),
         unscheduled=unscheduled,
     )
@@ -249,6 +251,13 @@ def holding(group: Group, type_: str, message: str, status: Literal["True", "Fal
             "degraded",
             "ns/g is degraded: 1 of the 2 are left",
             id="nobody holds room for what it lost",
+        ),
+        pytest.param(
+            (PLACED[0], member("b", node="n2", phase="Running", deleting=True)),
+            holding(gang("Unknown", "1 of 2 exist"), "Degraded", "1 of the 2 are left", "True"),
+            "degraded",
+            "ns/g is degraded: 1 of the 2 are left",
+            id="a member is terminating",
         ),
         pytest.param(
             PLACED,

@@ -143,6 +143,21 @@ def test_what_is_bound_in_part_or_degraded_is_a_warning_while_it_lasts() -> None
         assert reasons(over) == []
 
 
+def test_a_gang_that_is_degraded_for_a_moment_only_is_no_news() -> None:
+    desk = Controller()
+    degraded = make_running(phase="Unknown", placed=(), conditions=(holding("Degraded", "so"),))
+    desk.hear(degraded)
+    assert ("Degraded", "so") not in desk.events
+    memory, what = desk.memory, situation(degraded, compared=True)
+    assert plan(what, memory, START_MS, KNOBS).next_ms == START_MS + KNOBS.waiting_ms
+
+
+def test_while_it_is_released_only_the_release_is_told() -> None:
+    why = Why(reason="BindingRefused", sentence="is being released", since_ms=START_MS)
+    verdict = msgspec.structs.replace(releasing(), why=why)
+    assert reasons(verdict) == ["GangReleased"]
+
+
 def test_a_placed_gang_that_does_not_start_is_told_when_that_lasts_and_no_pod_is_marked() -> None:
     why = Why(reason="NotStarting", sentence="w-1: ErrImagePull", since_ms=START_MS)
     extra = (PodRef(uid="u-9", name="w-9"),)

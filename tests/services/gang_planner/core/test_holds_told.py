@@ -49,6 +49,21 @@ def test_the_verdict_says_for_whom_room_is_held_where_and_until_when() -> None:
     assert conditions(scene)["Degraded"][0] == "False"
 
 
+def test_room_of_a_pod_that_still_terminates_is_said_to_be_held_only_later() -> None:
+    scene = running()
+    scene.change("job-worker-1", deleting=True)
+    scene.settle()
+    assert conditions(scene)["Degraded"] == (
+        "True",
+        "2 of the 3 members that it needs are left; others are still terminating (1), then their "
+        "room is held",
+    )
+    scene.remove(scene.pods["job-worker-1"])
+    scene.settle()
+    assert conditions(scene)["Degraded"][0] == "False"
+    assert conditions(scene)["RoomHeld"][0] == "True"
+
+
 def test_a_gang_for_which_no_node_has_room_is_degraded_and_first_in_line() -> None:
     scene = running()
     lost = place_of(scene, "job-worker-1")
