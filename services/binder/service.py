@@ -106,6 +106,8 @@ class Binder:
         #: one on which it was the stream that it is: a server that was away may have lost it.
         self._looked_over = 0
         self._same_since = 0
+        #: Last record of DECISIONS at that look.
+        self._known_to = 0
         #: Pulled, not started yet.
         self._waiting: deque[Holding] = deque()
         self._carrying: set[Carrying] = set()
@@ -120,7 +122,9 @@ class Binder:
         """Bind until cancelled. A broken invariant ends it, with everything held unacknowledged."""
         ctx = self._ctx
         self._looked_over = ctx.bus.connections
-        ctx.decisions = (await ctx.bus.stream_info(subjects.DECISIONS)).incarnation
+        info = await ctx.bus.stream_info(subjects.DECISIONS)
+        self._known_to = info.last_seq
+        ctx.decisions = info.incarnation
         self._state = BinderState(ctx.decisions)
         ctx.on_shutdown(Step.STOP_TAKING, "decisions", self._stop_taking)
         ctx.on_shutdown(Step.FINISH, "decisions", self._finish_all)
@@ -156,7 +160,7 @@ class Binder:
             self._reporting.abandoned()
             return
         sender = Sender(
-            self._ctx.instance, delivery.seq, delivery.delivered, self._state.incarnation
+            self._ctx.instance, delivery.seq, self._delivered(delivery), self._state.incarnation
         )
         try:
             decision = decode_act(delivery.payload)
@@ -196,6 +200,14 @@ class Binder:
         known = self._looked_over == self._ctx.bus.connections
         return known and holding.connection >= self._same_since
 
+    def _delivered(self, delivery: Delivery) -> int:
+        """How often it was delivered, as far as anybody can know.
+
+        A nats-server that is killed forgets deliveries of its last seconds and counts from one
+        again (tried). So what was in the stream when we connected may have been in other hands.
+        """
+        return max(delivery.delivered, 2 if delivery.seq <= self._known_to else 1)
+
     async def _follow_stream(self) -> bool:
         """Look whether DECISIONS was made anew; True: it was, all sequences begin again, and what
         was held of the lost one is abandoned.
@@ -207,6 +219,7 @@ class Binder:
             logger.warning("cannot look at DECISIONS: %s", error)
             return False
         self._looked_over = over
+        self._known_to = info.last_seq
         if info.incarnation == before:
             return False
         logger.warning("DECISIONS was made anew: it is %s, not %s", info.incarnation, before)

@@ -45,8 +45,8 @@ class Outcome(
     decision_seq: int
     epoch: int
     binder: str
-    #: How often the message had been delivered when this was written; 1 means no second POST can be
-    #: under way.
+    #: How often the message had been delivered when this was written, 2 where that is not known; 1
+    #: means no second POST can be under way.
     delivered: int
     #: "" when the decision was carried out; StaleEpoch, PreflightFailed, BinderGaveUp, … otherwise.
     reason: str = ""

@@ -19,6 +19,7 @@ from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.decisions import Binding, EpochOpened, Victim
 from shared.contracts.outcomes import DecisionClaimed, Outcome
 from tests.support.standing import Stand
+from tests.support.waiting import eventually
 
 EPOCH = 2
 """Epoch of the planner of these tests: DECISIONS' record 1 is setup's, record 2 opens the epoch."""
@@ -146,11 +147,13 @@ async def a_desk(url: str) -> AsyncIterator[Desk]:
 async def a_binder(
     url: str, pods: Any, instance: str = "binder-0", **settings: Any
 ) -> AsyncIterator[Stand[BinderSettings]]:
-    """Run a binder; leaving kills it where it stands."""
+    """Run a binder, and let it look at the streams; leaving kills it where it stands."""
     bus = await Bus.connect(url, name="binder", instance=instance)
     stand = Stand("binder", instance, BinderSettings(**settings), bus)
     task = asyncio.create_task(Binder(stand, pods).run(), name=instance)
     try:
+        stand.ready.require("decisions")
+        await eventually(lambda: stand.ready.ready or task.done())
         yield stand
     finally:
         task.cancel()
