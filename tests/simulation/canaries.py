@@ -14,7 +14,7 @@ from services.binder.api import KubePods
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
-from services.gang_planner.core import inflight, memory, releasing, repairing
+from services.gang_planner.core import inflight, memory, releasing
 from services.gang_planner.core.debts import DebtTable
 from services.gang_planner.core.gangs import Gang
 from shared.bus.pull import Delivery
@@ -114,10 +114,6 @@ def _preflight_skipped() -> Replaced:
     return [(Machine, "_begin", lambda self: self._bind())]
 
 
-def _repair_forgotten() -> Replaced:
-    return [(repairing, "_open_when_due", lambda *_: None)]
-
-
 def _release_forgotten() -> Replaced:
     return [(releasing, "begin", lambda *_: False)]
 
@@ -170,7 +166,6 @@ CANARIES: Final[dict[str, Canary]] = {
     "bound_by_name": Canary(_bound_by_name, 20, ("does not say",)),
     "deleted_by_name": Canary(_deleted_by_name, 20, ("no decision names",)),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
-    "repair_forgotten": Canary(_repair_forgotten, 8, ("nobody repairs",)),
     "release_forgotten": Canary(_release_forgotten, 8, ("undisturbed", "nobody repairs")),
     "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
     "hold_never_closed": Canary(_hold_never_closed, 6, ("still open",)),
@@ -179,7 +174,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "assumed_room_dropped_on_restart": Canary(
         _assumed_room_dropped_on_restart, 20, ("over-committed", "no outcome yet")
     ),
-    "half_a_gang": Canary(_half_a_gang, 8, ("nobody repairs", "undisturbed", "not ended")),
+    "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "nobody repairs", "not ended")),
 }
 
 

@@ -114,7 +114,7 @@ class Checkers:
         del stream, seq
 
     def _may_land(self, act: GangDecision) -> bool:
-        """Whether a pod of it is there and not bound. After a restore nobody is blamed for a while."""
+        """Whether a pod of it is there and not bound. After a restore nobody is to blame."""
         if self._lately_restored():
             return False
         for binding in act.bindings:
@@ -258,7 +258,8 @@ class Checkers:
             watched.partly_s += _LOOK_S
             self.partial_s += _LOOK_S
             self.worst_partly_s = max(self.worst_partly_s, watched.partly_s)
-        if self._told_partly_bound(watched):
+        if not life.plan.owner and self._told_partly_bound(watched):
+            # Nobody would make its pods again: it is left, and its user is told.
             watched.unowned_s = 0.0
             return
         self._judge_owner(watched, len(left), minimum, disturbed)

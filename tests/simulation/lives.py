@@ -34,6 +34,9 @@ class Life:
         self.pods: dict[int, str] = {}
         #: Places whose pod has succeeded.
         self.succeeded: set[int] = set()
+        self.running: set[str] = set()
+        #: As many as it needs have run at the same time: only from then on is its work done.
+        self.together = False
         self.made = 0
         self.retries = 0
         self.gave_up = False
@@ -91,6 +94,11 @@ class Lives:
             return int(pod["metadata"].get("annotations", {}).get("simulation/runs-ms", "3000"))
         life, slot = found
         return -1 if slot == life.never_runs else life.plan.runs_ms
+
+    def may_end(self, pod: Obj) -> bool:
+        """Whether a running pod can have done its work."""
+        life = self.life_of(pod)
+        return life is None or life.together
 
     def policy(self, pod: Obj, node: str) -> Refusal | None:
         """The admission policy: refuse what is poisoned."""
@@ -184,6 +192,7 @@ class Lives:
             return
         life, slot = found
         uid, phase = write.new["metadata"]["uid"], write.new["status"].get("phase")
+        _count_running(life, uid, runs=write.type != "DELETED" and phase == "Running")
         if life.pods.get(slot) != uid:
             return
         if write.type == "DELETED":
@@ -346,3 +355,12 @@ class Lives:
                 life.pods[slot] = left["metadata"]["uid"] if left is not None else ""
                 if left is None:
                     self._again(life, slot, "was lost in a restore")
+
+
+def _count_running(life: Life, uid: str, *, runs: bool) -> None:
+    if runs:
+        life.running.add(uid)
+        if len(life.running) + len(life.succeeded) >= life.minimum:
+            life.together = True
+    else:
+        life.running.discard(uid)

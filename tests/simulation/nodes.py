@@ -46,11 +46,13 @@ class Kubelet:
 class Nodes:
     """All of them."""
 
-    def __init__(self, etcd: Etcd, runs_for: RunsFor) -> None:
+    def __init__(self, etcd: Etcd, runs_for: RunsFor, *, may_end: Callable[[Obj], bool]) -> None:
+        """`may_end(pod)`: its work is done; members of a gang wait for each other."""
         self.etcd = etcd
         self.loop = etcd.loop
         self.kubelets: dict[str, Kubelet] = {}
         self._runs_for = runs_for
+        self._may_end = may_end
         self._rng = etcd.loop.dice.rng("kubelets")
         etcd.observers.append(self._wrote)
         etcd.on_restore.append(self._restored)
@@ -206,6 +208,9 @@ class Nodes:
             return
         now = self.etcd.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
         if now is None or now["metadata"].get("deletionTimestamp"):
+            return
+        if phase == "Succeeded" and not self._may_end(now):
+            self.loop.at(1.0, self.end, pod, phase)
             return
         del kubelet.admitted[uid]
         self._set_status(pod, phase=phase, reason="Error" if phase == "Failed" else None)

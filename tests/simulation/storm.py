@@ -241,7 +241,7 @@ class Storm:
         links = self.nats.links
         if not links:
             return ""
-        link, lasts_s = rng.choice(links), rng.choice((0.5, 2.0, 5.0, 20.0))
+        link, lasts_s = rng.choice(links), rng.choice((0.5, 2.0, 5.0, 10.0))
         self.nats.partition(link, lasts_s)
         self._disturb(lasts_s)
         return f"of {link.client.label} for {lasts_s:g} s"

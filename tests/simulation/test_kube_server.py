@@ -147,7 +147,7 @@ def test_a_list_watch_ends_with_the_truth_whatever_goes_wrong(seed: int) -> None
         watch_late=0.2, watch_cut=0.05,
     )  # fmt: skip
     watch = ListWatch(scene.client, PODS, Pod, page_limit=30, random=loop.dice.rng("jitter"))
-    loop.spawn(scene.incarnation, watch.run(picture.take))
+    watching = loop.spawn(scene.incarnation, watch.run(picture.take))
     backup = etcd.backup()
     for step in range(1200):
         loop.at(step * 0.1, churn, scene)
@@ -159,6 +159,7 @@ def test_a_list_watch_ends_with_the_truth_whatever_goes_wrong(seed: int) -> None
         pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in etcd.all(PODS)
     }
     assert len(set(scene.faults)) >= 4
+    assert not watching.done()
     loop.discard()
 
 
@@ -172,8 +173,9 @@ def test_a_killed_client_never_sees_its_answer() -> None:
         came.append(reply.status)
 
     scene.incarnation.kill_at_effect = 1
-    scene.loop.spawn(scene.incarnation, bind())
+    task = scene.loop.spawn(scene.incarnation, bind())
     scene.loop.run_for(5.0)
+    assert not task.done()
     assert scene.etcd.all(PODS)[0]["spec"]["nodeName"] == "n1"
     assert not came
     assert not scene.incarnation.alive

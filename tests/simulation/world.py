@@ -36,7 +36,7 @@ class World:
         resources = sorted({kind.resource for kind in kinds()})
         self.etcd = Etcd(loop, resources)
         self.api = ApiServer(self.etcd, on_fault=on_fault)
-        self.nodes = Nodes(self.etcd, self._runs_for)
+        self.nodes = Nodes(self.etcd, self._runs_for, may_end=self._may_end)
         self.lives = Lives(self.etcd, self.nodes, note)
         self.api.policies.append(self.lives.policy)
         self._rng = loop.dice.rng("foreign")
@@ -53,6 +53,9 @@ class World:
 
     def _runs_for(self, pod: dict[str, Any]) -> int:
         return self.lives.runs_for(pod)
+
+    def _may_end(self, pod: dict[str, Any]) -> bool:
+        return self.lives.may_end(pod)
 
     def foreign_burst(self, count: int) -> None:
         """The other scheduler places pods of its own."""
