@@ -45,8 +45,11 @@ class Fault:
     kind: str
     at_s: float
     probe: Gang
-    #: Nothing else was done until the probe was whole: its time is this fault's alone.
+    #: The one before it was over, and nothing else was done until the probe was whole: its time is
+    #: this fault's alone.
     alone: bool = False
+    #: How long the thing itself took: the freeze, or the server's new start.
+    lasted_s: float = 0.0
 
 
 class Monkey:
@@ -105,6 +108,7 @@ class Monkey:
             await self._commit(kind)
 
     async def _commit(self, kind: str) -> None:
+        calm = not self.faults or self._whole(self.faults[-1].probe.name)
         self._users.rush(_RUSH)
         await asyncio.sleep(self._rng.uniform(0.0, _RUSH_LASTS_S))
         at_s = asyncio.get_running_loop().time()
@@ -112,12 +116,13 @@ class Monkey:
             # The probe comes in while it happens: it is made by the users' next pass.
             fault = Fault(kind, at_s, self._users.probe())
             await self._kinds[kind]()
+            lasted_s = asyncio.get_running_loop().time() - at_s
         except (*TROUBLE, BusError, AssertionError, ProcessLookupError) as error:
             self._say(f"{kind}: not now ({type(error).__name__})")
             return
         self._say(kind)
-        alone = self._rng.random() < _ALONE
-        self.faults.append(replace(fault, alone=alone))
+        alone = self._rng.random() < _ALONE and calm
+        self.faults.append(replace(fault, alone=alone, lasted_s=lasted_s))
         if alone:
             with contextlib.suppress(AssertionError):
                 await eventually(lambda: self._whole(fault.probe.name), timeout_s=_PROBE_S)

@@ -14,6 +14,8 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     times: int
+    #: Median of what the fault itself took: a freeze, a server's new start.
+    lasted_s: float
     p50_s: float
     p99_s: float
 
@@ -76,9 +78,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             ("refused gangs bound again", str(len(self.bound_though_refused))),
         ]
         lines = [f"{name:<34}{value}" for name, value in rows]
-        lines += ["", f"{'whole again after':<34}{'times':>6}{'p50 s':>8}{'p99 s':>8}"]
+        heads = f"{'times':>6}{'took s':>8}{'p50 s':>8}{'p99 s':>8}"
+        lines += ["", f"{'whole again after':<34}{heads}"]
         lines += [
-            f"{one.kind:<34}{one.times:>6}{one.p50_s:>8.2f}{one.p99_s:>8.2f}"
+            f"{one.kind:<34}{one.times:>6}{one.lasted_s:>8.2f}{one.p50_s:>8.2f}{one.p99_s:>8.2f}"
             for one in self.recoveries
         ]
         return "\n".join(lines)
@@ -90,14 +93,17 @@ def recoveries(faults: Sequence[Fault], judge: Judge) -> tuple[Recovery, ...]:
     Only of faults that had the stage for themselves.
     """
     times_s: dict[str, list[float]] = {}
+    lasted_s: dict[str, list[float]] = {}
     for fault in faults:
         record = judge.gangs.get((NAMESPACE, fault.probe.name))
         if fault.alone and record is not None and record.quorum_s is not None:
             times_s.setdefault(fault.kind, []).append(record.quorum_s - fault.at_s)
+            lasted_s.setdefault(fault.kind, []).append(fault.lasted_s)
     return tuple(
         Recovery(
             kind=kind,
             times=len(found),
+            lasted_s=percentile(lasted_s[kind], 0.50),
             p50_s=percentile(found, 0.50),
             p99_s=percentile(found, 0.99),
         )
