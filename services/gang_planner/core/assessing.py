@@ -13,6 +13,7 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | Backoff | its last decision failed; it is tried again at an instant |
 | BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | what is bound of it
 is being released, or was, and it is tried again at an instant |
+| AwaitsOutcome | its members under way are being proved first, and the others count on them |
 | GangTooLarge | its quorum does not fit into one message |
 
 A gang in the backlog waits for an attempt, or its bucket has been refused (NotEnoughResources,
@@ -72,7 +73,11 @@ def assess(
         state.backlog.take(gang)
         return just_started
     need = _need(state, gang)
-    if ("backfill" if need.best_effort else "allocate") in actions:
+    if not need.wanted:
+        # A policy refused lately all that wait, and the gang has started without them.
+        gang.refused = "BindingRefused"
+        state.backlog.take(gang)
+    elif ("backfill" if need.best_effort else "allocate") in actions:
         state.backlog.put(gang, need, policies.order(gang))
     else:
         gang.refused = "ActionMissing"
@@ -170,7 +175,19 @@ def _refusal(state: State, gang: Gang) -> str:
         return found
     if backoff is not None:
         return backoff.reason if named else "Backoff"
+    if gang.counts[ASSUMED] and not gang.history.started and _being_proved(state, gang):
+        return "AwaitsOutcome"
     return _size_refusal(state, gang)
+
+
+def _being_proved(state: State, gang: Gang) -> bool:
+    """Whether a decision whose bindings are proved first has no outcome yet: if one of them is
+    refused none is bound, and who was bound counting on them would be bound in part.
+    """
+    return any(
+        one.act.preflight and one.outcome is None and one.act.gang_id == gang.gang_id
+        for one in state.open.values()
+    )
 
 
 def _object_refusal(gang: Gang) -> str:
@@ -251,7 +268,8 @@ def _need(state: State, gang: Gang) -> Need:
 
 def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:
     """Members to place. Those that a policy refused lately are left out where the others suffice:
-    an extra that is always refused must not keep a gang from starting.
+    an extra that is always refused must not keep a gang from starting. A gang that has started
+    takes each as it comes, and these a minute later.
     """
     everybody = sorted(
         (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
@@ -264,6 +282,8 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
         for role, shape_id, count in everybody
     ]
     others = [one for one in others if one[2]]
+    if gang.history.started:
+        return tuple(others)
     suffice = sum(count for _, _, count in others) >= max(quorum, 1) and all(
         sum(count for of_role, _, count in others if of_role == role) >= least
         for role, least in minima

@@ -36,6 +36,7 @@ _FIXED_SENTENCES: Final = {
     "QueueMissing": "queue {queue} does not exist",
     "ActionMissing": "no action of the configuration places such pods",
     "Backoff": "its last decision could not be carried out; it is tried again shortly",
+    "AwaitsOutcome": "its members under way are being proved first, and the others count on them",
     "ClusterViewStale": "the picture of the cluster is stale: no watcher has renewed it",
 }
 
@@ -271,10 +272,11 @@ def _failure(gang: Gang, reason: str) -> str:
     release, backoff = notes.get("release"), notes.get("backoff")
     if release is not None:
         return f"what is bound of it is being released: {release.message}"
+    if reason == REFUSED:
+        words = backoff.message if backoff is not None else gang.refusal
+        return f"the API server refused to bind {words or 'members'}; it is tried again later"
     if backoff is None or backoff.reason != reason:
         return reason
-    if reason == REFUSED:
-        return f"the API server refused to bind {backoff.message}; it is tried again later"
     return f"it was released: {backoff.message}; it is tried again later"
 
 

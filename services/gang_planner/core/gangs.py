@@ -156,6 +156,7 @@ class Gang:
         "pod_queue",
         "priority",
         "queue",
+        "refusal",
         "refused",
         "roles",
         "shown",
@@ -202,6 +203,8 @@ class Gang:
         self.unread: list[Failure] = []
         #: When CLUSTER first showed one of the members that are bound now; 0: none is.
         self.bound_ms = 0
+        #: The member that a policy refused last, and the API server's words.
+        self.refusal = ""
         #: It was planned again at once after a failure, in the repair that it is in.
         self.hasty = False
         #: How the last of its debts ended, for people; "" while it is owed something new.

@@ -52,6 +52,8 @@ def take_failures(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> N
     if history.releasing:
         return
     refused = next((one for one in failures if one.result == "refused"), None)
+    if refused is not None:
+        gang.refusal = refused.message
     if (
         refused is not None
         and not history.started

@@ -89,6 +89,10 @@ def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> Non
     cycle: what room they had is nobody else's then.
     """
     refused = next((one for one in failures if one.result == "refused"), None)
+    if gang.history.started and all(one.result == "refused" for one in failures):
+        # They are left out for a minute. Others of the gang need not wait, least of all those that
+        # come in for lost ones.
+        return
     first = first_cause(failures)
     repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
     if repairing and not gang.hasty and refused is None:

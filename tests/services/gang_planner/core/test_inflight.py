@@ -172,12 +172,31 @@ def test_the_only_node_that_refused_is_named_and_tried_again_after_a_minute() ->
     assert len(scene.step(after_ms=59_000).decisions) == 1
 
 
-def test_a_member_of_a_started_gang_that_is_refused_pauses_too() -> None:
+def test_a_refused_member_of_a_started_gang_waits_for_a_minute_and_the_others_do_not() -> None:
     scene, decision = one_gang(1, nodes=9)
     scene.run(decision)
     scene.put(*make_pods("a", 2, FULL)[1:])
     (extra,) = scene.settle()
     scene.outcome(extra, {extra.bindings[0].uid: "refused"})
+    assert scene.settle() == []
+    why = scene.verdict("a").why
+    assert why is not None
+    assert (why.reason, "denied by policy" in why.sentence) == ("BindingRefused", True)
+    scene.put(*make_pods("a", 3, FULL)[2:])
+    (other,) = scene.settle()
+    assert [one.name for one in other.bindings] == ["a-worker-2"]
+    scene.run(other)
+    assert scene.step(after_ms=59_999).decisions == []
+    (again,) = scene.step(after_ms=1).decisions
+    assert [one.name for one in again.bindings] == ["a-worker-1"]
+
+
+def test_a_member_of_a_started_gang_that_was_not_bound_for_another_reason_pauses() -> None:
+    scene, decision = one_gang(1, nodes=9)
+    scene.run(decision)
+    scene.put(*make_pods("a", 2, FULL)[1:])
+    (extra,) = scene.settle()
+    scene.outcome(extra, {extra.bindings[0].uid: "conflict"})
     assert scene.settle() == []
     assert scene.step(after_ms=999).decisions == []
     assert len(scene.step(after_ms=1).decisions) == 1
