@@ -74,6 +74,12 @@ def a_life_in_bytes(seed: int = 11) -> str:
         running = sorted(uid for uid, pod in scene.pods.items() if pod.phase == "Running")
         if running and chance.random() < 0.5:
             scene.change(chance.choice(running), phase="Succeeded")
+        elif running:
+            # It fails, room is held for it, and its controller makes it again.
+            lost = scene.pods[chance.choice(running)]
+            scene.change(lost.uid, phase="Failed")
+            again = msgspec.structs.replace(lost, uid=f"{lost.uid}-again", node="", phase="Pending")
+            scene.put(again)
     for page in scene.planner.checkpoint(scene.outcome_seq):
         digest.update(msgspec.msgpack.encode(page))
     return digest.hexdigest()
