@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from shared.contracts import annotations
-from shared.contracts.verdicts import PodRef, Verdict, Why
+from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import bind_pod, create_nodes, create_pods, pod_manifest
@@ -88,6 +88,35 @@ async def test_a_running_gang_is_shown_on_its_group_in_one_go(
         "pod group is ready",
         1,
     )
+
+
+@pytest.mark.parametrize("dialect", GROUPS)
+async def test_every_condition_is_stored_on_a_group_of_every_api_and_told_once(
+    dialect: str, desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    group = await make_group(api, namespace, dialect)
+    uid = group["metadata"]["uid"]
+    kinds = ("Releasing", "PartlyBound", "RoomHeld", "Degraded")
+    holding = tuple(
+        Condition(type=kind, status="True", reason="Why", message=f"so {kind}", since_ms=1_000)
+        for kind in kinds
+    )
+    over = tuple(msgspec.structs.replace(one, status="False", reason="Over") for one in holding)
+    verdict = placed_in(make_running(placed=(), dialect=dialect, conditions=holding), group)
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        for running in (3, 2):
+            await desk.say(msgspec.structs.replace(verdict, running=running))
+            await desk.all_written()
+        found = await api.get(path_of(namespace, dialect))
+        shown = {one["type"]: one for one in found["status"]["conditions"]}
+        assert {kind: shown[kind]["message"] for kind in kinds} == {k: f"so {k}" for k in kinds}
+        await desk.say(msgspec.structs.replace(verdict, conditions=over))
+        await desk.all_written()
+    found = await api.get(path_of(namespace, dialect))
+    assert [one["status"] for one in found["status"]["conditions"]] == ["False"] * 4
+    told = [(one["reason"], one["count"]) for one in await events_of(api, namespace, uid)]
+    wanted = ("Scheduled", "GangReleased", "PartlyBound", "RoomHeld", "Degraded")
+    assert sorted(told) == sorted((reason, 1) for reason in wanted)
 
 
 async def test_a_waiting_gang_is_told_on_its_group_and_on_every_pod(
