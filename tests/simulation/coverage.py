@@ -22,7 +22,9 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "stream full": ("nats_full",),
     "NATS storage lost": ("nats_wiped",),
     "API server down or hung": ("api_down", "api_hung"),
-    "API request or answer lost": ("api.lost_request", "api.lost_reply", "api.broken_applied"),
+    "API request or answer lost": (
+        "api.lost_request", "api.lost_reply", "api.broken_applied", "api.silence",
+    ),
     "API busy or broken": ("api.throttled", "api.broken", "api.slow"),
     "watch late, cut, compacted": (
         "api.watch_late", "api.watch_cut", "api_watches_cut", "api_compacted",

@@ -108,9 +108,7 @@ class ApiServer:
             delay_s += rng.random() ** 2 * 12.0
         delay_s = max(delay_s, self.hung_until_s - self.loop.time())
         if kind == "lost_request":
-            # The client mostly sees the connection break, seldom nothing until it gives up.
-            if rng.random() < 0.85:
-                at(delay_s, answered, ConnectionLost("broken before the answer"))
+            self._lose(request, delay_s, answered)
             return
         at(delay_s, self._arrive, request, kind, answered)
 
@@ -121,12 +119,21 @@ class ApiServer:
         reply = _FAILURES[kind] if kind in _FAILURES else self.carry_out(request)
         back_s = 0.0005 + self._rng.random() * 0.002
         if kind == "lost_reply":
-            if self._rng.random() < 0.6:
-                self.loop.at(back_s, answered, ConnectionLost("broken before the answer"))
+            self._lose(request, back_s, answered)
             return
         if kind == "broken_applied" and request.method != "GET":
             reply = _status(504, "Timeout", "request did not complete within the allotted time")
         self.loop.at(back_s, answered, reply)
+
+    def _lose(self, request: Request, delay_s: float, answered: Answered) -> None:
+        """The client sees the connection break: mostly at once, sometimes only when its kernel
+        finds nobody at the other end.
+        """
+        if self._rng.random() < 0.25:
+            delay_s += self._rng.random() * 8.0
+            if request.method == "GET":
+                self._on_fault("api.silence")
+        self.loop.at(delay_s, answered, ConnectionLost("broken before the answer"))
 
     def carry_out(self, request: Request) -> Reply:
         """Do it now and return the answer."""

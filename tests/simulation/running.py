@@ -162,6 +162,9 @@ class Run:
     # ---- what is told
 
     def _small_fault(self, kind: str) -> None:
+        if kind == "api.silence":
+            # A list or a watch hangs: nobody is told of the cluster meanwhile.
+            self.storm.disturb(8.0)
         self._fault(kind, "")
 
     def _fault(self, kind: str, what: str) -> None:

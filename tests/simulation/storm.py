@@ -119,18 +119,19 @@ class Storm:
             incarnation.kill_at_step = incarnation.kill_at_effect = 0
             incarnation.clock_offset_ms = 0
             self.loop.resume(incarnation)
-        self._disturb(0.0)
+        self.disturb(0.0)
 
     def disturbed(self) -> bool:
         """Whether something is broken, or has been a moment ago."""
         return self.loop.time() < self.quiet_from_s
 
-    def _disturb(self, lasts_s: float) -> None:
+    def disturb(self, lasts_s: float) -> None:
+        """Nobody is to blame for being late for so long, and a while after it."""
         self.quiet_from_s = max(self.quiet_from_s, self.loop.time() + lasts_s + _SETTLE_S)
 
     def _killed(self, incarnation: Incarnation) -> None:
         self.kills += 1
-        self._disturb(0.0)
+        self.disturb(0.0)
         self._on_fault("killed", repr(incarnation))
 
     def _strike(self, fault: Fault) -> None:
@@ -143,7 +144,7 @@ class Storm:
             self._on_fault(fault.kind, what)
 
     def _later(self, lasts_s: float, undo: Callable[..., object], *args: object) -> None:
-        self._disturb(lasts_s)
+        self.disturb(lasts_s)
         self.loop.at(lasts_s, undo, *args)
 
     # ---- processes
@@ -174,7 +175,7 @@ class Storm:
         if one is None:
             return ""
         self.loop.send_signal(one)
-        self._disturb(1.0)
+        self.disturb(1.0)
         return repr(one)
 
     def _pause(self, rng: Random) -> str:
@@ -220,7 +221,7 @@ class Storm:
         self.nats.kill()
         self.nats.wipe()
         # A planner starts cold only after the longest request has timed out.
-        self._disturb(60.0)
+        self.disturb(60.0)
         self.loop.at(rng.choice((0.3, 2.0)), self._nats_anew)
         return "and comes back empty"
 
@@ -234,7 +235,7 @@ class Storm:
             return ""
         link = rng.choice(links)
         self.nats.cut(link)
-        self._disturb(0.0)
+        self.disturb(0.0)
         return f"of {link.client.label}"
 
     def _nats_partition(self, rng: Random) -> str:
@@ -243,7 +244,7 @@ class Storm:
             return ""
         link, lasts_s = rng.choice(links), rng.choice((0.5, 2.0, 5.0, 10.0))
         self.nats.partition(link, lasts_s)
-        self._disturb(lasts_s)
+        self.disturb(lasts_s)
         return f"of {link.client.label} for {lasts_s:g} s"
 
     def _bus(self, rng: Random, **values: float) -> str:
@@ -301,13 +302,13 @@ class Storm:
         api = self.world.api
         api.down_until_s = self.loop.time() + lasts_s
         api.cut_watches()
-        self._disturb(lasts_s)
+        self.disturb(lasts_s)
         return f"for {lasts_s:g} s"
 
     def _api_hung(self, rng: Random) -> str:
         lasts_s = rng.choice((0.5, 2.0, 7.0))
         self.world.api.hung_until_s = self.loop.time() + lasts_s
-        self._disturb(lasts_s)
+        self.disturb(lasts_s)
         return f"for {lasts_s:g} s"
 
     def _api_watches_cut(self, _: Random) -> str:
@@ -328,7 +329,7 @@ class Storm:
             if not self._over and self.world.etcd.version > backup.version + 150:
                 self._on_fault("etcd_restored", f"as {lasts_s:g} s ago")
                 self.world.etcd.restore(backup)
-                self._disturb(30.0)
+                self.disturb(30.0)
 
         self.loop.at(lasts_s, restore)
         return ""
