@@ -32,6 +32,7 @@ class Span:
         self._since_s: float | None = None
         self._past_s = 0.0
         self._beyond_s = 0.0
+        self._longest_s = 0.0
         self.times = 0
 
     def mark(self, now_s: float, *, on: bool) -> None:
@@ -42,12 +43,17 @@ class Span:
         elif not on and self._since_s is not None:
             length_s = now_s - self._since_s
             self._past_s += length_s
+            self._longest_s = max(self._longest_s, length_s)
             self._beyond_s += max(0.0, length_s - PARTIAL_ALLOWED_S)
             self._since_s = None
 
     def total_s(self, now_s: float) -> float:
         """All seconds until now."""
         return self._past_s + (0.0 if self._since_s is None else now_s - self._since_s)
+
+    def longest_s(self, now_s: float) -> float:
+        """The longest time at a stretch."""
+        return max(self._longest_s, 0.0 if self._since_s is None else now_s - self._since_s)
 
     def beyond_s(self, now_s: float) -> float:
         """The seconds beyond what is allowed at a time."""
@@ -141,6 +147,12 @@ class Judge(Auditor):
             sum(span.total_s(now_s) for span in spans),
             sum(span.beyond_s(now_s) for span in spans),
         )
+
+    def longest_partial_gang_s(self) -> float:
+        """The longest time that a gang with a controller was partial at a stretch."""
+        now_s = self._clock()
+        spans = [span for key, span in self.partial_spans.items() if key not in self.bare]
+        return max((span.longest_s(now_s) for span in spans), default=0.0)
 
     def degraded_s(self) -> float:
         """Degraded-gang seconds."""

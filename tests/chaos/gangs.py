@@ -42,8 +42,9 @@ class Gang:
     poisoned: bool
     #: Members that are made again keep their names, as a StatefulSet's do.
     same_names: bool
-    #: From whole to the end.
+    #: From whole to the end; of a poisoned one, from its beginning.
     lives_s: float
+    made_at_s: float | None = None
     whole_at_s: float | None = None
     made: int = 0
     #: Its user deletes it.
@@ -113,9 +114,13 @@ class Users:
         return self._new("probe", size=2, minimum=2, owned=True, lives_s=1.0)
 
     def rush(self, count: int) -> None:
-        """Gangs that come in at once, so that what happens now happens to gangs on their way."""
+        """Gangs that come in at once, so that what happens now happens to gangs on their way.
+
+        One of them is refused a member, so that releases are on their way, too.
+        """
         for _ in range(count):
             self._draw()
+        self._poisoned(owned=True)
 
     def victims(self) -> list[Gang]:
         """Gangs that are whole and not about to end: of these a member may be lost."""
@@ -166,9 +171,12 @@ class Users:
         lively = [one for one in self.alive() if not one.poisoned]
         if len(lively) < self.alive_max and self.rng.random() < 0.7:
             self._draw()
-        if not any(one.poisoned for one in self.alive()):
-            for owned in (True, False):
-                self._new("bad", size=4, minimum=4, owned=owned, lives_s=60.0, poisoned=True)
+        if not any(one.poisoned and not one.owned for one in self.alive()):
+            self._poisoned(owned=False)
+
+    def _poisoned(self, *, owned: bool) -> None:
+        lives_s = self.rng.uniform(5.0, 20.0)
+        self._new("bad", size=4, minimum=4, owned=owned, lives_s=lives_s, poisoned=True)
 
     def _draw(self) -> None:
         rng = self.rng
@@ -192,7 +200,10 @@ class Users:
     async def _mend(self, gang: Gang, pods: dict[int, Object]) -> None:
         """One gang, one step nearer to what its user wants."""
         now_s = asyncio.get_running_loop().time()
-        old = gang.whole_at_s is not None and now_s > gang.whole_at_s + gang.lives_s
+        if gang.made_at_s is None:
+            gang.made_at_s = now_s
+        since_s = gang.made_at_s if gang.poisoned else gang.whole_at_s
+        old = since_s is not None and now_s > since_s + gang.lives_s
         if gang.ending or (old and self.coming):
             gang.ending = True
             await self._end(gang, pods)

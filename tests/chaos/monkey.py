@@ -28,7 +28,7 @@ SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
 _FROZEN_S: Final = (0.5, 6.0)
 _GAP_S: Final = (1.0, 4.0)
 _NATIVES: Final = 30
-#: Shorter than the binders' ack wait: when they wake up they go on.
+#: For the other scheduler's bindings to be made, and for kubelets to refuse ours.
 _BOUND_BY_OTHERS_S: Final = 0.7
 #: So often nothing else is done until the probe is whole, or for so long.
 _ALONE: Final = 0.7

@@ -33,6 +33,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     troubles: int
     partial_s: float
     partial_beyond_s: float
+    #: The longest time of one gang at a stretch, and what is allowed.
+    partial_longest_s: float = 0.0
     partial_allowed_s: float = PARTIAL_ALLOWED_S
     bare_partial_s: float
     degraded_s: float
@@ -67,6 +69,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             ("gangs", f"{self.gangs}, {self.whole} of them became whole"),
             ("faults", str(self.faults)),
             ("partial-gang seconds", f"{self.partial_s:.1f}"),
+            ("… the longest of one gang", f"{self.partial_longest_s:.1f}"),
             (f"… beyond {self.partial_allowed_s:.0f} s each", f"{self.partial_beyond_s:.1f}"),
             ("… of bare gangs", f"{self.bare_partial_s:.1f}"),
             ("degraded-gang seconds", f"{self.degraded_s:.1f}"),

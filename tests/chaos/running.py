@@ -185,6 +185,7 @@ def _report(
         troubles=users.troubles,
         partial_s=round(partial_s, 3),
         partial_beyond_s=round(beyond_s, 3),
+        partial_longest_s=round(judge.longest_partial_gang_s(), 3),
         bare_partial_s=round(bare_s, 3),
         degraded_s=round(judge.degraded_s(), 3),
         overcommitted_by_us=tuple(judge.overcommitted_by_us),

@@ -59,9 +59,11 @@ def test_seconds_below_the_quorum_count_as_partial_and_beyond_the_allowed_apart(
     judge.see_pod("ADDED", pod("a", "n0"))
     clock.now_s += PARTIAL_ALLOWED_S + 5
     assert judge.partial_s(bare=False) == (PARTIAL_ALLOWED_S + 5, 5), "while it lasts"
+    assert judge.longest_partial_gang_s() == PARTIAL_ALLOWED_S + 5
     judge.see_pod("ADDED", pod("b", "n1"))
     clock.now_s += 100
     assert judge.partial_s(bare=False) == (PARTIAL_ALLOWED_S + 5, 5), "and once it is whole"
+    assert judge.longest_partial_gang_s() == PARTIAL_ALLOWED_S + 5
     assert judge.partial_s(bare=True) == (0, 0)
     assert judge.degraded_s() == 0
 
