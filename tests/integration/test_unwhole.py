@@ -5,6 +5,8 @@ The poison is a ValidatingAdmissionPolicy that refuses one member's binding. Con
 cluster's own: they make released pods again under their names.
 """
 
+import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -31,6 +33,8 @@ UNDELAYED_S: Final = 5.0
 #: From the first binding of a poisoned gang until nothing of it is bound; the deadline is 30 s.
 AT_ONCE_S: Final = 10.0
 ATTEMPTS_S: Final = 40.0
+logger = logging.getLogger(__name__)
+
 _VERDICT = msgspec.json.Decoder(Verdict)
 
 
@@ -178,8 +182,10 @@ async def event(stage: Stage, gang: str, reason: str) -> Object:
 async def others_come_in(stage: Stage, names: tuple[str, ...]) -> None:
     """Gangs that need what the poisoned one would take; each is whole in no time."""
     for name in names:
+        began_s = time.monotonic()
         await stage.gang(name, SIZE)
         await stage.bound(name, SIZE, timeout_s=UNDELAYED_S)
+        logger.info("%s is bound %.2f s after its group was made", name, time.monotonic() - began_s)
         await stage.delete_pods([f"{name}-{index}" for index in range(SIZE)])
 
 
@@ -204,6 +210,7 @@ async def test_a_poisoned_gang_is_bound_in_part_at_most_once_and_released_at_onc
         assert len(first.ever_bound) <= SIZE - 1
         assert len(first.taken_back_s) <= 1, "bound in part more than once"
         assert all(lasted_s < AT_ONCE_S for lasted_s in first.taken_back_s)
+        logger.info("bound in part, and all taken back after: %s s", first.taken_back_s)
         await others_come_in(stage, ("one", "two"))
         assert record(stage, "poison").ever_bound == first.ever_bound
     await stage.bound("poison", SIZE, timeout_s=ATTEMPTS_S)
