@@ -149,6 +149,10 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
     act = state.open.get(outcome.decision_seq)
     if act is not None:
         act.outcome, act.outcome_seq = outcome, outcome_seq
+        gang = state.gangs.by_id.get(act.act.gang_id)
+        if gang is not None and act.act.preflight:
+            # Others may have waited for it.
+            state.gangs.touch(gang)
         # One that was repeated has been in binders' hands under its first number, too.
         delivered += 1 if act.act.again else 0
     for found in outcome.members:

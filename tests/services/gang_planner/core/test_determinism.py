@@ -71,18 +71,21 @@ def a_life_in_bytes(seed: int = 11) -> str:
                 scene.run(decision)
             else:
                 scene.outcome(decision, {decision.bindings[0].uid: "refused"})
-        running = sorted(uid for uid, pod in scene.pods.items() if pod.phase == "Running")
-        if running and chance.random() < 0.5:
-            scene.change(chance.choice(running), phase="Succeeded")
-        elif running:
-            # It fails, room is held for it, and its controller makes it again.
-            lost = scene.pods[chance.choice(running)]
-            scene.change(lost.uid, phase="Failed")
-            again = msgspec.structs.replace(lost, uid=f"{lost.uid}-again", node="", phase="Pending")
-            scene.put(again)
+        _something_ends(scene, chance)
     for page in scene.planner.checkpoint(scene.outcome_seq):
         digest.update(msgspec.msgpack.encode(page))
     return digest.hexdigest()
+
+
+def _something_ends(scene: Scene, chance: random.Random) -> None:
+    running = sorted(uid for uid, pod in scene.pods.items() if pod.phase == "Running")
+    if running and chance.random() < 0.5:
+        scene.change(chance.choice(running), phase="Succeeded")
+    elif running:
+        # It fails, room is held for it, and its controller makes it again.
+        lost = scene.pods[chance.choice(running)]
+        scene.change(lost.uid, phase="Failed")
+        scene.put(msgspec.structs.replace(lost, uid=f"{lost.uid}-again", node="", phase="Pending"))
 
 
 def test_the_same_records_give_the_same_bytes_under_two_hash_seeds() -> None:
