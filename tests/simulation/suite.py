@@ -27,7 +27,7 @@ from services.watcher import service as watcher
 from services.watcher.config import WatcherSettings
 from services.watcher.errors import ClusterWentBack
 from shared.bus.errors import AppendUnresolved, BusError
-from shared.bus.setup import ensure_streams
+from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
 from shared.kube.errors import KubeError
 from shared.runtime import lifecycle
 from tests.simulation.bus import bus_on
@@ -42,6 +42,8 @@ _BUGS: Final = (AppendUnresolved,)
 #: A Python process imports for about so long before it connects.
 _START_S: Final = 0.3
 _START_S_MORE: Final = 0.4
+#: No request lasts longer here; what storms count as a disturbance after NATS was wiped.
+_COLD_START_S: Final = 60
 #: After a disturbance the suite may take so long to find itself.
 SETTLE_S: Final = 6.0
 _LOG_LINES: Final = 4000
@@ -110,6 +112,7 @@ class Suite:
         self.rng = loop.dice.rng("suite")
         self.note: Callable[[str, str], None] = note or (lambda _name, _what: None)
         self.stopped = False
+        self._was_set_up = False
         #: Ends that no fault explains: each is a bug.
         self.crashes: list[str] = []
         #: (milliseconds, who, what) that the services logged as warnings or worse.
@@ -129,7 +132,12 @@ class Suite:
                 for n in range(2)
             ),
             *(
-                Process(self, "gang-planner", PlannerSettings(ordinal=n), gang_planner.main)
+                Process(
+                    self,
+                    "gang-planner",
+                    PlannerSettings(ordinal=n, cold_start_wait_s=_COLD_START_S),
+                    gang_planner.main,
+                )
                 for n in range(2)
             ),
             *(Process(self, "binder", BinderSettings(ordinal=n), binder.serve) for n in range(2)),
@@ -156,11 +164,12 @@ class Suite:
     def set_up(self) -> None:
         """Run the setup step, as its own process, until it is done."""
         incarnation = self.loop.incarnate("setup")
+        wait_s, self._was_set_up = SURVIVORS_WAIT_S if self._was_set_up else 0.0, True
 
         async def run() -> None:
             bus = await bus_on(self.nats).connect("nats://simulated", name="setup")
             try:
-                await ensure_streams(bus, webhooks=0)
+                await ensure_streams(bus, webhooks=0, survivors_wait_s=wait_s)
             finally:
                 await bus.close()
 
