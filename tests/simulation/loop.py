@@ -9,6 +9,8 @@ anything can run and then jumps to the next timer, so a simulated hour costs wha
 A kill is the end of a process: its callbacks are never run again and its coroutines never resumed
 nor closed (no `finally`, no flush), which is why dead ones are kept until the run ends. The world
 (the simulated servers, clusters, users) is scheduled with `at` and is never killed.
+
+Longer than most files here: who is ready, what is due and who is dead are one state.
 """
 
 import asyncio

@@ -6,7 +6,9 @@ breaks, whatever was under way arrives up to some point and not beyond it. The s
 they outlive the server; requests for messages, atomic batches begun and the newest
 acknowledgements do not.
 
-It runs on the simulation's loop, and for the contract tests in `tests/shared/bus` on asyncio's.
+Longer than most files here: routing, storing and the API are one server, whose every answer depends
+on what is broken now. It runs on the simulation's loop, and for the contract tests in
+`tests/shared/bus` on asyncio's.
 """
 
 import base64
