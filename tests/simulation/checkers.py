@@ -52,6 +52,8 @@ class Watched:
         self.unowned_s = 0.0
         #: Sequence of the decision whose outcome said that a member is refused; 0: none.
         self.refused_seq = 0
+        #: In which DECISIONS: a memory that is lost cannot know of it.
+        self.refused_in = ""
 
 
 class Checkers:
@@ -110,7 +112,8 @@ class Checkers:
             if stored is not None and isinstance(stored.act, GangDecision):
                 life = self._life_of_act(stored.act)
                 if life is not None:
-                    self.watch(life).refused_seq = record.decision_seq
+                    watched = self.watch(life)
+                    watched.refused_in, watched.refused_seq = key
         del stream, seq
 
     def _may_land(self, act: GangDecision) -> bool:
@@ -209,6 +212,7 @@ class Checkers:
             and needed
             and not life.healed
             and not watched.started
+            and incarnation == watched.refused_in
             and incarnation == self.truth.incarnations.get(subjects.DECISIONS)
         ):
             self.broken(
