@@ -136,7 +136,6 @@ class Gang:
         "created_ms",
         "gang_id",
         "group",
-        "hasty",
         "held",
         "history",
         "hold_ended",
@@ -205,8 +204,6 @@ class Gang:
         self.bound_ms = 0
         #: The member that a policy refused last, and the API server's words.
         self.refusal = ""
-        #: It was planned again at once after a failure, in the repair that it is in.
-        self.hasty = False
         #: How the last of its debts ended, for people; "" while it is owed something new.
         self.hold_ended = ""
         #: Members of which the kubelet says why they do not run.

@@ -73,8 +73,6 @@ def watch(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:
         if note is not None:
             started = gang.history.started or starts(gang)
             work.close_note(gang, "repair", "Started" if started else "NothingBound")
-        if not gang.counts[ASSUMED]:
-            gang.hasty = False
     elif gang.history.releasing:
         pass
     elif note is None:

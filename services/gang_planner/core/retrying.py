@@ -85,8 +85,8 @@ def date_failures(work: CycleWork, gang: Gang) -> None:
 def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:
     """Open the pause that follows failures just read.
 
-    The first time that members of a gang bound in part fail, they are planned again in this very
-    cycle: what room they had is nobody else's then.
+    When that is what begins the repair of a gang bound in part, its members are planned again in
+    this very cycle: what room they had is nobody else's then.
     """
     refused = next((one for one in failures if one.result == "refused"), None)
     if gang.history.started and all(one.result == "refused" for one in failures):
@@ -95,8 +95,7 @@ def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> Non
         return
     first = first_cause(failures)
     repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
-    if repairing and not gang.hasty and refused is None:
-        gang.hasty = True
+    if repairing and refused is None and "repair" not in gang.history.notes:
         return
     pause(
         work,
