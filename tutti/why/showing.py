@@ -50,8 +50,10 @@ def _rows(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
         yield "not running", f"{stuck.pod} on {stuck.node}{f': {stuck.why}' if stuck.why else ''}"
     yield from _placements(gang)
     for condition in gang.conditions:
+        # A release's message begins with its cause, which is its reason while it lasts.
+        message = condition.message.removeprefix(f"{condition.reason}: ")
         text = f"{condition.type}={condition.status} {condition.reason}".rstrip()
-        yield "condition", f"{text}: {condition.message}" if condition.message else text
+        yield "condition", f"{text}: {message}" if message else text
 
 
 def _who(gang: GangAnswer) -> Iterable[tuple[str, str]]:

@@ -1,0 +1,53 @@
+"""What is printed of an answer, line by line."""
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+
+from shared.contracts.verdicts import Condition
+from tutti.why.explaining import Answer, GangAnswer
+from tutti.why.showing import show
+
+
+def printed(*conditions: Condition) -> list[str]:
+    gang = GangAnswer(gang="ns/g", state="waiting", sentence="ns/g waits", conditions=conditions)
+    found = Answer(asked="g", namespace="ns", sentence="said", state="waiting", gangs=(gang,))
+    console = Console(file=io.StringIO(), width=40, color_system=None)
+    show(found, console, datetime(2026, 11, 21, tzinfo=UTC))
+    assert isinstance(console.file, io.StringIO)
+    return [line.strip() for line in console.file.getvalue().splitlines() if "condition" in line]
+
+
+@pytest.mark.parametrize(
+    ("condition", "line"),
+    [
+        pytest.param(
+            Condition(
+                type="Releasing", status="True", reason="Deadline", message="Deadline: 3 of 4"
+            ),
+            "condition  Releasing=True Deadline: 3 of 4",
+            id="a release names its cause once",
+        ),
+        pytest.param(
+            Condition(
+                type="Releasing", status="False", reason="Released", message="Deadline: 3 of 4"
+            ),
+            "condition  Releasing=False Released: Deadline: 3 of 4",
+            id="and still does when it is over",
+        ),
+        pytest.param(
+            Condition(type="RoomHeld", status="False", reason="Expired"),
+            "condition  RoomHeld=False Expired",
+            id="a condition without a message",
+        ),
+        pytest.param(
+            Condition(type="Scheduled", status="True", message="ready"),
+            "condition  Scheduled=True: ready",
+            id="a condition without a reason",
+        ),
+    ],
+)
+def test_a_condition_is_one_whole_line(condition: Condition, line: str) -> None:
+    assert printed(condition) == [line]
