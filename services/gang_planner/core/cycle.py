@@ -11,6 +11,7 @@ from services.gang_planner.state import State
 from shared.contracts.decisions import (
     Act,
     Cycle,
+    EvictionDecision,
     GangStarted,
     Note,
     NoteClosed,
@@ -136,3 +137,17 @@ class CycleWork:
             )
         )
         self.state.gangs.touch(gang)
+
+    def put_in_order(self) -> None:
+        """Releases and notes by gang: the order in which gangs were looked at depends on cycles
+        that wrote nothing, and a replay leaves those out.
+        """
+        releases = [one for one in self.decisions if isinstance(one, EvictionDecision)]
+        if releases:
+            binds = [one for one in self.decisions if not isinstance(one, EvictionDecision)]
+            self.decisions = [*sorted(releases, key=_gang_id), *binds]
+        self.notes.sort(key=_gang_id)
+
+
+def _gang_id(record: Act | Note) -> str:
+    return record.gang_id

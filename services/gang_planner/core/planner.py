@@ -222,6 +222,7 @@ class Planner:
         for gang in unsaid:
             state.gangs.touch(gang)
         state.view.consumed_seq = state.view.outcomes_seq
+        work.put_in_order()
         self._undecided.extend(work.decisions)
         self._undecided.extend(work.notes)
         if decisive and state.backlog.fresh:

@@ -1,0 +1,101 @@
+"""A replay runs only the cycles that wrote something, and repairs, pauses and releases come out
+byte for byte.
+"""
+
+import random
+from typing import Any
+
+import pytest
+
+from shared.contracts import annotations, codec
+from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.outcomes import Member, MemberResult
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
+from tests.services.gang_planner.core.story import Story
+from tests.services.gang_planner.core.test_replayed_holds import NODES, Recorded
+
+SHAPE = make_shape({"cpu": 2000})
+RESULTS: tuple[MemberResult, ...] = ("bound",) * 6 + ("refused", "conflict", "unknown", "skipped")
+SETTINGS = (
+    (),
+    ((annotations.START_DEADLINE_SECONDS, "20"),),
+    ((annotations.DEGRADED_GRACE_SECONDS, "10"), (annotations.HOLD_SECONDS, "0")),
+)
+STEPS = 150
+
+
+def live(seed: int) -> Recorded:
+    """Gangs come, are bound in part, repaired, released and made again."""
+    chance = random.Random(seed)
+    story = Recorded(NODES)
+    made: list[Any] = []
+    for serial in range(STEPS):
+        story.now_ms += chance.choice([1, 200, 1_500, 12_000])
+        match chance.randrange(6):
+            case 0 if len(story.pods) < 20:
+                size = chance.randint(2, 5)
+                pods = make_pods(f"g{serial}", size, SHAPE)
+                story.put(make_group(f"g{serial}", size, settings=chance.choice(SETTINGS)), *pods)
+                made += pods
+            case 1:
+                story.make_again(made)
+            case 2:
+                name = f"node-{chance.randrange(6)}"
+                cordoned = chance.random() < 0.5
+                story.put(make_node(name, unschedulable=cordoned, resource_version=serial + 2))
+            case 3 if story.pods:
+                uid = chance.choice(sorted(story.pods))
+                if story.pods[uid].node:
+                    story.change(uid, phase="Running")
+            case _:
+                pass
+        for seq, act in story.acts:
+            if seq not in story.done and chance.random() < 0.7:
+                story.done.add(seq)
+                _answer(story, seq, act, chance)
+        story.until_quiet()
+    return story
+
+
+def _answer(
+    story: Story, seq: int, act: GangDecision | EvictionDecision, chance: random.Random
+) -> None:
+    if isinstance(act, EvictionDecision):
+        for victim in act.victims:
+            if victim.uid in story.pods and chance.random() < 0.8:
+                story.remove(story.pods[victim.uid])
+        story.answer(seq, act, evicted=len(act.victims))
+        return
+    members: list[Member] = []
+    for one in act.bindings:
+        result = chance.choice(RESULTS)
+        if result == "bound" and one.uid in story.pods and not story.pods[one.uid].node:
+            story.change(one.uid, node=one.node)
+        elif result != "bound":
+            members.append(Member(uid=one.uid, node=one.node, result=result))
+    story.answer(seq, act, members, delivered=chance.randint(1, 2))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
+    story = live(seed)
+    kinds = {getattr(one, "kind", type(one).__name__) for _, one in story.records}
+    assert kinds >= {"repair", "release", "backoff", "EvictionDecision"}
+    planner = Story(NODES).planner
+    cluster, outcomes = list(story.cluster), list(story.outcomes)
+    waiting: list[Any] = []
+    for seq, record in story.records:
+        cycle = record.cycle
+        assert cycle is not None
+        if not waiting:
+            while cluster and cluster[0][0] <= cycle.cluster_seq:
+                planner.apply_cluster(*cluster.pop(0))
+            while outcomes and outcomes[0][0] <= cycle.outcomes_seq:
+                planner.apply_outcome(*outcomes.pop(0))
+            step = planner.step(cycle.now_ms)
+            waiting = [*step.decisions, *step.notes]
+        assert waiting, f"nothing was decided where the log has {record}"
+        again = waiting.pop(0)
+        planner.decided(seq, again)
+        assert codec.encode(again) == codec.encode(record)
+    planner.validate()
