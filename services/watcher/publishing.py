@@ -98,10 +98,12 @@ class Publishing:
             self._urgent.set()
         self._due.set()
 
-    async def open(self, bus: Bus) -> int:
-        """Open a new epoch behind whatever is in CLUSTER now; returns it.
+    async def take_over(self, bus: Bus) -> None:
+        """Fence every other watcher, behind whatever is in CLUSTER now. Comes before the lists.
 
-        Nothing of what the picture holds is sent: readers take it from the snapshot.
+        A consistent list made after it shows at least what any predecessor has told: listed first,
+        the new epoch could show pods unbound that readers have seen bound (ADR 0020). The record is
+        an epoch like any other; readers ask for its snapshot until the one of `open` is there.
 
         Raises:
             Superseded: Another watcher appended at this very moment.
@@ -112,8 +114,21 @@ class Publishing:
         # would matter to us, so the stream's own count serves as well.
         last_seq = last.seq if last else (await bus.stream_info(subjects.CLUSTER)).last_seq
         self._log = FencedLog(bus, subjects.CLUSTER, last_applied=last_seq, incarnation=incarnation)
+        await self._open_epoch(last_seq + 1)
+
+    async def open(self) -> int:
+        """Open a new epoch right behind the take-over; returns it.
+
+        Nothing of what the picture holds is sent: readers take it from the snapshot.
+
+        Raises:
+            Superseded: Another watcher has taken over since.
+        """
+        assert self._log is not None
         self._state.picture.open_epoch()
-        epoch = last_seq + 1
+        return await self._open_epoch(self._log.last_applied + 1)
+
+    async def _open_epoch(self, epoch: int) -> int:
         self._synced = self._renewed(epoch)
         (seq,) = await self._append([(subjects.CLUSTER_SYNCED, codec.encode(self._synced))])
         if seq != epoch:

@@ -83,7 +83,7 @@ async def _wait_for_turn(ctx: Context[WatcherSettings], tasks: asyncio.TaskGroup
 async def _be_active(
     ctx: Context[WatcherSettings], client: KubeClient, reporting: Reporting
 ) -> None:
-    """List, open an epoch, publish; until cancelled or overtaken."""
+    """Fence, list, open an epoch, publish; until cancelled or overtaken."""
     settings = ctx.settings
     ctx.ready.unready("synced", "listing the cluster")
     state = WatcherState(settings.scheduler_name, podgroup_controller=settings.podgroup_controller)
@@ -103,22 +103,24 @@ async def _be_active(
             ctx.ready.set("synced")
         reporting.observe(state, watching.relists())
 
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(watching.run(), name="watcher-watching")
-        tasks.create_task(_keep_showing(show), name="watcher-showing")
-        await watching.listed.wait()
-        # Before the epoch opens: whoever reads of it asks at once, and one who asks while nobody
-        # but a frozen watcher listens waits for his timeout.
-        subscription = await answering.serve(ctx.bus)
-        try:
-            epoch = await publishing.open(ctx.bus)
+    # Before the log shows a new epoch: whoever reads of it asks at once, and one who asks while
+    # nobody but a frozen watcher listens waits for his timeout.
+    subscription = await answering.serve(ctx.bus)
+    try:
+        # Before the lists: then they show all that a predecessor has told.
+        await publishing.take_over(ctx.bus)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(watching.run(), name="watcher-watching")
+            tasks.create_task(_keep_showing(show), name="watcher-showing")
+            await watching.listed.wait()
+            epoch = await publishing.open()
             pods, nodes = state.picture.count("pod"), state.picture.count("node")
             logger.info("epoch %d is open with %d pods and %d nodes", epoch, pods, nodes)
             reporting.opened(epoch, state.picture.groups(), ctx.now_ms())
             show()
             await publishing.run(watching.ill)
-        finally:
-            await subscription.close()
+    finally:
+        await subscription.close()
 
 
 async def _keep_showing(show: Callable[[], None]) -> None:

@@ -101,8 +101,14 @@ class Reader:
         return list(self._records)
 
     async def epochs(self) -> list[int]:
-        """The epochs in CLUSTER, in order of their opening."""
-        epochs = [one.epoch for one in await self.records() if isinstance(one, Synced)]
+        """The epochs in CLUSTER, in order of their opening; a take-over's, of which nothing is
+        known yet, is left out.
+        """
+        epochs = [
+            one.epoch
+            for one in await self.records()
+            if isinstance(one, Synced) and one.resource_versions
+        ]
         return list(dict.fromkeys(epochs))
 
     async def wait_epoch(self, number: int, timeout_s: float = 15.0) -> Synced:

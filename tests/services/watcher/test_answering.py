@@ -55,7 +55,8 @@ async def test_who_asks_before_the_epoch_is_open_is_answered_once_it_is_though_a
             ),
             name="asks",
         )
-        epoch = await publishing.open(bus)
+        await publishing.take_over(bus)
+        epoch = await publishing.open()
         writing = asyncio.create_task(publishing.run(str), name="publishing")
         answer = await asked
         assert isinstance(answer, SnapshotPage)

@@ -64,14 +64,39 @@ async def running(
     await asyncio.wait([task])
 
 
+async def opened(publishing: Publishing, bus: Bus) -> int:
+    """Take over and open, with nothing listed in between."""
+    await publishing.take_over(bus)
+    return await publishing.open()
+
+
 async def test_an_epoch_is_the_sequence_of_its_first_record(
     bus: Bus, publishing: Publishing
 ) -> None:
-    # Record 1 is the stream's own.
-    assert await publishing.open(bus) == 2
-    first = (await Reader(bus).records())[1]
-    assert isinstance(first, Synced)
-    assert (first.epoch, first.watcher) == (2, "w")
+    # Record 1 is the stream's own, record 2 the take-over's, an epoch that is never filled.
+    assert await opened(publishing, bus) == 3
+    _, *both = await Reader(bus).records()
+    assert [(one.epoch, one.watcher) for one in both if isinstance(one, Synced)] == [
+        (2, "w"),
+        (3, "w"),
+    ]
+
+
+async def test_what_another_watcher_tells_after_the_take_over_is_refused(
+    bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    """Its list may be younger than ours, and what it tells would be taken back by our epoch."""
+    reporting = Reporting(Metrics("watcher"), tracer_for("", service="watcher", instance="w"))
+    old = Publishing(state, watcher="old", now_ms=lambda: 1, reporting=reporting)
+    await opened(old, bus)
+    await publishing.take_over(bus)
+    before = await Reader(bus).records()
+    state.picture.observe("pods", pod("seen-by-the-old-one"))
+    async with running(old) as task:
+        old.poke()
+        await asyncio.wait([task], timeout=5)
+        assert superseded(task)
+    assert await Reader(bus).records() == before
 
 
 async def test_an_epoch_opens_behind_a_log_whose_records_have_all_aged_out(
@@ -79,7 +104,7 @@ async def test_an_epoch_opens_behind_a_log_whose_records_have_all_aged_out(
 ) -> None:
     await bus.publish("cluster.pod", b"")
     await bus.api("STREAM.PURGE.CLUSTER", None, ApiAnswer)
-    assert await publishing.open(bus) == (await bus.stream_info(subjects.CLUSTER)).last_seq
+    assert await opened(publishing, bus) == (await bus.stream_info(subjects.CLUSTER)).last_seq
     stored = await bus.get_last(subjects.CLUSTER, subjects.CLUSTER_SYNCED)
     assert stored is not None
     synced = codec.decode_cluster(stored.payload)
@@ -90,14 +115,14 @@ async def test_an_epoch_opens_behind_a_log_whose_records_have_all_aged_out(
 async def test_changes_that_come_together_travel_together(
     bus: Bus, state: WatcherState, publishing: Publishing
 ) -> None:
-    await publishing.open(bus)
+    await opened(publishing, bus)
     for number in range(500):
         state.picture.observe("pods", pod(f"p{number}"))
     async with running(publishing):
         publishing.poke()
         boundary = await publishing.boundary()
-    assert boundary.cluster_seq == 3
-    (record,) = (await Reader(bus).records())[2:3]
+    assert boundary.cluster_seq == 4
+    (record,) = (await Reader(bus).records())[3:4]
     assert not isinstance(record, Synced | StreamOpened)
     assert len(record.changed) == 500
 
@@ -108,7 +133,7 @@ async def test_changes_of_known_pods_wait_for_more_but_not_with_news_or_a_snapsh
     monkeypatch.setattr("services.watcher.publishing._CALM_FLUSHES_BURST", 1)
     monkeypatch.setattr("services.watcher.publishing._CALM_FLUSHES_PER_S", 0.01)
     monkeypatch.setattr("services.watcher.publishing.RENEWAL_S", 1000.0)
-    await publishing.open(bus)
+    await opened(publishing, bus)
     reader = Reader(bus)
 
     async def told() -> list[list[str]]:
@@ -147,7 +172,7 @@ async def test_a_snapshot_equals_the_log_up_to_the_sequence_that_it_names(
     bus: Bus, state: WatcherState, publishing: Publishing
 ) -> None:
     """Snapshots are taken again and again while objects appear, change and go."""
-    await publishing.open(bus)
+    await opened(publishing, bus)
     boundaries = []
     async with running(publishing):
         for version in range(1, 400):
@@ -177,7 +202,7 @@ async def test_a_snapshot_equals_the_log_up_to_the_sequence_that_it_names(
 async def test_synced_is_renewed_only_while_the_picture_is_current(
     bus: Bus, publishing: Publishing
 ) -> None:
-    await publishing.open(bus)
+    await opened(publishing, bus)
     reader = Reader(bus)
     trouble = "pods is failing"
     asked = 0
@@ -188,7 +213,7 @@ async def test_synced_is_renewed_only_while_the_picture_is_current(
         return trouble
 
     async def renewals() -> int:
-        return sum(isinstance(one, Synced) for one in await reader.records()) - 1
+        return sum(isinstance(one, Synced) for one in await reader.records()) - 2
 
     async with running(publishing, ill):
         # The second question comes after the first flush that a renewal was due in has ended.
@@ -201,22 +226,22 @@ async def test_synced_is_renewed_only_while_the_picture_is_current(
 async def test_whoever_was_overtaken_ends_and_has_written_nothing(
     bus: Bus, state: WatcherState, publishing: Publishing
 ) -> None:
-    await publishing.open(bus)
-    await bus.publish("cluster.synced", codec.encode(Synced(epoch=3, at_ms=1, watcher="other")))
-    await eventually(lambda: count(bus, 3))
+    await opened(publishing, bus)
+    await bus.publish("cluster.synced", codec.encode(Synced(epoch=4, at_ms=1, watcher="other")))
+    await eventually(lambda: count(bus, 4))
     state.picture.observe("pods", pod("a"))
     async with running(publishing) as task:
         publishing.poke()
         await asyncio.wait([task], timeout=5)
         assert superseded(task)
-    assert await count(bus, 3)
+    assert await count(bus, 4)
 
 
 async def test_a_log_made_anew_is_not_written_even_when_its_length_is_right(
     nats_server: NatsServer, bus: Bus, state: WatcherState, publishing: Publishing
 ) -> None:
     """The fence compares sequences, and by chance they may fit: the stream must be the same one."""
-    await publishing.open(bus)
+    await opened(publishing, bus)
     await nats_server.kill()
     await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
     await nats_server.start()
@@ -247,7 +272,7 @@ def superseded(task: asyncio.Task[None]) -> bool:
 async def test_a_full_log_is_an_alarm_and_nothing_is_dropped(
     bus: Bus, state: WatcherState, publishing: Publishing
 ) -> None:
-    await publishing.open(bus)
+    await opened(publishing, bus)
     async with running(publishing):
         async with a_full_stream(bus, subjects.CLUSTER):
             state.picture.observe("pods", pod("a"))
