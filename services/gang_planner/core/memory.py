@@ -191,7 +191,7 @@ def _close(state: State, note: NoteClosed) -> None:
         return
     history.notes.pop(note.kind, None)
     if note.kind == "release" and note.reason != RENAMED:
-        history.started = False
+        history.started = history.started and note.reason != "Released"
         inflight.forget_evictions(state, note.gang_id)
     if gang is not None:
         state.gangs.drop_if_empty(gang)

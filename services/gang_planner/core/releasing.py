@@ -14,6 +14,7 @@ decision, a decision without outcome, an outcome with victims still shown) says 
 from typing import Final
 
 from services.gang_planner.core import inflight, retrying
+from services.gang_planner.core.assessing import starts
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.inflight import LATE_ROOM_MS
@@ -59,6 +60,10 @@ def advance(work: CycleWork, gang: Gang) -> None:
     note = gang.history.notes.get("release")
     if note is None or (gang.key, "release") in work.fresh or gang.key in work.released:
         return
+    if not gang.history.started and starts(gang) and not _asked(work, gang):
+        # What was late has come, and nothing has been deleted yet.
+        work.close_note(gang, "release", "Started")
+        return
     if gang.counts[ASSUMED]:
         return
     victims: list[Member] = []
@@ -74,6 +79,11 @@ def advance(work: CycleWork, gang: Gang) -> None:
         _decide(work, gang, victims)
     elif not waits:
         _end(work, gang)
+
+
+def _asked(work: CycleWork, gang: Gang) -> bool:
+    """Whether the deletion of any member has been decided."""
+    return any(not one.uids.isdisjoint(gang.members) for one in work.state.evictions.values())
 
 
 def _end(work: CycleWork, gang: Gang) -> None:

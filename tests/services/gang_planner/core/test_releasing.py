@@ -424,3 +424,31 @@ def test_room_that_an_outcome_ended_before_a_checkpoint_is_not_assumed_behind_it
     story.restart(checkpoint=True)
     assert {room.uid for room in story.planner._state.rooms.every()} == before
     assert before == {first.uid, second.uid}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_gang_that_becomes_whole_before_anything_is_deleted_is_not_released(
+    restarted: bool,
+) -> None:
+    story = cluster(2)
+    submit(story, "a", 2)
+    story.step()
+    ((seq, decision),) = story.decisions
+    story.done.add(seq)
+    first, last = decision.bindings
+    story.change(first.uid, node=first.node)
+    story.until_quiet(within_ms=31_000)
+    assert story.notes("release") == [("opened", "RepairDeadline")]
+    # The binder was away, and the picture was late.
+    story.change(last.uid, node=last.node)
+    story.answer(seq, decision)
+    if restarted:
+        story.restart()
+    story.until_quiet(within_ms=5_000)
+    assert story.notes("release")[-1] == ("closed", "Started")
+    assert story.verdict("a").phase == "Running"
+    if restarted:
+        story.restart()
+        story.until_quiet(within_ms=5_000)
+    assert story.releases == []
+    assert len(story.notes("release")) == 2
