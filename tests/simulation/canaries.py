@@ -14,7 +14,7 @@ from services.binder.api import KubePods
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
-from services.gang_planner.core import inflight, memory, releasing
+from services.gang_planner.core import memory, releasing
 from services.gang_planner.core.debts import DebtTable
 from services.gang_planner.core.gangs import Gang
 from shared.bus.pull import Delivery
@@ -143,10 +143,6 @@ def _hold_without_deadline() -> Replaced:
     return [(DebtTable, "notes", endless)]
 
 
-def _late_room_ended_early() -> Replaced:
-    return [(inflight, "LATE_ROOM_MS", 1)]
-
-
 def _assumed_room_dropped_on_restart() -> Replaced:
     return [(memory, "_recall_act", lambda *_: None)]
 
@@ -170,7 +166,6 @@ CANARIES: Final[dict[str, Canary]] = {
     "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
     "hold_never_closed": Canary(_hold_never_closed, 6, ("still open",)),
     "hold_without_deadline": Canary(_hold_without_deadline, 6, ("has no deadline",)),
-    "late_room_ended_early": Canary(_late_room_ended_early, 40, ("over-committed",)),
     "assumed_room_dropped_on_restart": Canary(
         _assumed_room_dropped_on_restart, 20, ("over-committed", "no outcome yet")
     ),

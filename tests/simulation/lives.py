@@ -200,6 +200,9 @@ class Lives:
             if life.plan.owner in {"ReplicaSet", "TFJob"} and not life.ended:
                 # They count the pods that are there: work that was done is done again.
                 life.succeeded.discard(slot)
+            elif slot in life.succeeded and not life.ended:
+                # A Job has counted it: its gang may never again have as many members as it needs.
+                life.short = True
             if slot not in life.succeeded:
                 self._again(life, slot, "is deleted")
         elif phase == "Succeeded" and slot not in life.succeeded:
@@ -349,9 +352,11 @@ class Lives:
             if life.plan.group is not None and life.made and self._group(life) is None:
                 self._make_group(life)
             for slot in range(life.size if life.made else 0):
+                left = found.get((life.name, slot))
+                if left is None or left["status"].get("phase") != "Succeeded":
+                    life.succeeded.discard(slot)
                 if slot in life.succeeded:
                     continue
-                left = found.get((life.name, slot))
                 life.pods[slot] = left["metadata"]["uid"] if left is not None else ""
                 if left is None:
                     self._again(life, slot, "was lost in a restore")
