@@ -187,7 +187,7 @@ class Drain:
             for record in records:
                 self._decision_seq += 1
                 self._planner.decided(self._decision_seq, record)
-            decisions.extend(step.decisions)
+            decisions += [one for one in step.decisions if isinstance(one, GangDecision)]
             if step.next_wakeup_ms is None or step.next_wakeup_ms > 2_000:
                 return decisions
 
