@@ -179,7 +179,9 @@ class Checkers:
             self.broken(name, f"{uid} is bound to {node}, which decision {text} does not say")
         if stored.act.epoch != stored.epoch_in_force:
             self.broken(name, f"{uid} is bound by decision {text} of a stale epoch")
-        self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq)
+        # Sequences of a CLUSTER that is lost say nothing of the one there is.
+        same = incarnation == self.truth.incarnations.get(subjects.DECISIONS)
+        self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
             self._not_refused(life, stored.seq, incarnation)
 
