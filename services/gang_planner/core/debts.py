@@ -230,6 +230,7 @@ class DebtTable:
         """Take a hold over from the log: row and all. One of the same pod is replaced."""
         for uid in note.pod_uids:
             self.pending.pop(uid, None)
+            self._told_of(uid)
             if uid in state.members:
                 self._known[uid] = None
             before = self.by_uid.get(uid)
@@ -259,15 +260,29 @@ class DebtTable:
 
     def recall_end(self, state: "State", gang_id: str, uids: Iterable[str]) -> None:
         """The log says that holds of a gang ended: of these lost pods, or all of them."""
-        named = tuple(uids) or tuple(
-            uid for uid, debt in self.by_uid.items() if debt.gang_id == gang_id
-        )
+        named = tuple(uids)
+        if not named:
+            known = [*self.by_uid.values(), *(debt for debt, _ in self._ended)]
+            named = tuple(debt.uid for debt in known if debt.gang_id == gang_id)
         for uid in named:
+            self.pending.pop(uid, None)
+            self._told_of(uid)
+            debt = self.by_uid.get(uid)
+            if debt is not None:
+                drop_room(state, debt)
+                self._remove(debt)
+
+    def recall_filled(self, state: "State", uids: Iterable[str]) -> None:
+        """A decision in the log fills holds of these lost pods. The notes of their ends come behind
+        it; whoever leads next writes those that never came.
+        """
+        for uid in uids:
             self.pending.pop(uid, None)
             debt = self.by_uid.get(uid)
             if debt is not None:
                 drop_room(state, debt)
                 self._remove(debt)
+                self._ended.append((debt, "Filled"))
 
     def recall_cycle(self, cluster_seq: int) -> None:
         """A record of a newer cycle is in the log: an earlier one had its say on every loss up to
@@ -288,6 +303,11 @@ class DebtTable:
         return found
 
     # ---------------------------------------------------------------- internal
+
+    def _told_of(self, uid: str) -> None:
+        """The log says itself how a debt of this pod ended, or that there is another."""
+        if self._ended:
+            self._ended = [one for one in self._ended if one[0].uid != uid]
 
     def _remove(self, debt: Debt) -> None:
         del self.by_uid[debt.uid]

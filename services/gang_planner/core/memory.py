@@ -70,7 +70,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
 def _recall_act(state: State, seq: int, record: Act) -> None:
     if isinstance(record, GangDecision):
         if record.fills:
-            state.debts.recall_end(state, record.gang_id, record.fills)
+            state.debts.recall_filled(state, record.fills)
         inflight.recall(state, seq, record)
         return
     history = state.gangs.history(record.gang_id)

@@ -122,3 +122,34 @@ def test_every_prefix_of_the_log_leads_to_the_same_debts(checkpoints: bool) -> N
     assert ("closed", "Expired") in story.notes("hold")
     assert ("opened", "NodeLost") in story.notes("hold")
     assert Killed.lives > 20
+
+
+def test_who_finds_a_hold_filled_and_not_closed_in_the_log_closes_it_once() -> None:
+    story = Story(make_node(f"node-{i}") for i in range(2))
+    story.put(make_group("job", 2), *make_pods("job", 2, WORKER))
+    story.until_quiet()
+    story.carry_out(phase="Running")
+    story.until_quiet()
+    story.change("job-worker-0", phase="Failed")
+    story.until_quiet()
+    story.remove(story.pods["job-worker-0"])
+    (again,) = make_pods("job", 1, WORKER)
+    story.put(msgspec.structs.replace(again, uid="job-worker-0-again"))
+    story.until_quiet()
+    end = next(
+        number
+        for number, (_, record) in enumerate(story.records, start=1)
+        if isinstance(record, GangDecision) and record.fills
+    )
+
+    # The planner died between the decision and the note of the hold's end.
+    story.records = story.records[:end]
+    story.restart()
+    assert story.notes("hold") == [("opened", "PodFailed")]
+    story.until_quiet()
+    assert story.notes("hold") == [("opened", "PodFailed"), ("closed", "Filled")]
+
+    # The next planner reads the note, and has nothing to say.
+    story.restart()
+    story.until_quiet()
+    assert story.notes("hold") == [("opened", "PodFailed"), ("closed", "Filled")]
