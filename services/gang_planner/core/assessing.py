@@ -118,10 +118,10 @@ def _start_or_reset(gang: Gang) -> bool:
         # Its nodes are back, and its members with them. The log says no less.
         history.started = True
     elif not history.started:
-        # A gang that runs and that nobody here ever decided was started by another scheduler, or
-        # long ago.
-        found_running = history.attempt == 0 and gang.placed() > gang.counts[SUCCEEDED]
-        if starts(gang) or (found_running and not gang.counts[ASSUMED]):
+        # A gang that runs, or did in part, and that nobody here ever decided was started by another
+        # scheduler, or long ago.
+        found_placed = history.attempt == 0 and gang.placed() > 0
+        if starts(gang) or (found_placed and not gang.counts[ASSUMED]):
             history.started = True
             history.failures = 0
             history.known_as = gang.gang_id

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.contracts.identity import nameless_gang_id
@@ -171,3 +172,21 @@ def test_a_gang_that_is_gone_between_two_cycles_waits_for_nothing_any_more() -> 
     scene.remove(*scene.pods_of("runs"))
     assert not scene.settle()
     assert scene.planner._state.backlog.waiting() == 0
+
+
+def test_a_gang_found_with_a_member_that_has_succeeded_was_started_by_somebody() -> None:
+    """Whoever remembers nothing must not wait for those that are finished and gone."""
+    scene = a_scene()
+    finished, again = make_pods("a", 2, CPU)
+    scene.put(make_group("a", 4))
+    scene.put(msgspec.structs.replace(finished, node="n0", phase="Succeeded"), again)
+    (decision,) = scene.settle()
+    assert [one.uid for one in decision.bindings] == [again.uid]
+
+
+def test_a_gang_found_with_members_that_only_failed_is_placed_whole() -> None:
+    scene = a_scene()
+    failed, again = make_pods("a", 2, CPU)
+    scene.put(make_group("a", 4))
+    scene.put(msgspec.structs.replace(failed, node="n0", phase="Failed"), again)
+    assert scene.settle() == []
