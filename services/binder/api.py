@@ -14,6 +14,8 @@ from shared.kube.resources import PODS
 from shared.kube.transport import Reply
 
 _BOUND: Final = Answer(201)
+#: Phase of a pod that is left as it is: its controller would not make it again.
+_SUCCEEDED: Final = "Succeeded"
 #: Silence in a row until the API server counts as unreachable: one timeout proves nothing.
 _SILENCE_MAX: Final = 3
 
@@ -31,11 +33,16 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     scheduling_gates: list[Any] | None = None
 
 
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    phase: str = ""
+
+
 class _Pod(msgspec.Struct, frozen=True):
     """What a decision depends on; decoding nothing else, it reads pods that are odd elsewhere."""
 
     metadata: _Metadata
     spec: _Spec
+    status: _Status = _Status()
 
 
 _decode_pod: Final = msgspec.json.Decoder(_Pod).decode
@@ -85,12 +92,20 @@ class KubePods:
         # Merged by type, so that the pod's other conditions stay; a UID in a patch that is not the
         # object's own is answered with 422.
         patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
-        return await self._write(
+        answer, body = await self._write(
             "PATCH",
             PODS.path(victim.namespace, victim.name, "status"),
             patch,
             "application/strategic-merge-patch+json",
         )
+        if not 200 <= answer.status < 300:
+            return answer
+        try:
+            pod = _decode_pod(body)
+        except msgspec.MsgspecError:
+            # The mark is written all the same; what the pod is like stays unknown.
+            return answer
+        return msgspec.structs.replace(answer, succeeded=pod.status.phase == _SUCCEEDED)
 
     async def delete(self, victim: Victim) -> Answer:
         """Delete a pod. See `lanes.Pods`."""
@@ -101,7 +116,8 @@ class KubePods:
             "preconditions": {"uid": victim.uid},
         }
         path = PODS.path(victim.namespace, victim.name)
-        return await self._write("DELETE", path, options, "application/json")
+        answer, _ = await self._write("DELETE", path, options, "application/json")
+        return answer
 
     async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
         """Read a pod. See `lanes.Pods`."""
@@ -124,11 +140,13 @@ class KubePods:
             node=found.spec.node_name,
             deleting=found.metadata.deletion_timestamp is not None,
             gated=bool(found.spec.scheduling_gates),
+            succeeded=found.status.phase == _SUCCEEDED,
         )
 
     async def _write(
         self, method: Literal["PATCH", "DELETE"], path: str, body: object, content_type: str
-    ) -> Answer:
+    ) -> tuple[Answer, bytes]:
+        """The answer, and what was shown with it."""
         try:
             reply = await self._client.send(
                 method,
@@ -138,9 +156,9 @@ class KubePods:
                 timeout_s=self._timeout_s,
             )
         except KubeError as error:
-            return self._no_answer(error)
+            return self._no_answer(error), b""
         self._answers()
-        return _answer(reply)
+        return _answer(reply), reply.body
 
     def _answers(self) -> None:
         if self._silent >= _SILENCE_MAX:

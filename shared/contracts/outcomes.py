@@ -54,7 +54,8 @@ class Outcome(
     #: webhook's words>".
     notes: tuple[str, ...] = ()
     bound: int = 0
-    #: Victims that are deleted, being deleted, or were gone: all the same to a release.
+    #: Victims that are deleted, being deleted, were gone, or are left because they have succeeded:
+    #: all the same to a release.
     evicted: int = 0
     #: Members whose result is not `bound`, or victims that are not `evicted`.
     members: tuple[Member, ...] = ()

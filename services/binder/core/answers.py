@@ -22,8 +22,9 @@ SightMeaning = Literal["bound", "gone", "conflict", "free"]
 it still could be."""
 
 RemovalMeaning = Literal["done", "gone", "refused", "read", "again"]
-"""done: written. gone: no such pod. refused: never. read: only the pod itself can tell whether it
-is another one. again: no verdict of the API server."""
+"""done: written. gone: no such pod, or one that is left because it has succeeded. refused: never.
+read: only the pod itself can tell whether it is another one. again: no verdict of the API
+server."""
 
 #: The API server's words for a webhook whose sideEffects forbid a dry run.
 _NO_DRY_RUN: Final = "does not support dry run"
@@ -47,6 +48,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
     #: The server's Retry-After, 0 when it gave none.
     retry_after_ms: int = 0
+    #: It showed the pod, and the pod has succeeded.
+    succeeded: bool = False
 
 
 class Sight(msgspec.Struct, frozen=True, gc=False):
@@ -56,6 +59,7 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
     node: str = ""
     deleting: bool = False
     gated: bool = False
+    succeeded: bool = False
 
 
 def meaning_of_post(answer: Answer, *, dry_run: bool) -> PostMeaning:
@@ -77,7 +81,7 @@ def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
     """Judge the answer to a victim's PATCH or DELETE; as `meaning_of_post`."""
     status = answer.status
     if 200 <= status < 300:
-        return "done"
+        return "gone" if patch and answer.succeeded else "done"
     if patch and status == 422:
         # "metadata.uid: field is immutable": to a PATCH, another pod is an invalid one.
         return "read"
@@ -89,8 +93,10 @@ def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
 
 
 def is_leaving(sight: Sight | None, victim: Victim) -> bool:
-    """Say whether a read showed that there is nothing left to do: gone, going, or another pod."""
-    return sight is None or sight.uid != victim.uid or sight.deleting
+    """Say whether a read showed that there is nothing left to do: gone, going, another pod, or one
+    that has succeeded.
+    """
+    return sight is None or sight.uid != victim.uid or sight.deleting or sight.succeeded
 
 
 def meaning_of_sight(sight: Sight | None, binding: Binding) -> SightMeaning:

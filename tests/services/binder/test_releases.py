@@ -69,6 +69,11 @@ class Cluster:
                 return None
             raise
 
+    async def succeed(self, pod: Object) -> None:
+        """Its kubelet says that it has ended well."""
+        path = self.path(pod["metadata"]["name"])
+        await self.api.patch(f"{path}/status", {"status": {"phase": "Succeeded"}})
+
     async def remove_at_once(self, name: str) -> None:
         await self.api.delete(self.path(name), {"gracePeriodSeconds": 0})
 
@@ -174,6 +179,19 @@ async def test_no_request_touches_a_pod_of_another_uid(cluster: Cluster) -> None
         deleted = await binder.delete(victim)
     assert (marked.status, deleted.status) == (422, 409)
     assert await cluster.find("w-0") == before
+
+
+async def test_a_victim_that_has_succeeded_meanwhile_is_left(
+    nats_server: NatsServer, cluster: Cluster
+) -> None:
+    pods = await cluster.running(2)
+    await cluster.succeed(pods[0])
+    (outcome,) = await released(nats_server, cluster, release_of(pods))
+    assert (outcome.evicted, outcome.members, outcome.notes) == (2, (), ())
+    kept, other = await cluster.find("w-0"), await cluster.find("w-1")
+    assert kept is not None
+    assert "deletionTimestamp" not in kept["metadata"]
+    assert other is None or "deletionTimestamp" in other["metadata"]
 
 
 async def test_marking_again_writes_nothing(cluster: Cluster) -> None:

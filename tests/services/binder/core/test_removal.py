@@ -88,6 +88,7 @@ def test_a_victim_that_is_gone_before_it_is_marked_is_removed() -> None:
         pytest.param(None, id="gone"),
         pytest.param(Sight("another"), id="made again under its name"),
         pytest.param(Sight("u-0", "n", deleting=True), id="on its way"),
+        pytest.param(Sight("u-0", "n", succeeded=True), id="succeeded"),
     ],
 )
 def test_a_conflict_is_read_and_what_is_leaving_is_removed(sight: Sight | None) -> None:
@@ -97,6 +98,15 @@ def test_a_conflict_is_read_and_what_is_leaving_is_removed(sight: Sight | None) 
         assert machine.answered(0, OTHER, 1) == (Read(0),)
         outcome = outcome_in(machine.seen(0, sight, 2))
         assert (outcome.evicted, outcome.members) == (1, ())
+
+
+def test_a_victim_that_has_succeeded_meanwhile_is_left_and_counts_as_removed() -> None:
+    machine = make_removal(2)
+    machine.start(0)
+    assert machine.answered(0, Answer(200, succeeded=True), 1) == ()
+    assert machine.answered(1, DONE, 1) == (Delete(1),)
+    outcome = outcome_in(machine.answered(1, DONE, 2))
+    assert (outcome.evicted, outcome.members, outcome.notes) == (2, (), ())
 
 
 def test_a_conflict_with_a_pod_that_is_still_ours_is_tried_again() -> None:
