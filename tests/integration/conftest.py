@@ -44,12 +44,25 @@ def suite(
         yield running
 
 
+#: Every API that gangs are declared in by a PodGroup.
+GROUPS = (
+    "scheduling.volcano.sh/v1beta1",
+    "scheduling.incubator.k8s.io/v1alpha1",
+    "scheduling.sigs.dev/v1alpha2",
+)
+
+
 @pytest.fixture
 async def namespace(api: RawClient) -> AsyncIterator[str]:
-    """A namespace of the test's own; afterwards no pod of it is left, whoever would recreate it."""
+    """A namespace of the test's own; afterwards no pod of it is left, whoever would recreate it.
+
+    Nor is a group: a gang whose nodes are taken away is owed their room, on the next test's nodes.
+    """
     name = f"test-{uuid.uuid4().hex[:10]}"
     await create_namespace(api, name)
     yield name
+    for groups in GROUPS:
+        await api.delete(f"/apis/{groups}/namespaces/{name}/podgroups")
     await api.delete(f"/api/v1/namespaces/{name}")
 
     async def none_left() -> bool:
