@@ -2,7 +2,8 @@
 
 Keyed by pod UID: one open decision per pod, whatever its group. Only CLUSTER retires a decision; an
 outcome ends the room of a member that was definitely refused, or lets the member be planned
-elsewhere while its room stays a while.
+elsewhere while its room stays a while. What an outcome calls bound and a later epoch's picture
+keeps showing unbound was forgotten by the API server.
 """
 
 from typing import Final
@@ -20,6 +21,10 @@ from shared.contracts.outcomes import MemberResult, Outcome
 #: Room of a member whose POST may still be under way: longer than any request timeout of a binder
 #: or the API server.
 LATE_ROOM_MS: Final = 120_000
+#: A pod that an outcome calls bound and that the picture of a later epoch shows unbound counts as
+#: bound this long: what was listed just before it was bound is corrected by the watch much sooner.
+#: Then the API server has forgotten it (its storage was restored from a backup).
+FORGOTTEN_MS: Final = 60_000
 #: A (pod, node) pair that failed is avoided this long.
 BAD_PAIR_MS: Final = 60_000
 #: Definite: the API server said no, or was not asked.
@@ -204,6 +209,40 @@ def date_late_rooms(state: State, now_ms: int) -> int | None:
             elif following is None or room.until_ms < following:
                 following = room.until_ms
     return following
+
+
+def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
+    """End the room of members that the API server has forgotten to be bound, so that they are
+    planned again; returns when to look next. While the picture is not `fresh`, nobody can tell.
+
+    No record of the decision's own epoch ends it: there the watch will show the binding.
+    """
+    following: int | None = None
+    for seq, one in list(state.open.items()):
+        if one.outcome is None or one.act.cycle.cluster_seq >= state.view.epoch:
+            continue
+        until_ms = one.believed_until_ms
+        if not until_ms or until_ms > now_ms + FORGOTTEN_MS or (until_ms <= now_ms and not fresh):
+            # New, dated before the clock was set back, or too old a picture.
+            until_ms = one.believed_until_ms = now_ms + FORGOTTEN_MS
+        if until_ms <= now_ms:
+            _forget_bindings(state, seq, one.act)
+        elif following is None or until_ms < following:
+            following = until_ms
+    return following
+
+
+def _forget_bindings(state: State, seq: int, decision: GangDecision) -> None:
+    for binding in decision.bindings:
+        for room in state.rooms.rows(binding.uid):
+            if room.seq != seq or room.reason != "assumed":
+                continue
+            end_room(state, room)
+            member = state.members[binding.uid]
+            member.room = None
+            settle(state, member)
+            if member.gang is not None:
+                state.gangs.touch(member.gang)
 
 
 def _resolve(state: State, pending: Unresolved) -> bool:

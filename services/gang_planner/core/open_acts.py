@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class OpenAct:
     """A decision to bind, in the log, with room that CLUSTER has not retired."""
 
-    __slots__ = ("act", "outcome", "outcome_seq", "seq")
+    __slots__ = ("act", "believed_until_ms", "outcome", "outcome_seq", "seq")
 
     def __init__(self, seq: int, act: GangDecision) -> None:
         self.seq = seq
@@ -19,6 +19,9 @@ class OpenAct:
         #: What a binder says of it; None: POSTs may be under way, or still to come.
         self.outcome: Outcome | None = None
         self.outcome_seq = 0
+        #: Until when that it bound somebody is believed although a newer epoch's picture does not
+        #: show it; 0: for ever.
+        self.believed_until_ms = 0
 
 
 class OpenEviction:

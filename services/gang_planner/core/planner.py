@@ -191,8 +191,10 @@ class Planner:
         self._watch_clock(now_ms)
         self._timers.due(state, now_ms)
         late_ms = inflight.date_late_rooms(state, now_ms)
+        fresh = picture.fresh(state, now_ms)
+        forgotten_ms = inflight.end_forgotten(state, now_ms, fresh=fresh)
         resolved = self._resolved(now_ms)
-        decisive = resolved and picture.fresh(state, now_ms)
+        decisive = resolved and fresh
         cycle = Cycle(
             cluster_seq=state.view.cluster_seq,
             outcomes_seq=state.view.outcomes_seq,
@@ -212,7 +214,7 @@ class Planner:
             state, explainer, list(changed.values()), now_ms, stale=not decisive
         )
         wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
-        wakeups.append(holding.next_ms(state))
+        wakeups += [holding.next_ms(state), forgotten_ms]
         for (_, kind), gang in work.fresh.items():
             if kind == "release":
                 # It is acted on when it is in the log.

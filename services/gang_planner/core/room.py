@@ -3,6 +3,7 @@
 | reason | ends by | outranked by |
 | --- | --- | --- |
 | assumed | its event: the UID is bound or gone, or definitely refused at first delivery | nothing |
+| | or it was said to be bound, and a later epoch's picture does not show it for a minute | |
 | late | the same events, or two minutes after the outcome | nothing |
 | repair | the end of its gang's repair, or its pod's successor | nothing |
 | debt | its deadline, its pod's successor, or its gang's end | gangs of higher priority |

@@ -10,6 +10,7 @@ from services.gang_planner.core.configuration import (
     parse_configuration,
     with_defaults,
 )
+from services.gang_planner.core.inflight import FORGOTTEN_MS
 from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.planner import Planner
 from shared.contracts.decisions import GangDecision, GangStarted, NoteOpened
@@ -23,6 +24,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.services.gang_planner.core.story import Story
 
 FULL = make_shape({"cpu": 4000})
 
@@ -60,6 +62,58 @@ def test_neither_time_nor_a_good_outcome_ends_assumed_room() -> None:
     scene.outcome(decision)
     scene.step(after_ms=3_600_000)
     assert not another_fits(scene)
+
+
+def in_a_later_epoch(scene: Scene, decision: GangDecision) -> None:
+    """The API server has lost its last writes: what an outcome calls bound is not."""
+    scene.outcome(decision)
+    scene.step()
+    scene.cluster_seq += 1
+    scene.load_snapshot(
+        [make_node("n0"), make_node("n1")],
+        epoch=scene.cluster_seq,
+        objects=[make_group("a", 2)],
+    )
+
+
+def test_bindings_that_the_api_server_has_forgotten_are_decided_again_after_a_while() -> None:
+    scene, decision = one_gang()
+    in_a_later_epoch(scene, decision)
+    assert scene.settle() == []
+    assert scene.step(after_ms=FORGOTTEN_MS - 1).decisions == []
+    scene.step(after_ms=1)
+    again = scene.decisions[-1][1]
+    assert again is not decision
+    assert {one.uid for one in again.bindings} == {one.uid for one in decision.bindings}
+    assert len(scene.planner._state.rooms.every()) == 2
+
+
+def test_one_that_finds_forgotten_bindings_when_it_starts_decides_them_again_too() -> None:
+    story = Story(make_node(f"n{i}") for i in range(2))
+    story.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = story.settle()
+    story.answer(story.acts[0][0], decision)
+    story.step()
+    story.cluster_seq += 5
+    story.epoch = story.cluster_seq
+    story.restart(checkpoint=True)
+    assert story.settle() == []
+    story.step(after_ms=FORGOTTEN_MS)
+    assert len(story.decisions) == 2
+
+
+def test_nothing_counts_as_forgotten_by_an_old_picture_or_once_it_is_shown() -> None:
+    scene, decision = one_gang()
+    in_a_later_epoch(scene, decision)
+    scene.settle()
+    scene.step(after_ms=FORGOTTEN_MS, fresh=False)
+    scene.step()
+    assert scene.decisions[-1][1] is decision
+    assert scene.wakeup_ms == scene.now_ms + FORGOTTEN_MS
+    scene.bind(decision)
+    scene.step(after_ms=2 * FORGOTTEN_MS)
+    assert scene.decisions[-1][1] is decision
+    assert not scene.planner._state.rooms.every()
 
 
 def test_a_pod_bound_elsewhere_frees_the_assumed_node_and_loads_the_other() -> None:
