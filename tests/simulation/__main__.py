@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--tell", default="", help="with --seed: tell this gang's story anyway")
     parser.add_argument("--canary", default="", help="plant this bug, and see it caught")
     parser.add_argument("--minutes", type=float, default=0.0, help="run fresh seeds for so long")
+    parser.add_argument("--seeds", type=int, default=0, help="run so many seeds")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--first", type=int, default=0, help="first seed; 0: anywhere")
     parser.add_argument("--totals", type=Path, help="file of totals to continue")
@@ -34,8 +35,11 @@ def main() -> int:
     first = given.first or SystemRandom().randrange(1, 2**31)
     if given.canary:
         return telling.canary(given.canary, first_seed=first)
-    ends_s = time.monotonic() + 60 * given.minutes
-    totals = many.run_for(ends_s, first_seed=first, workers=given.workers, kept_in=given.totals)
+    where = {"first_seed": first, "workers": given.workers, "kept_in": given.totals}
+    if given.seeds:
+        totals = many.run_seeds(given.seeds, **where)
+    else:
+        totals = many.run_for(time.monotonic() + 60 * given.minutes, **where)
     sys.stdout.write(totals.text())
     return 1 if totals.failures else 0
 

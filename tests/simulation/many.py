@@ -83,9 +83,9 @@ def run_for(ends_s: float, *, first_seed: int, workers: int, kept_in: Path | Non
     return _run(first_seed, None, workers, ends_s, kept_in)
 
 
-def run_seeds(seeds: int, *, first_seed: int, workers: int) -> Totals:
+def run_seeds(seeds: int, *, first_seed: int, workers: int, kept_in: Path | None = None) -> Totals:
     """Run so many seeds from `first_seed` on."""
-    return _run(first_seed, seeds, workers, None, None)
+    return _run(first_seed, seeds, workers, None, kept_in)
 
 
 def _run(
@@ -96,10 +96,11 @@ def _run(
         totals = msgspec.json.decode(kept_in.read_bytes(), type=Totals)
     # Spawned, so that no worker inherits what this process has imported and patched.
     context = multiprocessing.get_context("spawn")
+    last = None if seeds is None else first_seed + seeds - 1
     results: Any = context.Queue()
     processes = [
         context.Process(
-            target=_work, args=(results, first_seed + n, workers, seeds, ends_s), daemon=True
+            target=_work, args=(results, first_seed + n, workers, last, ends_s), daemon=True
         )
         for n in range(workers)
     ]
@@ -124,14 +125,12 @@ def _run(
     return totals
 
 
-def _work(results: Any, seed: int, step: int, seeds: int | None, ends_s: float | None) -> None:
-    """One worker: every `step`-th seed, until the number or the time is up."""
+def _work(results: Any, seed: int, step: int, last: int | None, ends_s: float | None) -> None:
+    """One worker: every `step`-th seed, until the last one is done or the time is up."""
     # What is imported stays: forgetting a run then looks at that run only.
     gc.collect()
     gc.freeze()
-    done = 0
-    while (ends_s is None or time.monotonic() < ends_s) and (seeds is None or done * step < seeds):
+    while (ends_s is None or time.monotonic() < ends_s) and (last is None or seed <= last):
         results.put(msgspec.json.encode(run(Options(seed=seed))))
         seed += step
-        done += 1
     results.put(None)
