@@ -11,7 +11,7 @@ from services.gang_planner.core import releasing
 from services.gang_planner.core.assessing import enough
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.members import PLACED, Member
+from services.gang_planner.core.members import LEAVING, PLACED, Member
 from services.gang_planner.core.settings import degraded_grace_ms, start_deadline_ms
 from shared.contracts.decisions import NoteKind
 
@@ -36,7 +36,8 @@ def watch(work: CycleWork, gang: Gang) -> None:
         return
     if "start" in history.notes:
         _watch_start(work, gang)
-    if not gang.completed and not enough(gang) and not _owed(work, gang):
+    below = not gang.completed and not enough(gang)
+    if below and not _owed(work, gang) and not _terminating(work, gang):
         _watch_degraded(work, gang)
     elif "degraded" in history.notes:
         work.close_note(gang, "degraded", "Restored")
@@ -46,6 +47,21 @@ def _owed(work: CycleWork, gang: Gang) -> bool:
     """Whether room is held for what the gang lost, or it has not been decided yet."""
     debts = work.state.debts
     return bool(debts.of(gang)) or any(one.key == gang.key for one in debts.pending.values())
+
+
+def _terminating(work: CycleWork, gang: Gang) -> bool:
+    """Whether a member is still on its way from a node whose kubelet lives: what is owed for it
+    will be known when it has left. From a dead node it may never leave.
+    """
+    nodes = work.state.nodes
+    found = gang.counts[LEAVING] > 0 and any(
+        member.state == LEAVING and member.slot >= 0 and bool(nodes.ready[member.slot])
+        for member in gang.members.values()
+    )
+    if found and (grace_ms := degraded_grace_ms(gang)):
+        # That the node dies meanwhile is no news of the gang's.
+        work.timers.set(work.now_ms + grace_ms, gang)
+    return found
 
 
 def not_running(gang: Gang) -> Member | None:

@@ -201,6 +201,34 @@ def test_while_room_is_held_for_the_lost_member_the_grace_does_not_run() -> None
     assert len(story.releases) == 1
 
 
+def test_while_a_lost_member_is_still_terminating_the_grace_does_not_run() -> None:
+    story, _ = placed(settings=set_to(annotations.DEGRADED_GRACE_SECONDS, 10))
+    run(story, "a-worker-0", "a-worker-1", "a-worker-2")
+    story.until_quiet()
+    story.change("a-worker-1", deleting=True)
+    story.until_quiet(within_ms=300_000)
+    assert story.notes("degraded") == []
+    story.remove(story.pods["a-worker-1"])
+    story.until_quiet(within_ms=60_000)
+    assert story.notes("hold") == [("opened", "PodDeleted"), ("closed", "Expired")]
+    story.until_quiet(within_ms=10_000)
+    (release,) = story.releases
+    assert release.reason == "DegradedGrace"
+
+
+def test_a_member_that_terminates_on_a_dead_node_stops_no_grace() -> None:
+    story, decision = placed(settings=grace(10))
+    run(story, "a-worker-0", "a-worker-1", "a-worker-2")
+    story.change("a-worker-1", deleting=True)
+    story.until_quiet()
+    story.put(make_node(story.where(decision)["a-worker-1"], ready=False, resource_version=2))
+    story.until_quiet(within_ms=19_999)
+    assert story.releases == []
+    story.until_quiet(within_ms=1)
+    (release,) = story.releases
+    assert release.reason == "DegradedGrace"
+
+
 def test_a_gang_released_from_running_opens_no_holds_and_starts_anew_as_a_whole() -> None:
     story = degraded(settings=grace(1))
     pods = list(story.pods.values())
