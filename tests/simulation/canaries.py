@@ -154,13 +154,18 @@ def _half_a_gang() -> Replaced:
 
 
 CANARIES: Final[dict[str, Canary]] = {
-    "fencing_off": Canary(_fencing_off, 12, ("is in force", "stale epoch", "no outcome")),
+    # The fence's own memory of what it stored sees it, too, and crashes with its story.
+    "fencing_off": Canary(
+        _fencing_off,
+        20,
+        ("is in force", "stale epoch", "no outcome", "stored as", "opened at sequence"),
+    ),
     "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",)),
     "second_outcome": Canary(_second_outcome, 12, ("second outcome",)),
     "ack_before_the_effect": Canary(_ack_before_the_effect, 12, ("no outcome", "not ended")),
     "outcome_lost": Canary(_outcome_lost, 6, ("no outcome",)),
     "bound_by_name": Canary(_bound_by_name, 20, ("does not say",)),
-    "deleted_by_name": Canary(_deleted_by_name, 20, ("no decision names",)),
+    "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",)),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
     "release_forgotten": Canary(_release_forgotten, 8, ("undisturbed", "nobody repairs")),
     "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
