@@ -1,34 +1,17 @@
 """A replay runs only the cycles that wrote something, and yet owes the same, byte for byte."""
 
 import random
-from typing import Any
 
 import msgspec
 import pytest
-from typing_extensions import override
 
-from shared.contracts import codec
 from shared.contracts.decisions import GangDecision, NoteOpened
-from shared.model.objects import Node, PriorityClass
-from tests.services.gang_planner.core.scene import GPU, make_group, make_node, make_pods, make_shape
-from tests.services.gang_planner.core.story import Story
+from shared.model.objects import PriorityClass
+from tests.services.gang_planner.core.replayed import NODES, Recorded, prove_replay
+from tests.services.gang_planner.core.scene import GPU, make_group, make_pods, make_shape
 
 SHAPES = (make_shape({GPU: 1}), make_shape({GPU: 1, "cpu": 500}), make_shape({"cpu": 2000}))
 STEPS = 120
-NODES = [make_node(f"node-{i}") for i in range(6)]
-
-
-class Recorded(Story):
-    """A story that keeps the records of CLUSTER as a standby does."""
-
-    def __init__(self, nodes: list[Node]) -> None:
-        self.cluster: list[tuple[int, Any]] = []
-        super().__init__(nodes)
-
-    @override
-    def _apply(self, record: Any) -> None:
-        super()._apply(record)
-        self.cluster.append((self.cluster_seq, record))
 
 
 def live(seed: int) -> Recorded:
@@ -80,25 +63,7 @@ def _something_happens(story: Recorded, chance: random.Random, serial: int) -> N
 
 @pytest.mark.parametrize("seed", range(25))
 def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
-    story = live(seed)
-    planner = Story(NODES).planner
-    cluster, outcomes = list(story.cluster), list(story.outcomes)
-    waiting: list[Any] = []
-    for seq, record in story.records:
-        cycle = record.cycle
-        assert cycle is not None
-        if not waiting:
-            while cluster and cluster[0][0] <= cycle.cluster_seq:
-                planner.apply_cluster(*cluster.pop(0))
-            while outcomes and outcomes[0][0] <= cycle.outcomes_seq:
-                planner.apply_outcome(*outcomes.pop(0))
-            step = planner.step(cycle.now_ms)
-            waiting = [*step.decisions, *step.notes]
-        assert waiting, f"nothing was decided where the log has {record}"
-        again = waiting.pop(0)
-        planner.decided(seq, again)
-        assert codec.encode(again) == codec.encode(record)
-    planner.validate()
+    prove_replay(live(seed))
 
 
 def test_the_stories_are_about_holds() -> None:

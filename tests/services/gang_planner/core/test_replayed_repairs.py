@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from shared.contracts import annotations, codec
+from shared.contracts import annotations
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, MemberResult
+from tests.services.gang_planner.core.replayed import NODES, Recorded, prove_replay
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 from tests.services.gang_planner.core.story import Story
-from tests.services.gang_planner.core.test_replayed_holds import NODES, Recorded
 
 SHAPE = make_shape({"cpu": 2000})
 RESULTS: tuple[MemberResult, ...] = ("bound",) * 6 + ("refused", "conflict", "unknown", "skipped")
@@ -81,21 +81,4 @@ def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
     story = live(seed)
     kinds = {getattr(one, "kind", type(one).__name__) for _, one in story.records}
     assert kinds >= {"repair", "release", "backoff", "EvictionDecision"}
-    planner = Story(NODES).planner
-    cluster, outcomes = list(story.cluster), list(story.outcomes)
-    waiting: list[Any] = []
-    for seq, record in story.records:
-        cycle = record.cycle
-        assert cycle is not None
-        if not waiting:
-            while cluster and cluster[0][0] <= cycle.cluster_seq:
-                planner.apply_cluster(*cluster.pop(0))
-            while outcomes and outcomes[0][0] <= cycle.outcomes_seq:
-                planner.apply_outcome(*outcomes.pop(0))
-            step = planner.step(cycle.now_ms)
-            waiting = [*step.decisions, *step.notes]
-        assert waiting, f"nothing was decided where the log has {record}"
-        again = waiting.pop(0)
-        planner.decided(seq, again)
-        assert codec.encode(again) == codec.encode(record)
-    planner.validate()
+    prove_replay(story)
