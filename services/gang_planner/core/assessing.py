@@ -30,7 +30,6 @@ from services.gang_planner.core.members import (
     ASSUMED,
     FAILED,
     GATED,
-    SUCCEEDED,
     UNSUPPORTED,
     WAITING,
 )
@@ -135,10 +134,9 @@ def _start_or_reset(gang: Gang) -> bool:
 
 
 def _complete(gang: Gang) -> None:
-    ended = gang.counts[SUCCEEDED] + gang.counts[FAILED]
-    if not gang.members:
-        return
-    gang.completed = ended == len(gang.members) and ended >= max(gang.min_member, 1)
+    # It stays so when its members are cleaned up.
+    if gang.members:
+        gang.completed = gang.all_ended
 
 
 def _stage(gang: Gang) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.members import (
     ASSUMED,
+    FAILED,
     PLACED,
     RUNNING,
     STATES,
@@ -274,6 +275,12 @@ class Gang:
             if of_role[RUNNING] + of_role[SUCCEEDED] < least:
                 return False
         return True
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether every member has succeeded or failed, and there were enough of them."""
+        ended = self.counts[SUCCEEDED] + self.counts[FAILED]
+        return ended == len(self.members) and ended >= max(self.min_member, 1)
 
     @property
     def quorum_placed(self) -> bool:

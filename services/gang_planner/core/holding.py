@@ -23,7 +23,7 @@ from services.gang_planner.core.debts import (
     keep_room,
 )
 from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.members import FAILED, LEAVING, PLACED, RUNNING, SUCCEEDED
+from services.gang_planner.core.members import LEAVING, PLACED, RUNNING, SUCCEEDED
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.settings import hold_ms
 from services.gang_planner.state import State
@@ -133,16 +133,11 @@ def _gone(gang: Gang) -> bool:
     """Whether nothing of the gang is to be kept: it is ending, being deleted or released."""
     if gang.history.releasing or (gang.group is not None and gang.group.deleting):
         return True
-    return _all_leaving(gang) or _all_ended(gang)
+    return _all_leaving(gang) or gang.all_ended
 
 
 def _all_leaving(gang: Gang) -> bool:
     return gang.counts[LEAVING] == len(gang.members)
-
-
-def _all_ended(gang: Gang) -> bool:
-    ended = gang.counts[SUCCEEDED] + gang.counts[FAILED]
-    return ended == len(gang.members) and ended >= max(gang.min_member, 1)
 
 
 def _enough(gang: Gang) -> bool:
@@ -189,7 +184,7 @@ def _end_by_gang(state: State, debt: Debt, gang: Gang) -> str:
         return "Returned"
     if _is_over(state, debt, gang):
         return "GroupGone"
-    finished = gang.members and _all_ended(gang)
+    finished = gang.members and gang.all_ended
     if finished or (debt.reason == DELETED and gang.counts[SUCCEEDED]):
         return "Finished"
     if debt.repairing and "repair" not in gang.history.notes:
