@@ -16,6 +16,7 @@ from services.gang_planner.core.queues import QueueTable
 from services.gang_planner.core.room import RoomTable
 from services.gang_planner.core.settings import Defaults
 from services.gang_planner.core.shapes import ShapeTable
+from services.gang_planner.core.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from services.gang_planner.core.gangs import Gang, GangKey
@@ -55,6 +56,7 @@ class State:
         self.queues = QueueTable(self.resources)
         self.gangs = GangTable(self.queues, self.shapes)
         self.backlog = Backlog()
+        self.surroundings = Surroundings()
         self.members: dict[str, Member] = {}
         #: Members accounted on a node, by slot.
         self.residents: dict[int, dict[str, Member]] = {}

@@ -12,6 +12,21 @@ from typing import TypeAlias
 import msgspec
 
 from shared.model.objects import Node, Pod, PodGroup, PriorityClass, Queue
+from shared.model.surroundings import (
+    Budget,
+    Claim,
+    CsiDriver,
+    CsiNode,
+    DeviceClass,
+    HyperNode,
+    Namespace,
+    ResourceClaim,
+    ResourceQuota,
+    ResourceSlice,
+    StorageCapacity,
+    StorageClass,
+    Volume,
+)
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -64,6 +79,104 @@ class PriorityClassChanges(
     changed: tuple[PriorityClass, ...] = ()
 
 
+class NamespaceChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="namespaces.changed"
+):
+    """Namespaces that appeared, changed or went."""
+
+    changed: tuple[Namespace, ...] = ()
+
+
+class ResourceQuotaChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourcequotas.changed"
+):
+    """ResourceQuotas that appeared, changed or went."""
+
+    changed: tuple[ResourceQuota, ...] = ()
+
+
+class BudgetChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="budgets.changed"):
+    """PodDisruptionBudgets, as evictions see them, that appeared, changed or went."""
+
+    changed: tuple[Budget, ...] = ()
+
+
+class VolumeChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="volumes.changed"):
+    """PersistentVolumes that appeared, changed or went."""
+
+    changed: tuple[Volume, ...] = ()
+
+
+class ClaimChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="claims.changed"):
+    """PersistentVolumeClaims that appeared, changed or went."""
+
+    changed: tuple[Claim, ...] = ()
+
+
+class StorageClassChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="storageclasses.changed"
+):
+    """StorageClasses that appeared, changed or went."""
+
+    changed: tuple[StorageClass, ...] = ()
+
+
+class CsiNodeChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="csinodes.changed"
+):
+    """CSINodes that appeared, changed or went."""
+
+    changed: tuple[CsiNode, ...] = ()
+
+
+class CsiDriverChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="csidrivers.changed"
+):
+    """CSIDrivers that appeared, changed or went."""
+
+    changed: tuple[CsiDriver, ...] = ()
+
+
+class StorageCapacityChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="storagecapacities.changed"
+):
+    """CSIStorageCapacities that appeared, changed or went."""
+
+    changed: tuple[StorageCapacity, ...] = ()
+
+
+class HyperNodeChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="hypernodes.changed"
+):
+    """HyperNodes that appeared, changed or went."""
+
+    changed: tuple[HyperNode, ...] = ()
+
+
+class DeviceClassChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="deviceclasses.changed"
+):
+    """DeviceClasses that appeared, changed or went."""
+
+    changed: tuple[DeviceClass, ...] = ()
+
+
+class ResourceSliceChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourceslices.changed"
+):
+    """ResourceSlices that appeared, changed or went."""
+
+    changed: tuple[ResourceSlice, ...] = ()
+
+
+class ResourceClaimChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourceclaims.changed"
+):
+    """ResourceClaims that appeared, changed or went."""
+
+    changed: tuple[ResourceClaim, ...] = ()
+
+
 class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cluster.synced"):
     """The watcher's picture is whole and its watches are alive: written when an epoch opens,
     renewed each second.
@@ -91,15 +204,33 @@ class StreamOpened(
     replaces: str = ""
 
 
-ClusterRecord: TypeAlias = (
+SurroundingChanges: TypeAlias = (
+    NamespaceChanges
+    | ResourceQuotaChanges
+    | BudgetChanges
+    | VolumeChanges
+    | ClaimChanges
+    | StorageClassChanges
+    | CsiNodeChanges
+    | CsiDriverChanges
+    | StorageCapacityChanges
+    | HyperNodeChanges
+    | DeviceClassChanges
+    | ResourceSliceChanges
+    | ResourceClaimChanges
+)
+"""Changes of kinds that the planner keeps as they are, and looks up."""
+
+ObjectChanges: TypeAlias = (
     NodeChanges
     | PodChanges
     | PodGroupChanges
     | QueueChanges
     | PriorityClassChanges
-    | Synced
-    | StreamOpened
+    | SurroundingChanges
 )
+
+ClusterRecord: TypeAlias = ObjectChanges | Synced | StreamOpened
 
 
 class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.ask"):
@@ -125,9 +256,7 @@ class SnapshotPage(
     cluster_seq: int
     synced: Synced
     #: Change records with everything in `changed`, nothing in `removed`.
-    records: tuple[
-        NodeChanges | PodChanges | PodGroupChanges | QueueChanges | PriorityClassChanges, ...
-    ] = ()
+    records: tuple[ObjectChanges, ...] = ()
 
 
 class SnapshotUnavailable(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.unavailable"):

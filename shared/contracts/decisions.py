@@ -35,6 +35,34 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node: str
 
 
+class VolumeChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What a claim that waits for its first consumer gets before its pod is bound: an existing
+    volume, or (`volume` "") one that its provisioner makes for `node`.
+    """
+
+    #: UID of the pod that it is for.
+    pod_uid: str
+    namespace: str
+    claim: str
+    claim_uid: str
+    node: str
+    volume: str = ""
+    volume_uid: str = ""
+
+
+class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The whole devices that a ResourceClaim gets, (request, driver, pool, device) each, before its
+    pod is bound.
+    """
+
+    pod_uid: str
+    namespace: str
+    claim: str
+    claim_uid: str
+    node: str
+    devices: tuple[tuple[str, str, str, str], ...] = ()
+
+
 class GangDecision(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.decided"
 ):
@@ -64,6 +92,9 @@ class GangDecision(
     fills: tuple[str, ...] = ()
     #: Sequence of the decision that this one repeats, because the log will soon drop that; 0: none.
     again: int = 0
+    #: What the binder does for members before it binds them.
+    volumes: tuple[VolumeChoice, ...] = ()
+    devices: tuple[DeviceChoice, ...] = ()
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -89,7 +120,8 @@ class EvictionDecision(
     attempt: int
     victims: tuple[Victim, ...]
     via: Literal["eviction", "delete"]
-    #: CamelCase: BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace.
+    #: CamelCase: BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace; of
+    #: evictions for a preemptor Preempted (same queue) and Reclaimed (another queue's).
     reason: str
     #: One sentence for people: what happened, with the API server's or the kubelet's own words.
     why: str = ""
@@ -199,6 +231,8 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: tuple[NoteOpened, ...] = ()
     #: Nodes on which a member has failed for which room was then held there: not a second time.
     failed_on: tuple[str, ...] = ()
+    #: Namespace and name, as decisions tell them: another object may have that name by now.
+    gang: str = ""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="checkpoint"):

@@ -11,22 +11,59 @@ Not here: how a message travels (`shared.contracts`), how an object is read (`sh
 
 from typing import Literal, TypeAlias
 
-import msgspec
+from shared.model.surroundings import (
+    Budget,
+    Claim,
+    CsiDriver,
+    CsiNode,
+    DeviceClass,
+    HyperNode,
+    Namespace,
+    ResourceClaim,
+    ResourceQuota,
+    ResourceSlice,
+    StorageCapacity,
+    StorageClass,
+    Volume,
+)
+from shared.model.terms import (
+    Labels,
+    PodAffinity,
+    Requirement,
+    Resources,
+    Selector,
+    SelectorTerm,
+    SpreadConstraint,
+    Struct,
+    WeightedTerm,
+)
 
-Resources: TypeAlias = tuple[tuple[str, int], ...]
-"""(resource name, amount) pairs, sorted by name; cpu in milli-CPU, memory and storage in bytes,
-others counts.
-"""
-
-Labels: TypeAlias = tuple[tuple[str, str], ...]
-"""(key, value) pairs, sorted by key."""
+__all__ = [
+    "KINDS",
+    "ClusterObject",
+    "HostPort",
+    "Labels",
+    "NetworkTopology",
+    "Node",
+    "Owner",
+    "Pod",
+    "PodGroup",
+    "PodPhase",
+    "PriorityClass",
+    "Queue",
+    "QueueState",
+    "Requirement",
+    "Resources",
+    "SelectorTerm",
+    "Shape",
+    "SubGroup",
+    "Surrounding",
+    "Taint",
+    "Toleration",
+]
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
-
-
-class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What every model struct shares: immutable, keyword-only, defaults left off the wire."""
 
 
 class Owner(Struct, frozen=True, kw_only=True):
@@ -55,23 +92,6 @@ class Taint(Struct, frozen=True, kw_only=True):
     effect: str = ""
 
 
-class Requirement(Struct, frozen=True, kw_only=True):
-    """One node selector requirement: operator is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-class SelectorTerm(Struct, frozen=True, kw_only=True):
-    """One term of a required node affinity: all its requirements must hold. A term with none
-    matches no node.
-    """
-
-    expressions: tuple[Requirement, ...] = ()
-    fields: tuple[Requirement, ...] = ()
-
-
 class HostPort(Struct, frozen=True, kw_only=True):
     """A port that a container claims on its node; `ip` "" and "0.0.0.0" both mean every address."""
 
@@ -97,6 +117,19 @@ class Shape(Struct, frozen=True, kw_only=True):
     node_affinity: tuple[SelectorTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
+    preferred_node_affinity: tuple[WeightedTerm, ...] = ()
+    #: Terms about other pods; None: it has none.
+    pod_affinity: PodAffinity | None = None
+    spread: tuple[SpreadConstraint, ...] = ()
+    #: Images of its containers, sorted, each once.
+    images: tuple[str, ...] = ()
+    #: Names of PersistentVolumeClaims, those of ephemeral volumes (pod name and volume name)
+    #: included.
+    claims: tuple[str, ...] = ()
+    #: Names of DRA ResourceClaims; "?<name>" for one whose template has made none yet.
+    device_claims: tuple[str, ...] = ()
+    #: The pod's namespace where terms, claims or spread constraints are read in it, else "".
+    namespace: str = ""
     #: Constraints of the pod that Tutti cannot judge yet, by field path: such a pod is never bound
     #: by guess.
     unsupported: tuple[str, ...] = ()
@@ -147,6 +180,49 @@ class Pod(Struct, frozen=True, kw_only=True):
     decision_seq: int = 0
     #: W3C traceparent that a submitter left in an annotation; "" when none.
     traceparent: str = ""
+    #: msgpack of its `Labels`, decoded only where a selector asks; b"": it has none.
+    labels: bytes = b""
+    #: status.nominatedNodeName.
+    nominated_node: str = ""
+    #: spec.preemptionPolicy is not Never.
+    preempts: bool = True
+    priority_class: str = ""
+    #: Volcano's `volcano.sh/preemptable` on the pod: "true", "false" or "" when absent.
+    preemptable: str = ""
+    #: Volcano's `volcano.sh/task-priority`; None: absent, the pod's own priority counts.
+    task_priority: int | None = None
+    #: `volcano.sh/cooldown-time` in ms; 0: absent.
+    cooldown_ms: int = 0
+    #: status.startTime.
+    started_ms: int = 0
+    #: Restarts of all its containers.
+    restarts: int = 0
+
+
+class NetworkTopology(Struct, frozen=True, kw_only=True):
+    """`spec.networkTopology` of a group or of a sub-group policy: keep its pods inside one domain
+    of at most this tier (hard), or prefer to (soft).
+    """
+
+    mode: Literal["hard", "soft"] = "hard"
+    #: 0: no tier is given.
+    highest_tier: int = 0
+    highest_tier_name: str = ""
+    #: Node label whose value is the domain, where a topology is given by labels; "": HyperNodes.
+    label_key: str = ""
+
+
+class SubGroup(Struct, frozen=True, kw_only=True):
+    """`spec.subGroupPolicy[]`: pods that match `selector` and have `match_label_keys`, one sub-gang
+    of `size` per distinct tuple of their values.
+    """
+
+    name: str
+    selector: Selector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    size: int = 1
+    min_sub_groups: int = 0
+    topology: NetworkTopology | None = None
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):
@@ -182,6 +258,14 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     #: Objections of `validate`: such a group is never planned, its verdict says why.
     errors: tuple[str, ...] = ()
+    topology: NetworkTopology | None = None
+    sub_groups: tuple[SubGroup, ...] = ()
+    #: `sla-waiting-time` in ms; 0: absent.
+    sla_waiting_ms: int = 0
+    #: `volcano.sh/preemptable` on the group: "true", "false" or "" when absent.
+    preemptable: str = ""
+    #: Volcano's annotations of policies (task-topology, cooldown, revocable zone), as they stand.
+    notes: Labels = ()
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -195,6 +279,8 @@ class Node(Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
+    #: (image name, bytes), sorted; as many as the kubelet reports.
+    images: tuple[tuple[str, int], ...] = ()
 
 
 class Queue(Struct, frozen=True, kw_only=True):
@@ -214,6 +300,14 @@ class Queue(Struct, frozen=True, kw_only=True):
     priority: int = 0
     state: QueueState = ""
     settings: Labels = ()
+    #: Annotations `volcano.sh/hierarchy` and `-weights`, for hierarchical DRF.
+    hierarchy: str = ""
+    hierarchy_weights: str = ""
+    #: `spec.dequeueStrategy`: "fifo" (strict), "traverse" or "".
+    dequeue_strategy: str = ""
+    #: `spec.affinity` of the nodegroup policy: (kind, group names); kinds are "required",
+    #: "preferred", "antiRequired", "antiPreferred".
+    node_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class PriorityClass(Struct, frozen=True, kw_only=True):
@@ -227,7 +321,24 @@ class PriorityClass(Struct, frozen=True, kw_only=True):
     preempts: bool = True
 
 
-ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass
+Surrounding: TypeAlias = (
+    Namespace
+    | ResourceQuota
+    | Budget
+    | Volume
+    | Claim
+    | StorageClass
+    | CsiNode
+    | CsiDriver
+    | StorageCapacity
+    | HyperNode
+    | DeviceClass
+    | ResourceSlice
+    | ResourceClaim
+)
+"""Kinds that the planner keeps as they are, and looks up."""
+
+ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass | Surrounding
 
 KINDS: dict[str, type[ClusterObject]] = {
     "node": Node,
@@ -235,5 +346,18 @@ KINDS: dict[str, type[ClusterObject]] = {
     "podgroup": PodGroup,
     "queue": Queue,
     "priorityclass": PriorityClass,
+    "namespace": Namespace,
+    "resourcequota": ResourceQuota,
+    "budget": Budget,
+    "volume": Volume,
+    "claim": Claim,
+    "storageclass": StorageClass,
+    "csinode": CsiNode,
+    "csidriver": CsiDriver,
+    "storagecapacity": StorageCapacity,
+    "hypernode": HyperNode,
+    "deviceclass": DeviceClass,
+    "resourceslice": ResourceSlice,
+    "resourceclaim": ResourceClaim,
 }
 """Neutral kinds, as they appear in subjects (`cluster.<kind>`)."""

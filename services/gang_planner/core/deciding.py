@@ -80,6 +80,7 @@ def decide(
         traceparent=_traceparent(gang, placed),
         fills=tuple(debt.uid for debt in fills),
     )
+    history.full_name = decision.gang
     inflight.adopt(state, gang, placed)
     return decision
 

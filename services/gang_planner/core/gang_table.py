@@ -191,10 +191,24 @@ class GangTable:
         gang.gang_id = gang_id
         self.by_id[gang_id] = gang
         self.retired.pop(gang_id, None)
-        remembered = self.remembered.pop(gang_id, None)
-        if remembered is not None:
-            remembered.first_seen_ms = remembered.first_seen_ms or at_ms
-            gang.history = remembered
+        if gang_id in self.remembered:
+            self._remember(gang, gang_id, at_ms)
+
+    def _remember(self, gang: Gang, gang_id: str, at_ms: int) -> None:
+        """The log has told of this id before a gang had it: what it told last counts.
+
+        A gang may have had the id before, and another one since: then the log knows better of that.
+        What stays open of the one that does not count is gone, and is closed as such.
+        """
+        told, own = self.remembered.pop(gang_id), gang.history
+        if (told.told_at, bool(told.notes)) < (own.told_at, bool(own.notes)):
+            if told.notes:
+                self.remembered[gang_id] = told
+            return
+        told.first_seen_ms = told.first_seen_ms or at_ms
+        gang.history = told
+        if own.notes and own.known_as != gang_id:
+            self.remembered[own.known_as] = own
 
     def _settle(self, gang: Gang) -> None:
         """Bring queue and priority in line with the objects as they are."""

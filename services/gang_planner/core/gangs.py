@@ -68,10 +68,12 @@ class History:
         "failed_on",
         "failures",
         "first_seen_ms",
+        "full_name",
         "known_as",
         "notes",
         "reset_at",
         "started",
+        "told_at",
     )
 
     def __init__(self, first_seen_ms: int = 0) -> None:
@@ -88,6 +90,10 @@ class History:
         self.notes: dict[NoteKind, NoteOpened] = {}
         #: Gang id under which the log knows it; "" while it says nothing of it.
         self.known_as = ""
+        #: Sequence of the last record that told something of it, not only an end; 0: none has.
+        self.told_at = 0
+        #: Namespace and name of its gang as decisions tell them; "" while none has.
+        self.full_name = ""
         #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
         #: next cycle on. Node "": the pod was refused itself, on whatever node.
         self.bad: dict[tuple[str, str], int] = {}

@@ -63,6 +63,7 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history.attempt = max(history.attempt, decision.attempt)
     history.first_seen_ms = decision.first_seen_ms
     history.known_as = decision.gang_id
+    history.full_name = decision.gang
     state.open[seq] = OpenAct(seq, decision)
     state.unresolved[seq] = {
         one.uid: Unresolved(one, decision.gang_id, seq, decision.cycle.cluster_seq)

@@ -19,6 +19,7 @@ from shared.contracts.decisions import (
     EvictionDecision,
     GangDecision,
     GangStarted,
+    Note,
     NoteClosed,
     NoteOpened,
     OpenDecision,
@@ -62,9 +63,18 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
     if record.cycle is not None:
         state.debts.recall_cycle(record.cycle.cluster_seq)
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
+    told(state, seq, record)
     gang = state.gangs.by_id.get(record.gang_id)
     if gang is not None:
         state.gangs.touch(gang)
+
+
+def told(state: State, seq: int, record: Act | Note) -> None:
+    """The log told of a gang; what only ended is no news of it."""
+    if not isinstance(record, NoteClosed) and not (
+        isinstance(record, NoteOpened) and record.kind == "hold"
+    ):
+        state.gangs.history(record.gang_id).told_at = seq
 
 
 def _recall_act(state: State, seq: int, record: Act) -> None:
@@ -75,6 +85,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         return
     history = state.gangs.history(record.gang_id)
     history.attempt = max(history.attempt, record.attempt)
+    history.full_name = record.gang
     inflight.recall_eviction(state, seq, record)
 
 
@@ -95,6 +106,8 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history.failed_on = dict.fromkeys(gang.failed_on)
             history.first_seen_ms = gang.first_seen_ms
             history.known_as = gang.gang_id
+            history.full_name = gang.gang
+            history.told_at = page.up_to
             for note in gang.notes:
                 if note.kind == "hold":
                     state.debts.recall(state, note)
@@ -147,9 +160,14 @@ def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
 
 
 def forget_gone(work: CycleWork) -> None:
-    """Close what the log has open of gangs that this picture does not show: they are gone."""
+    """Close what the log has open of gangs that this picture does not show: they are gone, or have
+    been made again, as another object of that name, and go on with it.
+    """
     state = work.state
     for gang_id, history in list(state.gangs.remembered.items()):
+        if history.notes and _made_again(state, history):
+            del state.gangs.remembered[gang_id]
+            continue
         for kind, note in sorted(history.notes.items()):
             if kind == "backoff" and work.now_ms < note.until_ms + MEMORY_MS:
                 # Its pods may come back, and are pre-flighted then.
@@ -167,6 +185,18 @@ def forget_gone(work: CycleWork) -> None:
             )
             if kind == "release":
                 inflight.forget_evictions(state, gang_id)
+
+
+def _made_again(state: State, history: History) -> bool:
+    """Whether a gang of the same name, of which the log says nothing, takes the history over."""
+    namespace, _, name = history.full_name.partition("/")
+    gang = state.gangs.gangs.get(("name", namespace, name))
+    if gang is None or gang.history.told_at or gang.history.attempt:
+        return False
+    history.first_seen_ms = gang.history.first_seen_ms
+    gang.history = history
+    state.gangs.touch(gang)
+    return True
 
 
 def _open(state: State, note: NoteOpened) -> None:
@@ -229,5 +259,6 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         bad=tuple(sorted((uid, node, until) for (uid, node), until in history.bad.items())),
         failed_on=tuple(history.failed_on),
         first_seen_ms=history.first_seen_ms,
+        gang=history.full_name,
         notes=(*(note for _, note in sorted(history.notes.items())), *holds),
     )

@@ -6,7 +6,7 @@ picture shows pods bound or gone.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from services.gang_planner.core import accounting, holding, inflight
 from services.gang_planner.core.columns import Ints
@@ -15,19 +15,17 @@ from shared.contracts.cluster import (
     ClusterRecord,
     Gone,
     NodeChanges,
+    ObjectChanges,
     PodChanges,
     PodGroupChanges,
     PriorityClassChanges,
     QueueChanges,
     SnapshotPage,
     StreamOpened,
+    SurroundingChanges,
     Synced,
 )
 from shared.model.objects import Node, PriorityClass, Queue
-
-Changes: TypeAlias = (
-    NodeChanges | PodChanges | PodGroupChanges | QueueChanges | PriorityClassChanges
-)
 
 #: The picture is too old for fresh decisions when the newest `synced` is older than this; it is
 #: renewed each second.
@@ -100,9 +98,10 @@ def _remove_missing(state: State, named: set[str]) -> None:
     for name, one in list(state.gangs.priority_classes.items()):
         if one.uid not in named:
             del state.gangs.priority_classes[name]
+    state.surroundings.remove_missing(named)
 
 
-def _apply_changes(state: State, record: Changes, *, anew: bool) -> None:
+def _apply_changes(state: State, record: ObjectChanges, *, anew: bool) -> None:
     match record:
         case PodChanges():
             for pod in record.changed:
@@ -117,6 +116,8 @@ def _apply_changes(state: State, record: Changes, *, anew: bool) -> None:
             _apply_queues(state, record.changed, record.removed, anew=anew)
         case PriorityClassChanges():
             _apply_priority_classes(state, record.changed, record.removed)
+        case _:
+            _apply_surroundings(state, record, anew=anew)
 
 
 def _apply_nodes(
@@ -185,6 +186,17 @@ def _apply_queues(
         state.queues.remove(gone.uid)
     state.ground.freed += 1
     state.gangs.touch_all()
+
+
+def _apply_surroundings(state: State, record: SurroundingChanges, *, anew: bool) -> None:
+    news = False
+    for one in record.changed:
+        news |= state.surroundings.put(one, anew=anew)
+    for gone in record.removed:
+        news |= state.surroundings.remove(gone.uid)
+    if news:
+        # Whoever was refused for the lack of it may look again.
+        state.ground.freed += 1
 
 
 def _apply_priority_classes(

@@ -249,6 +249,7 @@ class Planner:
         self._state.view.decisions_seq = seq
         if isinstance(record, GangDecision | EvictionDecision):
             inflight.number(self._state, seq, record)
+        memory.told(self._state, seq, record)
 
     def validate(self) -> None:
         """Check all invariants.

@@ -10,28 +10,32 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from services.watcher.errors import InvariantViolation
-from shared.contracts import codec
-from shared.contracts.cluster import (
-    Gone,
-    NodeChanges,
-    PodChanges,
-    PodGroupChanges,
-    PriorityClassChanges,
-    QueueChanges,
-)
+from shared.contracts import cluster, codec
+from shared.contracts.cluster import Gone, ObjectChanges
 from shared.model.objects import ClusterObject
 
-ChangeRecord: TypeAlias = (
-    NodeChanges | PodChanges | PodGroupChanges | QueueChanges | PriorityClassChanges
-)
+ChangeRecord: TypeAlias = ObjectChanges
 
 #: Neutral kinds in the order in which one flush sends them: what others refer to goes first.
 RECORDS: Final[dict[str, type[ChangeRecord]]] = {
-    "priorityclass": PriorityClassChanges,
-    "queue": QueueChanges,
-    "node": NodeChanges,
-    "podgroup": PodGroupChanges,
-    "pod": PodChanges,
+    "namespace": cluster.NamespaceChanges,
+    "resourcequota": cluster.ResourceQuotaChanges,
+    "budget": cluster.BudgetChanges,
+    "storageclass": cluster.StorageClassChanges,
+    "csidriver": cluster.CsiDriverChanges,
+    "csinode": cluster.CsiNodeChanges,
+    "storagecapacity": cluster.StorageCapacityChanges,
+    "volume": cluster.VolumeChanges,
+    "claim": cluster.ClaimChanges,
+    "deviceclass": cluster.DeviceClassChanges,
+    "resourceslice": cluster.ResourceSliceChanges,
+    "resourceclaim": cluster.ResourceClaimChanges,
+    "priorityclass": cluster.PriorityClassChanges,
+    "queue": cluster.QueueChanges,
+    "node": cluster.NodeChanges,
+    "hypernode": cluster.HyperNodeChanges,
+    "podgroup": cluster.PodGroupChanges,
+    "pod": cluster.PodChanges,
 }
 
 
@@ -52,7 +56,7 @@ def record(
     removed: Iterable[Gone] = (),
 ) -> ChangeRecord:
     """The change record of one neutral kind; all of `changed` must be of that kind."""
-    make: Any = RECORDS[kind]  # one call for five types whose `changed` differs
+    make: Any = RECORDS[kind]  # one call for many types whose `changed` differs
     made: ChangeRecord = make(
         epoch=epoch, at_ms=at_ms, changed=tuple(changed), removed=tuple(removed)
     )

@@ -1,0 +1,220 @@
+"""What surrounds pods and nodes: namespaces, quotas, budgets, storage, devices, topology.
+
+Read by the watcher, kept by the planner, of each only what a decision depends on. Units and
+ordering as in `shared.model.objects`.
+"""
+
+from typing import Literal
+
+from shared.model.terms import Labels, Resources, Selector, SelectorTerm, Struct
+
+
+class Namespace(Struct, frozen=True, kw_only=True):
+    """A namespace: its labels, for `namespaceSelector`."""
+
+    uid: str
+    name: str
+    resource_version: int
+    labels: Labels = ()
+
+
+class ResourceQuota(Struct, frozen=True, kw_only=True):
+    """A ResourceQuota: what is hard and what is used, under the names that it uses itself
+    (`requests.cpu`, `limits.memory`, `count/pods`, `pods`, …).
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: int
+    hard: Resources = ()
+    used: Resources = ()
+    #: `spec.scopes`, and scope selectors in their place as "scopeName operator value,value".
+    scopes: tuple[str, ...] = ()
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """A PodDisruptionBudget as evictions see it."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: int
+    #: None matches no pod, an empty one every pod of the namespace (policy/v1).
+    selector: Selector | None = None
+    disruptions_allowed: int = 0
+
+
+class Volume(Struct, frozen=True, kw_only=True):
+    """A PersistentVolume."""
+
+    uid: str
+    name: str
+    resource_version: int
+    capacity_bytes: int = 0
+    access_modes: tuple[str, ...] = ()
+    storage_class: str = ""
+    #: "Block" or "Filesystem".
+    mode: str = "Filesystem"
+    phase: str = ""
+    labels: Labels = ()
+    #: `spec.claimRef`: namespace, name and UID; "" where absent.
+    claim_namespace: str = ""
+    claim_name: str = ""
+    claim_uid: str = ""
+    #: `spec.nodeAffinity.required`; None: usable everywhere.
+    node_affinity: tuple[SelectorTerm, ...] | None = None
+    #: CSI driver and handle (a migrated in-tree volume has its driver's name), "" for other kinds.
+    driver: str = ""
+    handle: str = ""
+    deleting: bool = False
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: int
+    #: None: the field is absent.
+    storage_class: str | None = None
+    volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    request_bytes: int = 0
+    mode: str = "Filesystem"
+    selector: Selector | None = None
+    #: Annotation `volume.kubernetes.io/selected-node`.
+    selected_node: str = ""
+    #: Bound for good (annotation `pv.kubernetes.io/bind-completed`).
+    bind_completed: bool = False
+    phase: str = ""
+    #: UID of the pod that controls it (an ephemeral volume's); "" otherwise.
+    owner_uid: str = ""
+    deleting: bool = False
+
+
+class StorageClass(Struct, frozen=True, kw_only=True):
+    """A StorageClass."""
+
+    uid: str
+    name: str
+    resource_version: int
+    provisioner: str = ""
+    wait_for_first_consumer: bool = False
+    allowed_topologies: tuple[SelectorTerm, ...] = ()
+    default: bool = False
+
+
+class CsiLimit(Struct, frozen=True, kw_only=True):
+    """One driver on one node; `volumes_max` -1: no limit is known."""
+
+    driver: str
+    volumes_max: int = -1
+    topology_keys: tuple[str, ...] = ()
+
+
+class CsiNode(Struct, frozen=True, kw_only=True):
+    """A CSINode: its name is the node's."""
+
+    uid: str
+    name: str
+    resource_version: int
+    drivers: tuple[CsiLimit, ...] = ()
+
+
+class CsiDriver(Struct, frozen=True, kw_only=True):
+    """A CSIDriver: whether it publishes capacity."""
+
+    uid: str
+    name: str
+    resource_version: int
+    storage_capacity: bool = False
+
+
+class StorageCapacity(Struct, frozen=True, kw_only=True):
+    """A CSIStorageCapacity: how much one segment of nodes can still provision of a class."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: int
+    storage_class: str = ""
+    node_topology: Selector | None = None
+    capacity_bytes: int = 0
+    #: -1: absent.
+    volume_bytes_max: int = -1
+
+
+class HyperNodeMember(Struct, frozen=True, kw_only=True):
+    """One entry of `spec.members`: nodes or HyperNodes, by exactly one of the three selectors."""
+
+    kind: Literal["Node", "HyperNode"]
+    exact: str = ""
+    regex: str = ""
+    labels: Selector | None = None
+
+
+class HyperNode(Struct, frozen=True, kw_only=True):
+    """`topology.volcano.sh` HyperNode; a lower tier means closer together."""
+
+    uid: str
+    name: str
+    resource_version: int
+    tier: int = 1
+    tier_name: str = ""
+    members: tuple[HyperNodeMember, ...] = ()
+
+
+class DeviceClass(Struct, frozen=True, kw_only=True):
+    """A DeviceClass. `driver`: the one driver that all its devices must have, when its selectors
+    say no more than that; "": it says more, and is not judged.
+    """
+
+    uid: str
+    name: str
+    resource_version: int
+    driver: str = ""
+
+
+class ResourceSlice(Struct, frozen=True, kw_only=True):
+    """A ResourceSlice: whole devices of one driver, on one node or wherever the terms match."""
+
+    uid: str
+    name: str
+    resource_version: int
+    driver: str = ""
+    pool: str = ""
+    generation: int = 0
+    node: str = ""
+    node_affinity: tuple[SelectorTerm, ...] | None = None
+    all_nodes: bool = False
+    #: Names of devices without taints, partitions or shared counters.
+    devices: tuple[str, ...] = ()
+
+
+class DeviceRequest(Struct, frozen=True, kw_only=True):
+    """A request of a claim: so many whole devices of one class."""
+
+    name: str
+    device_class: str
+    count: int = 1
+
+
+class ResourceClaim(Struct, frozen=True, kw_only=True):
+    """A DRA ResourceClaim. `unsupported`: what it asks beyond whole devices of a class."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: int
+    requests: tuple[DeviceRequest, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    #: (driver, pool, device) triples that are allocated to it.
+    allocated: tuple[tuple[str, str, str], ...] = ()
+    #: Where the allocation can be used; None: everywhere.
+    node_affinity: tuple[SelectorTerm, ...] | None = None
+    #: UIDs of pods that it is reserved for.
+    reserved_for: tuple[str, ...] = ()
+    owner_uid: str = ""
+    deleting: bool = False

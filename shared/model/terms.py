@@ -1,0 +1,92 @@
+"""Parts of a shape that look at labels: selectors, preferred terms, terms about other pods, spread
+constraints.
+
+Units and ordering as in `shared.model.objects`. `matchLabelKeys` are not here: a reader merges them
+into the selector with the pod's own labels, as the API server does.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Resources: TypeAlias = tuple[tuple[str, int], ...]
+"""(resource name, amount) pairs, sorted by name; cpu in milli-CPU, memory and storage in bytes,
+others counts.
+"""
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+"""(key, value) pairs, sorted by key."""
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What every model struct shares: immutable, keyword-only, defaults left off the wire."""
+
+
+class Requirement(Struct, frozen=True, kw_only=True):
+    """One selector requirement: operator is In, NotIn, Exists, DoesNotExist, Gt or Lt (the last two
+    for nodes only).
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class SelectorTerm(Struct, frozen=True, kw_only=True):
+    """One term of a node affinity: all its requirements must hold. A term with none matches no
+    node.
+    """
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+class WeightedTerm(Struct, frozen=True, kw_only=True):
+    """One preferred term of a node affinity; weight 1 to 100."""
+
+    weight: int
+    term: SelectorTerm
+
+
+class Selector(Struct, frozen=True, kw_only=True):
+    """A label selector (`metav1.LabelSelector`), its `matchLabels` written as In requirements,
+    sorted. Without requirements it matches every object; None instead of a selector matches none.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+
+
+class PodTerm(Struct, frozen=True, kw_only=True):
+    """One term of a pod affinity or anti-affinity.
+
+    It is about pods that match `selector`, in `namespaces` or in a namespace that matches
+    `namespace_selector`; the reader puts the pod's own namespace in when both are absent.
+    """
+
+    selector: Selector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: Selector | None = None
+    topology_key: str
+    #: 1 to 100 for a preferred term, 0 for a required one.
+    weight: int = 0
+
+
+class PodAffinity(Struct, frozen=True, kw_only=True):
+    """All terms of a pod about other pods."""
+
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    preferred: tuple[PodTerm, ...] = ()
+    preferred_anti: tuple[PodTerm, ...] = ()
+
+
+class SpreadConstraint(Struct, frozen=True, kw_only=True):
+    """`spec.topologySpreadConstraints[]`, defaults filled in."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = "DoNotSchedule"
+    selector: Selector | None = None
+    min_domains: int = 1
+    node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
+    node_taints_policy: Literal["Honor", "Ignore"] = "Ignore"
