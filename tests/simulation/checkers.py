@@ -19,7 +19,7 @@ from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Obj, Write
 from tests.simulation.lives import NAMESPACE, Life
 from tests.simulation.nodes import cpu_milli
-from tests.simulation.truth import Truth
+from tests.simulation.truth import Stored, Truth
 from tests.simulation.workload import GROUPS
 from tests.simulation.world import World
 
@@ -50,8 +50,10 @@ class Watched:
         #: Undisturbed seconds in a row partly bound, and without anybody who cares.
         self.partly_s = 0.0
         self.unowned_s = 0.0
-        #: Sequence of the decision whose outcome said that a member is refused; 0: none.
+        #: Sequence of the decision whose outcome said that a member is refused, and that outcome's
+        #: own in OUTCOMES; 0: none.
         self.refused_seq = 0
+        self.refused_told = 0
         #: In which DECISIONS: a memory that is lost cannot know of it.
         self.refused_in = ""
 
@@ -114,7 +116,8 @@ class Checkers:
                 if life is not None:
                     watched = self.watch(life)
                     watched.refused_in, watched.refused_seq = key
-        del stream, seq
+                    watched.refused_told = seq
+        del stream
 
     def _may_land(self, act: GangDecision) -> bool:
         """Whether a pod of it is there and not bound. After a restore nobody is to blame."""
@@ -183,7 +186,7 @@ class Checkers:
         same = incarnation == self.truth.incarnations.get(subjects.DECISIONS)
         self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
-            self._not_refused(life, stored.seq, incarnation)
+            self._not_refused(life, stored, stored.act.cycle.outcomes_seq)
 
     def _fits(self, name: str, node: str, uid: str, needed: int, cluster_seq: int) -> None:
         """Room taken by us, and by others as far as the deciding cycle had been told of them."""
@@ -204,13 +207,17 @@ class Checkers:
                 f"{kubelet.cpu_milli}, {needed} more",
             )
 
-    def _not_refused(self, life: Life, seq: int, incarnation: str) -> None:
-        """Of a gang that cannot be whole without a refused member nothing is bound again."""
+    def _not_refused(self, life: Life, stored: Stored, told: int) -> None:
+        """Of a gang that cannot be whole without a refused member nothing is bound again, by a
+        cycle that had been `told` of the refusal: outcomes up to there.
+        """
         watched = self.watch(life)
+        seq, incarnation = stored.seq, stored.incarnation
         needed = life.minimum > life.size - 1
         if (
             watched.refused_seq
             and seq > watched.refused_seq
+            and told >= watched.refused_told
             and needed
             and not life.healed
             and not watched.started

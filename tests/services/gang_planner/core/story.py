@@ -95,20 +95,24 @@ class Story(Scene):
         found = {one.type: one for one in self.verdict(gang).conditions}.get(kind)
         return found if found is not None and found.status == "True" else None
 
-    def restart(self, *, checkpoint: bool = False) -> None:
+    def restart(self, *, checkpoint: bool = False, picture_first: bool = False) -> None:
         """The planner dies; another one starts from a snapshot, the log and the outcomes, or what
-        of them is behind the checkpoint after the last cycle.
+        of them is behind the checkpoint after the last cycle. The snapshot may come first.
         """
         pages = self.pages if checkpoint else []
         planner = Planner(self.conf)
+        if picture_first:
+            self.planner = planner
+            self.picture()
         planner.restore(pages)
         behind = pages[0].up_to if pages else 0
         read = pages[0].outcomes_seq if pages else 0
         for seq, record in self.records:
             if seq > behind:
                 planner.apply_decision(seq, record)
-        self.planner = planner
-        self.picture()
+        if not picture_first:
+            self.planner = planner
+            self.picture()
         for seq, outcome in self.outcomes:
             if seq > read:
                 planner.apply_outcome(seq, outcome)
