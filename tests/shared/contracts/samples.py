@@ -50,6 +50,7 @@ from shared.model.objects import (
     Taint,
     Toleration,
 )
+from tests.shared.contracts.surrounding_samples import SURROUNDING_SAMPLES
 
 _SHAPE = Shape(
     requests=(("cpu", 1000), ("nvidia.com/gpu", 1), ("pods", 1)),
@@ -365,4 +366,5 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         incarnation="5f1c",
     ),
     StreamOpened(stream="DECISIONS", incarnation="77aa", at_ms=1, replaces="5f1c"),
+    *SURROUNDING_SAMPLES,
 )
