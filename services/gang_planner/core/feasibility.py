@@ -3,7 +3,7 @@ changed.
 
 `Masks` holds the answers of the node filters, which do not depend on what is free; `Fits` adds the
 room filters on one `Ground`. Both keep, per shape, the position in a change log up to which their
-array is true.
+array is true, and the versions of the filters that have one.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from services.gang_planner.core.columns import Bools, Ints
-from services.gang_planner.core.filters import NodeFilter, RoomFilter
+from services.gang_planner.core.filters import NodeFilter, RoomFilter, versioned, versions
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.shapes import ShapeEntry
@@ -23,11 +23,12 @@ _CACHED_MAX = 4096
 
 
 class _Mask:
-    __slots__ = ("passing", "position")
+    __slots__ = ("passing", "position", "versions")
 
-    def __init__(self, passing: Bools, position: int) -> None:
+    def __init__(self, passing: Bools, position: int, versions: tuple[int, ...]) -> None:
         self.passing = passing
         self.position = position
+        self.versions = versions
 
 
 class Masks:
@@ -36,12 +37,20 @@ class Masks:
     def __init__(self, nodes: NodeTable, filters: Sequence[NodeFilter]) -> None:
         self.nodes = nodes
         self.filters = tuple(filters)
+        self._versioned = versioned(self.filters)
         self._cache: dict[bytes, _Mask] = {}
+
+    def versions(self, shape: ShapeEntry) -> tuple[int, ...]:
+        """What the shape's mask depends on beside the nodes."""
+        return versions(self._versioned, shape) if self._versioned else ()
 
     def mask(self, shape: ShapeEntry) -> Bools:
         """One flag per slot; False for slots without a node. Not to be written to."""
         nodes = self.nodes
+        current = self.versions(shape)
         mask = self._cache.get(shape.encoded)
+        if mask is not None and mask.versions != current:
+            mask = None
         if mask is not None and mask.position == nodes.changes.position:
             return mask.passing
         position = nodes.changes.position
@@ -51,7 +60,7 @@ class Masks:
         if mask is None or changed is None:
             if len(self._cache) >= _CACHED_MAX:
                 self._cache.clear()
-            mask = _Mask(self._judge(shape, slice(0, nodes.size)), position)
+            mask = _Mask(self._judge(shape, slice(0, nodes.size)), position, current)
             self._cache[shape.encoded] = mask
             return mask.passing
         passing = mask.passing
@@ -84,12 +93,15 @@ class Masks:
 
 
 class _Fit:
-    __slots__ = ("counts", "masked_at", "position", "total")
+    __slots__ = ("counts", "masked_at", "position", "total", "versions")
 
-    def __init__(self, counts: Ints, position: int, masked_at: int) -> None:
+    def __init__(
+        self, counts: Ints, position: int, masked_at: int, versions: tuple[int, ...]
+    ) -> None:
         self.counts = counts
         self.position = position
         self.masked_at = masked_at
+        self.versions = versions
         self.total = -1
 
 
@@ -100,6 +112,7 @@ class Fits:
         self.ground = ground
         self.masks = masks
         self.filters = tuple(filters)
+        self._versioned = versioned(self.filters)
         self._cache: dict[bytes, _Fit] = {}
 
     def counts(self, shape: ShapeEntry) -> Ints:
@@ -130,7 +143,10 @@ class Fits:
         fit = self._cache.get(shape.encoded)
         position = self.ground.changes.position
         masked_at = self.masks.nodes.changes.position
-        if fit is not None and fit.masked_at == masked_at:
+        current = self.masks.versions(shape)
+        if self._versioned:
+            current += versions(self._versioned, shape)
+        if fit is not None and fit.masked_at == masked_at and fit.versions == current:
             if fit.position == position:
                 return fit
             changed = self.ground.changes.since(fit.position, max(16, len(fit.counts) // 4))
@@ -144,7 +160,7 @@ class Fits:
             self._cache.clear()
         mask = self.masks.mask(shape)
         counts = self._judge(shape, slice(0, self.ground.nodes.size)) * mask
-        fit = self._cache[shape.encoded] = _Fit(counts, position, masked_at)
+        fit = self._cache[shape.encoded] = _Fit(counts, position, masked_at, current)
         return fit
 
     def _judge(self, shape: ShapeEntry, slots: slice | Ints) -> Ints:

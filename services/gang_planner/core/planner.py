@@ -137,7 +137,7 @@ class Planner:
         state = self._state
         self._configuration = configuration
         state.defaults = configuration.defaults
-        policies = configuration.policies()
+        policies = configuration.policies().bind(state)
         self._policies = policies
         self._masks = Masks(state.nodes, policies.node_filters)
         self._session = Session(state.ground, state.shapes, self._masks, policies)

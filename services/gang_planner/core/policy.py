@@ -8,13 +8,16 @@ configuration, filters all apply, scores add up.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.filters import NodeFilter, RoomFilter
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.scores import NodeScore
+
+if TYPE_CHECKING:
+    from services.gang_planner.state import State
 
 GroupKey: TypeAlias = Callable[[Gang], tuple[int, ...]]
 """Of two gangs the one with the lower key goes first; always as many items."""
@@ -24,18 +27,31 @@ QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int]], tuple[int, ...]]
 resource row.
 """
 
+NodeFilterFactory: TypeAlias = Callable[["State"], NodeFilter]
+"""Makes a filter that looks at the planner's tables; called once per configuration."""
+
+RoomFilterFactory: TypeAlias = Callable[["State"], RoomFilter]
+"""As `NodeFilterFactory`."""
+
+NodeScoreFactory: TypeAlias = Callable[["State"], NodeScore]
+"""As `NodeFilterFactory`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """One policy's contributions; absent ones are left out."""
+    """One policy's contributions; absent ones are left out.
+
+    A factory stands for a filter or score that needs the planner's tables: `PolicySet.bind` calls
+    it. Filters and scores themselves are never callable.
+    """
 
     name: str
     group_key: GroupKey | None = None
     queue_key: QueueKey | None = None
-    node_filters: tuple[NodeFilter, ...] = ()
-    room_filters: tuple[RoomFilter, ...] = ()
+    node_filters: tuple[NodeFilter | NodeFilterFactory, ...] = ()
+    room_filters: tuple[RoomFilter | RoomFilterFactory, ...] = ()
     #: (weight, score).
-    scores: tuple[tuple[int, NodeScore], ...] = ()
+    scores: tuple[tuple[int, NodeScore | NodeScoreFactory], ...] = ()
 
 
 Build: TypeAlias = Callable[[Arguments], Policy]

@@ -1,31 +1,53 @@
 """The policies of one configuration, combined: what a cycle asks instead of asking each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.filters import RoomFilter, resources_fit
+from services.gang_planner.core.filters import NodeFilter, RoomFilter, resources_fit
 from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.queues import QueueEntry
-from services.gang_planner.core.scores import Candidates
+from services.gang_planner.core.scores import Candidates, NodeScore
 from services.gang_planner.core.shapes import ShapeEntry
+
+if TYPE_CHECKING:
+    from services.gang_planner.state import State
+
+_Rule = TypeVar("_Rule", NodeFilter, RoomFilter, NodeScore)
 
 
 class PolicySet:
-    """Keys, filters and scores of all policies, in the order of the configuration."""
+    """Keys, filters and scores of all policies, in the order of the configuration.
 
-    def __init__(self, policies: Iterable[Policy]) -> None:
+    Rules that need the planner's tables are left out until `bind`.
+    """
+
+    def __init__(self, policies: Iterable[Policy], state: "State | None" = None) -> None:
         self.policies = tuple(policies)
         self._group_keys = [one.group_key for one in self.policies if one.group_key is not None]
         self._queue_keys = [one.queue_key for one in self.policies if one.queue_key is not None]
-        self._scores = [score for one in self.policies for score in one.scores]
-        self.node_filters = tuple(rule for one in self.policies for rule in one.node_filters)
-        rooms = [rule for one in self.policies for rule in one.room_filters]
+        self._scores: list[tuple[int, NodeScore]] = [
+            (weight, made)
+            for one in self.policies
+            for weight, score in one.scores
+            for made in _made((score,), state)
+        ]
+        self.node_filters: tuple[NodeFilter, ...] = tuple(
+            rule for one in self.policies for rule in _made(one.node_filters, state)
+        )
+        rooms: list[RoomFilter] = [
+            rule for one in self.policies for rule in _made(one.room_filters, state)
+        ]
         #: Resources are judged whatever is configured: nothing here ever over-commits a node.
         self.room_filters: tuple[RoomFilter, ...] = (*rooms, resources_fit.FILTER)
+
+    def bind(self, state: "State") -> "PolicySet":
+        """The same policies, with the rules that need the planner's tables."""
+        return PolicySet(self.policies, state)
 
     def order(self, gang: Gang) -> OrderKey:
         """The gang's place: what is half placed first, then the policies' keys, then age and name.
@@ -57,3 +79,16 @@ class PolicySet:
             if part is not None:
                 slope = weight * part if slope is None else slope + weight * part
         return score, slope
+
+
+def _made(
+    rules: "Iterable[_Rule | Callable[[State], _Rule]]", state: "State | None"
+) -> list[_Rule]:
+    """The rules, and what factories among them make of the tables; without tables nothing."""
+    made: list[_Rule] = []
+    for one in rules:
+        if not callable(one):
+            made.append(one)
+        elif state is not None:
+            made.append(one(state))
+    return made

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.feasibility import Fits, Masks
 from services.gang_planner.core.filling import distribute
 from services.gang_planner.core.ground import Ground
@@ -79,8 +79,12 @@ class Session:
         avoid: Ints,
         *,
         packed: bool = False,
+        within: Bools | None = None,
     ) -> int:
-        """Allocate up to `wanted` members where the scores say; returns how many were."""
+        """Allocate up to `wanted` members where the scores say; returns how many were.
+
+        `within`: one flag per slot, only these may be used (a topology domain); None: all.
+        """
         wanted = queue.headroom(shape, wanted)
         if wanted <= 0:
             return 0
@@ -89,6 +93,8 @@ class Session:
         self.work_left -= _LOOK + len(counts)
         if len(avoid):
             slots = slots[~np.isin(slots, avoid)]
+        if within is not None:
+            slots = slots[within[slots]]
         if not len(slots):
             return 0
         capacity = counts[slots]

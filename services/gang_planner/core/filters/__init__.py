@@ -2,11 +2,14 @@
 
 Two kinds. A `NodeFilter` looks only at the node (its answers are cached per shape and repaired when
 a node changes). A `RoomFilter` looks at what is free and says how many more pods of a shape a node
-holds. Each file has one object, `FILTER`.
+holds. Each file has one object, `FILTER`, or a class that is made with the planner's tables.
+
+A rule that also looks at something else than nodes and room is `Versioned`.
 """
 
 from collections import Counter
-from typing import Final, Protocol
+from collections.abc import Iterable
+from typing import Final, Protocol, runtime_checkable
 
 from services.gang_planner.core.columns import Bools, Ints, Slots
 from services.gang_planner.core.ground import Ground
@@ -49,3 +52,26 @@ class RoomFilter(Protocol):
     def reasons(self, shape: ShapeEntry, ground: Ground, slots: Ints) -> Counter[str]:
         """Why these nodes hold none: text -> number of nodes; a node may have several reasons."""
         ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """A filter of either kind whose answers also depend on what is neither a node nor room on it,
+    such as claims or namespaces.
+    """
+
+    def version(self, shape: ShapeEntry) -> int:
+        """A number that changes whenever the answers for this shape may have changed for another
+        reason than a changed node or changed room; asked at every look, so it must be cheap.
+        """
+        ...
+
+
+def versioned(filters: Iterable[NodeFilter] | Iterable[RoomFilter]) -> tuple[Versioned, ...]:
+    """Those of the filters that have a version."""
+    return tuple(one for one in filters if isinstance(one, Versioned))
+
+
+def versions(filters: tuple[Versioned, ...], shape: ShapeEntry) -> tuple[int, ...]:
+    """What the answers for this shape depend on beside nodes and room, to be compared."""
+    return tuple(one.version(shape) for one in filters)

@@ -3,15 +3,21 @@
 from collections import Counter
 
 import msgspec
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.columns import ResourceIndex
+from services.gang_planner.core.columns import Bools, Ints, ResourceIndex, Slots
 from services.gang_planner.core.configuration import parse_configuration
 from services.gang_planner.core.feasibility import Fits, Masks
+from services.gang_planner.core.filters import node_ready, resources_fit
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.shapes import ShapeTable
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.policy_set import PolicySet
+from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
+from services.gang_planner.state import State
 from shared.model.objects import (
     HostPort,
     Node,
@@ -21,6 +27,7 @@ from shared.model.objects import (
     Taint,
     Toleration,
 )
+from tests.services.gang_planner.core.scene import make_node
 
 KEYS = st.sampled_from(["a", "b", "kubernetes.io/x"])
 VALUES = st.sampled_from(["", "1", "2", "10", "-3", "x", "n0"])
@@ -356,3 +363,77 @@ def test_a_request_beyond_what_the_columns_keep_fits_no_node_however_large() -> 
     columns = Columns([node])
     assert columns.count(Shape(requests=(("memory", 2**53), ("pods", 1))), "n0", 12) == 1
     assert columns.count(Shape(requests=(("memory", 2**60), ("pods", 1))), "n0", 12) == 0
+
+
+class _Only:
+    """Lets through the nodes whose slots it is told; and how many pods each holds."""
+
+    name = "Only"
+
+    def __init__(self) -> None:
+        self.slots: list[int] = []
+        self.changes = 0
+
+    def tell(self, slots: list[int]) -> None:
+        self.slots = slots
+        self.changes += 1
+
+    def version(self, shape: ShapeEntry) -> int:
+        return self.changes if shape.shape.claims else 0
+
+    def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
+        listed = np.arange(nodes.size)[slots]
+        return np.isin(listed, self.slots) | (not shape.shape.claims)
+
+    def capacity(self, shape: ShapeEntry, ground: Ground, slots: Slots) -> Ints:
+        return self.passes(shape, ground.nodes, slots).astype(np.int64) * 3
+
+    def reasons(self, shape: ShapeEntry, nodes: NodeTable | Ground, slots: Ints) -> Counter[str]:
+        raise AssertionError(f"nobody asks {shape.id} {nodes} {slots}")
+
+
+@pytest.mark.parametrize("kind", ["node filter", "room filter"])
+def test_answers_are_judged_again_when_a_filter_says_that_it_changed(kind: str) -> None:
+    columns = Columns([make_node("n0"), make_node("n1")])
+    only = _Only()
+    node_filters, room_filters = ((only,), ()) if kind == "node filter" else ((), (only,))
+    masks = Masks(columns.nodes, node_filters)
+    fits = Fits(columns.ground, masks, (*room_filters, resources_fit.FILTER))
+    shapes = columns.shapes
+    claiming = shapes.intern(msgspec.msgpack.encode(Shape(claims=("data",))))
+    plain = shapes.intern(msgspec.msgpack.encode(Shape()))
+
+    def found() -> list[bool]:
+        flags: list[bool] = (fits.counts(claiming) > 0).tolist()
+        return flags
+
+    assert found() == [False, False]
+    kept = fits.counts(plain)
+    only.tell([1])
+    assert found() == [False, True]
+    only.tell([0])
+    assert found() == [True, False]
+    assert fits.total(claiming) == int(fits.counts(claiming).sum())
+    assert fits.counts(plain) is kept
+
+
+def test_a_rule_that_needs_the_planners_tables_is_made_when_they_are_there() -> None:
+    state = State()
+    only = _Only()
+    made_with: list[State] = []
+
+    def make(found: State) -> _Only:
+        made_with.append(found)
+        return only
+
+    policy = Policy(
+        name="x", node_filters=(node_ready.FILTER, make), room_filters=(make,), scores=()
+    )
+    unbound = PolicySet([policy])
+    assert unbound.node_filters == (node_ready.FILTER,)
+    assert unbound.room_filters == (resources_fit.FILTER,)
+    assert not made_with
+    bound = unbound.bind(state)
+    assert bound.node_filters == (node_ready.FILTER, only)
+    assert bound.room_filters == (only, resources_fit.FILTER)
+    assert made_with == [state, state]
