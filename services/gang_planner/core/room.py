@@ -66,6 +66,11 @@ class RoomTable:
         #: Rows for lost pods, by the lost pod's UID.
         self.owed: dict[str, Room] = {}
 
+    @property
+    def pods_under_way(self) -> int:
+        """Pods that a decision keeps room for: decided, and not seen bound yet."""
+        return len(self._rows)
+
     def keep(self, room: Room, *, adopted: bool) -> None:
         """Add a row; `adopted`: its room has been taken from the ground already."""
         assert room.owner, f"room for {room.uid} has no owner"

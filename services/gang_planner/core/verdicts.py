@@ -1,7 +1,7 @@
 """The last word on each gang: built when its meaning changed, paced when only numbers did.
 
 * Meaning (phase, reason, object, queue, size, attempt): told in the cycle in which it changed, but
-  for Starting (`holding_back`).
+  for Starting, and Running in a rush (`holding_back`).
 * Counts: at most once per second and gang.
 * Numbers of a refusal that holds on while the cluster moves: at most once per 5 s and gang.
 * Of the last two at most 100 in one cycle; the others follow in later cycles.
@@ -145,10 +145,12 @@ class Book:
         return verdicts
 
     def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
-        if gang.phase != "Starting" or reason or any(meaning(gang)) or _group_wanted(gang):
+        passing = gang.phase in {"Starting", "Running"} and not reason
+        if not passing or any(meaning(gang)) or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
-        return self._held_back.holds(gang, last, state.epoch, now_ms)
+        under_way = state.rooms.pods_under_way
+        return self._held_back.holds(gang, last, state.epoch, now_ms, under_way=under_way)
 
     def _queue(self, gang: Gang) -> None:
         if gang.key not in self._queued:
@@ -165,7 +167,8 @@ class Book:
         stale: bool,
     ) -> None:
         left = _REFRESHES_MAX
-        for key in self._held_back.take_due(now_ms, left):
+        under_way = state.rooms.pods_under_way
+        for key in self._held_back.take_due(now_ms, left, under_way=under_way):
             left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
         while left and self._due and self._due[0][0] <= now_ms:
             _, key = heapq.heappop(self._due)

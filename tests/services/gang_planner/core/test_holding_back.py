@@ -1,6 +1,7 @@
-"""Starting is told when it lasts, or when it corrects what was said before."""
+"""Starting is told when it lasts, Running after a rush; what corrects something at once."""
 
-from services.gang_planner.core.holding_back import HeldBack
+from services.gang_planner.core.holding_back import RUSH, HeldBack
+from shared.contracts.decisions import GangDecision
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -87,4 +88,50 @@ def test_a_clock_that_is_set_back_makes_nobody_wait_longer() -> None:
 
 def test_nothing_is_due_where_nothing_is_held_back() -> None:
     assert HeldBack().next_ms() is None
-    assert HeldBack().take_due(0, 10) == []
+    assert HeldBack().take_due(0, 10, under_way=0) == []
+
+
+def in_a_rush() -> tuple[Scene, GangDecision]:
+    """Two gangs are decided; the pods of the large one are still being bound."""
+    pods = 2 + RUSH
+    scene = Scene([make_node(f"n{index}") for index in range(pods)])
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (small,) = scene.settle()
+    scene.put(make_group("rush", RUSH), *make_pods("rush", RUSH, FULL))
+    scene.settle()
+    return scene, small
+
+
+def test_that_a_gang_runs_is_told_ten_seconds_late_while_a_rush_lasts() -> None:
+    scene, small = in_a_rush()
+    scene.bind(small)
+    scene.step(after_ms=1_000)
+    scene.step(after_ms=9_999)
+    assert scene.told == []
+    scene.step(after_ms=1)
+    assert [(one.name, one.phase) for one in scene.told] == [("a", "Running")]
+
+
+def test_that_gangs_run_is_told_in_the_cycle_in_which_the_rush_ends() -> None:
+    scene, small = in_a_rush()
+    scene.bind(small)
+    scene.step(after_ms=1_000)
+    (large,) = [one for _, one in scene.decisions if one.gang.endswith("/rush")]
+    scene.bind(large)
+    scene.step(after_ms=100)
+    assert sorted((one.name, one.phase) for one in scene.told) == [
+        ("a", "Running"),
+        ("rush", "Running"),
+    ]
+
+
+def test_a_gang_that_was_told_to_wait_is_told_to_run_in_the_middle_of_a_rush() -> None:
+    scene, _ = in_a_rush()
+    scene.put(make_group("late", 1), *make_pods("late", 1, FULL))
+    scene.settle()
+    assert scene.verdict("late").why is not None
+    scene.put(make_node("one-more"))
+    (decision,) = scene.settle()
+    scene.bind(decision)
+    scene.step(after_ms=100)
+    assert scene.verdict("late").phase == "Running"
