@@ -58,7 +58,7 @@ def drain_run(
 
 
 def drain_case(run: DrainRun, limit: float = 1000.0, bare_ms: float = 1.0) -> DrainCase:
-    each = yardstick(limit, 1, 1, 1, apiserver_ms=bare_ms)
+    each = yardstick(limit, 1, apiserver_ms=bare_ms)
     return DrainCase(before=each, run=run, after=each)
 
 

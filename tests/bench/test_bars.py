@@ -12,8 +12,8 @@ def named(figures: list[Figure], name: str) -> Figure:
 
 
 def test_the_bind_limit_is_the_best_concurrency_by_its_mean_before_and_after() -> None:
-    before = yardstick(500, 1000, 900, 100)
-    after = yardstick(500, 600, 900, 100)
+    before = yardstick(1000, 900)
+    after = yardstick(600, 900)
     assert bind_limit(before, after) == 900
 
 
