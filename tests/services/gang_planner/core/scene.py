@@ -6,7 +6,7 @@ test of those.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
@@ -21,6 +21,7 @@ from shared.contracts.cluster import (
     PriorityClassChanges,
     QueueChanges,
     SnapshotPage,
+    SurroundingChanges,
     Synced,
 )
 from shared.contracts.decisions import Act, GangDecision, Note
@@ -35,9 +36,15 @@ from shared.model.objects import (
     Queue,
     Resources,
     Shape,
+    Surrounding,
 )
 
 GPU = "nvidia.com/gpu"
+#: Which record tells of a kind that the planner only looks up.
+_SURROUNDING_CHANGES: Final[dict[type, Any]] = {
+    get_args(get_type_hints(record)["changed"])[0]: record
+    for record in get_args(SurroundingChanges)
+}
 
 
 def make_shape(requests: dict[str, int] | None = None, **fields: Any) -> bytes:
@@ -143,7 +150,7 @@ class Scene:
         )
         self.planner.load_snapshot([page])
 
-    def put(self, *objects: Node | Pod | PodGroup | Queue | PriorityClass) -> None:
+    def put(self, *objects: Node | Pod | PodGroup | Queue | PriorityClass | Surrounding) -> None:
         """Objects appear or change, each in a record of its own."""
         for one in objects:
             stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}
@@ -159,14 +166,17 @@ class Scene:
                     self._apply(QueueChanges(**stamp, changed=(one,)))
                 case PriorityClass():
                     self._apply(PriorityClassChanges(**stamp, changed=(one,)))
+                case _:
+                    self._apply(_SURROUNDING_CHANGES[type(one)](**stamp, changed=(one,)))
 
-    def remove(self, *objects: Node | Pod | PodGroup | Queue) -> None:
+    def remove(self, *objects: Node | Pod | PodGroup | Queue | Surrounding) -> None:
         """Objects are gone."""
         kinds: dict[type, Any] = {
             Pod: PodChanges,
             Node: NodeChanges,
             PodGroup: PodGroupChanges,
             Queue: QueueChanges,
+            **_SURROUNDING_CHANGES,
         }
         for one in objects:
             self.pods.pop(one.uid, None)

@@ -1,0 +1,54 @@
+"""Every scenario in the folders beside this file comes out as it says."""
+
+import pathlib
+
+import msgspec
+import pytest
+
+from tests.scenarios.reading import Expected, GangGiven, Members, Scenario, play, scenarios
+
+_FOUND = list(scenarios(pathlib.Path(__file__).parent))
+
+
+@pytest.mark.parametrize("scenario", [one for _, one in _FOUND], ids=[name for name, _ in _FOUND])
+def test_scenario(scenario: Scenario) -> None:
+    play(scenario)
+
+
+def test_no_two_scenarios_have_one_name() -> None:
+    names = [name for name, _ in _FOUND]
+    assert sorted(names) == sorted(set(names))
+
+
+ONE = Scenario(
+    title="one",
+    nodes=({"name": "n"},),
+    gangs=(GangGiven(name="a", min_member=1, members=(Members(requests={"cpu": 1000}),)),),
+    expect=Expected(bound={"a": 1}, where={"a-worker-0": "n"}),
+)
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        Expected(),
+        Expected(bound={"a": 2}),
+        Expected(bound={"a": 1}, where={"a-worker-0": "m"}),
+        Expected(bound={"a": 1}, waits={"a": "NotEnoughResources"}),
+        Expected(bound={"a": 1}, says={"a": "anything"}),
+        Expected(bound={"a": 1}, evicted={"a": 1}),
+        Expected(bound={"a": 1}, conditions={"a": {"Unschedulable": "NotEnoughResources"}}),
+    ],
+    ids=["nothing", "more", "elsewhere", "waits", "says", "evicted", "conditions"],
+)
+def test_a_scenario_that_comes_out_otherwise_fails(expect: Expected) -> None:
+    play(ONE)
+    with pytest.raises(AssertionError):
+        play(msgspec.structs.replace(ONE, expect=expect))
+
+
+def test_a_field_that_no_model_has_is_refused() -> None:
+    with pytest.raises(AssertionError, match="Node has no field 'zone'"):
+        play(msgspec.structs.replace(ONE, nodes=({"name": "n", "zone": {}},)))
+    with pytest.raises(msgspec.ValidationError, match="unknown field"):
+        msgspec.convert({"title": "x", "expect": {"bind": {}}}, Scenario)
