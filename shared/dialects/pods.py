@@ -1,14 +1,9 @@
-"""Reads a v1 Pod into the neutral model: its gang, its role, and its shape.
+"""Reads a v1 Pod into the neutral model: its gang, its role, its labels; `shapes` reads its shape.
 
-The shape is what decides where a pod may run. Thousands of pods share a few shapes, so a shape is
-computed once per distinct source: the fields it depends on are encoded (a microsecond), and a
-bounded cache maps that text to the finished msgpack bytes. What Tutti cannot judge yet is named in
-`Shape.unsupported` by field path; so are quantities that are none. Texts that users choose freely
-are bounded here, so that no pod can outgrow a message.
+Texts that users choose freely are bounded here, so that no pod can outgrow a message.
 """
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from sys import intern
 from typing import Final, get_args
@@ -16,11 +11,11 @@ from typing import Final, get_args
 import msgspec
 
 from shared.contracts import annotations
+from shared.dialects.durations import duration_ms
 from shared.dialects.protocol import ReadingContext
+from shared.dialects.shapes import shape, unjudged
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
-from shared.kube.quantities import QuantityError
-from shared.kube.requests import effective_requests, host_ports
 from shared.model import objects as model
 
 #: Bare pods of this scheduler get no PodGroup object: kube-batch kept their groups in memory only.
@@ -47,8 +42,13 @@ INDEX_LABELS: Final = (
     "batch.kubernetes.io/job-completion-index",
     "apps.kubernetes.io/pod-index",
 )
-#: A shape's encoding is at most this long; real ones take a few hundred bytes.
-SHAPE_BYTES_MAX: Final = 64 * 1024
+#: Volcano's protection of a pod, or its release, and the time after which it may be a victim.
+_PREEMPTABLE: Final = "volcano.sh/preemptable"
+_COOLDOWN: Final = "volcano.sh/cooldown-time"
+#: As Go's strconv.ParseBool reads them; what it cannot read protects, as in Volcano.
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+#: Labels of a pod, encoded, are at most this long; real ones take a hundred bytes.
+_LABEL_BYTES_MAX: Final = 32 * 1024
 #: Names in Kubernetes are at most this long: more of a text cannot name anything.
 _NAME_CHARACTERS_MAX: Final = 253
 _REASON_CHARACTERS_MAX: Final = 256
@@ -61,20 +61,8 @@ _PHASES: Final[dict[str, model.PodPhase]] = {
 }
 #: Reasons of a container that waits as every container does for a moment.
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
-
-#: Sources longer than this are computed each time, so that 8,192 cached ones stay below 64 MiB.
-_CACHED_SOURCE_BYTES_MAX: Final = 8 * 1024
-
-
-class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a shape depends on, and nothing that differs between the pods of one template."""
-
-    spec: kube.PodSpec
-    statuses: tuple[kube.ContainerStatus, ...]
-
-
+_INT32_MAX: Final = 2**31 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode_source: Final = msgspec.msgpack.Decoder(_ShapeSource).decode
 
 
 def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
@@ -84,13 +72,16 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     ours = spec.scheduler_name in context.scheduler_names
     owner = _owner(metadata)
     group_name, implied = _group(found, owner, context) if ours or notes else ("", False)
+    labels = _labels(metadata.labels) if metadata.labels else b""
     return model.Pod(
         uid=metadata.uid,
         namespace=intern(metadata.namespace),
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=shape(spec, (*status.container_statuses, *status.init_container_statuses)),
+        shape=shape(spec, status, metadata)
+        if len(labels) <= _LABEL_BYTES_MAX
+        else unjudged(f"metadata.labels: at most {_LABEL_BYTES_MAX} bytes of them are judged"),
         ours=ours,
         scheduler_name=intern(spec.scheduler_name),
         group_name=intern(group_name),
@@ -110,6 +101,15 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         gates=tuple(gate.name for gate in spec.scheduling_gates[:_GATES_MAX]),
         decision_seq=_decision(notes),
         traceparent=traceparent(notes),
+        labels=labels if len(labels) <= _LABEL_BYTES_MAX else b"",
+        nominated_node=intern(status.nominated_node_name[:_NAME_CHARACTERS_MAX]),
+        preempts=spec.preemption_policy != "Never",
+        priority_class=intern(spec.priority_class_name[:_NAME_CHARACTERS_MAX]),
+        preemptable=preemptable(metadata),
+        task_priority=_task_priority(notes) if notes else None,
+        cooldown_ms=_cooldown_ms(metadata),
+        started_ms=kube.instant_ms(status.start_time) if status.start_time is not None else 0,
+        restarts=_restarts(status) if status.container_statuses else 0,
     )
 
 
@@ -128,40 +128,12 @@ def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.P
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=_encode(_unjudged(f"unreadable: {found.error}")),
+        shape=unjudged(f"unreadable: {found.error}"),
         ours=True,
         group_name=group_name[:_NAME_CHARACTERS_MAX],
         owner=_owner(metadata),
         deleting=metadata.deletion_timestamp is not None,
     )
-
-
-def shape(spec: kube.PodSpec, statuses: tuple[kube.ContainerStatus, ...] = ()) -> bytes:
-    """The msgpack of the pod's `Shape`; statuses matter only while a pod is resized in place. Never
-    raises.
-    """
-    source = _encode(
-        _ShapeSource(
-            msgspec.structs.replace(
-                spec,
-                scheduler_name="",
-                node_name="",
-                priority=0,
-                priority_class_name="",
-                scheduling_gates=(),
-                # Names and tokens of other volumes differ from pod to pod and tie it to no node.
-                volumes=tuple(
-                    volume
-                    for volume in spec.volumes
-                    if volume.persistent_volume_claim is not None or volume.ephemeral is not None
-                ),
-            ),
-            tuple(status for status in statuses if status.allocated_resources or status.resources),
-        )
-    )
-    if len(source) > _CACHED_SOURCE_BYTES_MAX:
-        return _shape(source)
-    return _cached_shape(source)
 
 
 def traceparent(notes: dict[str, str]) -> str:
@@ -172,91 +144,19 @@ def traceparent(notes: dict[str, str]) -> str:
     return found if _TRACEPARENT.fullmatch(found) else ""
 
 
+def preemptable(metadata: kube.ObjectMeta) -> str:
+    """Whether Volcano's annotation, else its label, allows to evict: "true", "false" or ""."""
+    text = metadata.annotations.get(_PREEMPTABLE)
+    if text is None:
+        text = metadata.labels.get(_PREEMPTABLE)
+        if text is None:
+            return ""
+    return "true" if text in _TRUE else "false"
+
+
 def controller_owner(metadata: kube.ObjectMeta) -> model.Owner | None:
     """The controller owner of any object."""
     return _owner(metadata)
-
-
-def _shape(source: bytes) -> bytes:
-    decoded = _decode_source(source)
-    encoded = _encode(_computed_shape(decoded.spec, decoded.statuses))
-    if len(encoded) <= SHAPE_BYTES_MAX:
-        return encoded
-    return _encode(
-        _unjudged(
-            f"spec: constraints take {len(encoded)} bytes, at most {SHAPE_BYTES_MAX} are judged"
-        )
-    )
-
-
-_cached_shape: Final = lru_cache(maxsize=8192)(_shape)
-
-
-def _computed_shape(spec: kube.PodSpec, statuses: tuple[kube.ContainerStatus, ...]) -> model.Shape:
-    try:
-        requests = effective_requests(spec, statuses)
-    except QuantityError as error:
-        return _unjudged(str(error))
-    return model.Shape(
-        requests=requests,
-        node_selector=tuple(sorted(spec.node_selector.items())),
-        node_affinity=_node_affinity(spec),
-        tolerations=tuple(
-            model.Toleration(
-                key=toleration.key,
-                operator=toleration.operator,
-                value=toleration.value,
-                effect=toleration.effect,
-            )
-            for toleration in spec.tolerations
-        ),
-        host_ports=host_ports(spec),
-        unsupported=tuple(_unsupported(spec)),
-    )
-
-
-def _unjudged(why: str) -> model.Shape:
-    return model.Shape(requests=(("pods", 1),), unsupported=(why[:1024],))
-
-
-def _node_affinity(spec: kube.PodSpec) -> tuple[model.SelectorTerm, ...] | None:
-    node_affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    if node_affinity is None or node_affinity.required is None:
-        return None
-    return tuple(
-        model.SelectorTerm(
-            expressions=_requirements(term.match_expressions),
-            fields=_requirements(term.match_fields),
-        )
-        for term in node_affinity.required.node_selector_terms
-    )
-
-
-def _requirements(found: tuple[kube.SelectorRequirement, ...]) -> tuple[model.Requirement, ...]:
-    return tuple(
-        model.Requirement(key=one.key, operator=one.operator, values=one.values) for one in found
-    )
-
-
-def _unsupported(spec: kube.PodSpec) -> Iterator[str]:
-    """Paths of required constraints that no filter of ours judges; preferred ones are wishes."""
-    affinity = spec.affinity if spec.affinity is not None else kube.Affinity()
-    for name, terms in (
-        ("podAffinity", affinity.pod_affinity),
-        ("podAntiAffinity", affinity.pod_anti_affinity),
-    ):
-        if terms is not None and terms.required:
-            yield f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution"
-    for index, constraint in enumerate(spec.topology_spread_constraints):
-        if constraint.when_unsatisfiable != "ScheduleAnyway":
-            yield f"spec.topologySpreadConstraints[{index}]"
-    for volume in spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield f"spec.volumes[{volume.name}].persistentVolumeClaim"
-        if volume.ephemeral is not None:
-            yield f"spec.volumes[{volume.name}].ephemeral"
-    if spec.resource_claims:
-        yield "spec.resourceClaims"
 
 
 def _group(found: kube.Pod, owner: model.Owner | None, context: ReadingContext) -> tuple[str, bool]:
@@ -326,3 +226,35 @@ def _waiting(status: kube.PodStatus) -> str:
 
 def _disrupted(conditions: tuple[kube.Condition, ...]) -> bool:
     return any(one.type == "DisruptionTarget" and one.status == "True" for one in conditions)
+
+
+def _labels(labels: dict[str, str]) -> bytes:
+    """The labels' msgpack. Keys and values of labels are few: one set is encoded once."""
+    return _encoded_labels(tuple(sorted(labels.items())))
+
+
+@lru_cache(maxsize=8192)
+def _encoded_labels(labels: model.Labels) -> bytes:
+    return _encode(labels)
+
+
+def _task_priority(notes: dict[str, str]) -> int | None:
+    """Volcano's priority of a pod within its gang; None when absent or no int32."""
+    text = notes.get(annotations.TASK_PRIORITY, "")
+    digits = text.removeprefix("-").removeprefix("+")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10 and len(text) <= 11):
+        return None
+    number = int(text)
+    return number if -_INT32_MAX - 1 <= number <= _INT32_MAX else None
+
+
+def _cooldown_ms(metadata: kube.ObjectMeta) -> int:
+    """Time after its start in which Volcano's cdp protects the pod; 0 when none is given."""
+    text = metadata.annotations.get(_COOLDOWN) or metadata.labels.get(_COOLDOWN)
+    return (duration_ms(text) or 0) if text else 0
+
+
+def _restarts(status: kube.PodStatus) -> int:
+    return sum(
+        one.restart_count for one in (*status.container_statuses, *status.init_container_statuses)
+    )

@@ -126,19 +126,57 @@ class NodeSelector(KubeStruct, frozen=True, kw_only=True):
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
+class PreferredNodeTerm(KubeStruct, frozen=True, kw_only=True):
+    """A preferred term of a node affinity."""
+
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
 class NodeAffinity(KubeStruct, frozen=True, kw_only=True):
-    """`spec.affinity.nodeAffinity`, the required part."""
+    """`spec.affinity.nodeAffinity`."""
 
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
+    preferred: tuple[PreferredNodeTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class LabelSelector(KubeStruct, frozen=True, kw_only=True):
+    """metav1.LabelSelector; an empty one selects everything."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[SelectorRequirement, ...] = ()
+
+
+class PodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
+    """A term about other pods."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
+    """A preferred term about other pods."""
+
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(KubeStruct, frozen=True, kw_only=True):
-    """`podAffinity` or `podAntiAffinity`: how many required terms there are."""
+    """`podAffinity` or `podAntiAffinity`."""
 
-    required: tuple[Present, ...] = msgspec.field(
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
@@ -153,8 +191,14 @@ class Affinity(KubeStruct, frozen=True, kw_only=True):
 class TopologySpreadConstraint(KubeStruct, frozen=True, kw_only=True):
     """`spec.topologySpreadConstraints[]`."""
 
+    max_skew: Int32 = 1
     topology_key: str = ""
     when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 = 1
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
@@ -177,6 +221,7 @@ class Container(KubeStruct, frozen=True, kw_only=True):
     """A container or init container."""
 
     name: str = ""
+    image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
     #: "Always" makes an init container a sidecar.
@@ -205,6 +250,13 @@ class SchedulingGate(KubeStruct, frozen=True, kw_only=True):
     name: str = ""
 
 
+class PodResourceClaim(KubeStruct, frozen=True, kw_only=True):
+    """`spec.resourceClaims[]`: a claim by name, or one to be made from a template."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
 class PodSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a pod."""
 
@@ -221,11 +273,12 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     resources: ResourceRequirements | None = None
     priority: Int32 = 0
     priority_class_name: str = ""
+    preemption_policy: str = ""
     host_network: bool = False
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    #: Claims of dynamic resource allocation: that there are any.
-    resource_claims: tuple[Present, ...] = ()
+    #: Claims of dynamic resource allocation.
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class ContainerStateWaiting(KubeStruct, frozen=True, kw_only=True):
@@ -246,10 +299,20 @@ class ContainerStatus(KubeStruct, frozen=True, kw_only=True):
 
     name: str = ""
     state: ContainerState = ContainerState()
+    restart_count: Int32 = 0
     #: What the kubelet has set aside, and what is in force: they differ from the spec during an
     #: in-place resize.
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status.resourceClaimStatuses[]`: the claim that was made for one of `spec.resourceClaims`;
+    "" when none is needed.
+    """
+
+    name: str = ""
+    resource_claim_name: str = ""
 
 
 class PodStatus(KubeStruct, frozen=True, kw_only=True):
@@ -259,8 +322,14 @@ class PodStatus(KubeStruct, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
+    start_time: datetime | None = None
+    nominated_node_name: str = ""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    #: Pod-level resources, as those of a container.
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
 
 
 class Pod(KubeStruct, frozen=True, kw_only=True):
@@ -289,11 +358,19 @@ class NodeSpec(KubeStruct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
 
 
+class ContainerImage(KubeStruct, frozen=True, kw_only=True):
+    """`status.images[]` of a node: an image under all of its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
 class NodeStatus(KubeStruct, frozen=True, kw_only=True):
     """`status` of a node."""
 
     allocatable: ResourceList = {}
     conditions: tuple[Condition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
 
 
 class Node(KubeStruct, frozen=True, kw_only=True):

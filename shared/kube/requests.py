@@ -4,19 +4,21 @@
     sidecars started before it), replaced by pod-level resources where those are set, plus overhead,
     plus one pod.
 
-During an in-place resize a container counts with the largest of what it asks for, what is set aside
-for it and what is in force. Amounts are rounded up per container, where kube-scheduler adds first:
+During an in-place resize a container, or a pod with resources of its own, counts with the largest
+of what it asks for, what is set aside for it and what is in force; what its node has called
+infeasible does not count. Amounts are rounded up per container, where kube-scheduler adds first:
 never less than it, and equal for all quantities that are whole milli-CPU and bytes, as the API
 server asks for.
 """
 
-from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from shared.kube.objects import (
     Container,
-    ContainerStatus,
     PodSpec,
+    PodStatus,
     ResourceList,
     ResourceRequirements,
 )
@@ -29,28 +31,60 @@ PODS: Final = "pods"
 Amounts = dict[str, int]
 
 
-def effective_requests(spec: PodSpec, statuses: Iterable[ContainerStatus] = ()) -> Resources:
+class InForce(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a container, or (name "") the pod as a whole, has at this moment."""
+
+    name: str
+    allocated: ResourceList
+    resources: ResourceRequirements
+
+
+class Resize(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What of a pod's status can change its requests: empty until a kubelet has taken it."""
+
+    parts: tuple[InForce, ...] = ()
+    #: The node has said that it will never have room for what the spec asks for.
+    infeasible: bool = False
+
+
+_NO_RESIZE: Final = Resize()
+
+
+def resize_of(status: PodStatus) -> Resize:
+    """The part of a status that `effective_requests` looks at."""
+    if status.resources is None and not status.container_statuses:
+        return _NO_RESIZE
+    parts = [
+        InForce(one.name, one.allocated_resources, one.resources)
+        for one in (*status.container_statuses, *status.init_container_statuses)
+        if one.resources is not None
+    ]
+    if status.resources is not None:
+        parts.append(InForce("", status.allocated_resources, status.resources))
+    if not parts:
+        return _NO_RESIZE
+    pending = next((one for one in status.conditions if one.type == "PodResizePending"), None)
+    return Resize(tuple(parts), pending is not None and pending.reason == "Infeasible")
+
+
+def effective_requests(spec: PodSpec, resize: Resize = _NO_RESIZE) -> Resources:
     """Everything the pod takes from a node, "pods": 1 included, sorted by name; resources of amount
     0 are left out.
 
     Args:
         spec: The pod's spec.
-        statuses: Statuses of its containers and init containers; only an in-place resize makes a
-            difference.
+        resize: What is in force of it (`resize_of`).
 
     Raises:
         QuantityError: An amount is malformed, negative or too large; the message names field, text
             and rule.
     """
-    in_force = {
-        status.name: status for status in statuses if status.allocated_resources or status.resources
-    }
     total: Amounts = {}
     for container in spec.containers:
-        _add(total, _container(container, "containers", in_force))
-    _include_init_containers(total, spec, in_force)
+        _add(total, _container(container, "containers", resize))
+    _include_init_containers(total, spec, resize)
     if spec.resources is not None:
-        _apply_pod_level(total, spec.resources)
+        _apply_pod_level(total, spec.resources, resize)
     _add(total, amounts(spec.overhead, "overhead"))
     total[PODS] = 1
     for name, value in total.items():
@@ -85,16 +119,17 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     )
 
 
-def _include_init_containers(
-    total: Amounts, spec: PodSpec, in_force: dict[str, ContainerStatus]
-) -> None:
+def _include_init_containers(total: Amounts, spec: PodSpec, resize: Resize) -> None:
     """Raise `total` to what the neediest init container takes at its turn; sidecars stay, so they
     also add to it.
     """
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.init_containers:
-        asked = _container(container, "initContainers", in_force)
+        # Only what keeps running is resized.
+        asked = _container(
+            container, "initContainers", resize if _is_sidecar(container) else _NO_RESIZE
+        )
         if _is_sidecar(container):
             _add(total, asked)
             _add(sidecars, asked)
@@ -108,13 +143,19 @@ def _is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _container(container: Container, field: str, in_force: dict[str, ContainerStatus]) -> Amounts:
+def _container(container: Container, field: str, resize: Resize) -> Amounts:
     asked = _requests(container.resources, f"spec.{field}[{container.name}].resources")
-    status = in_force.get(container.name)
-    if status is not None:
-        _raise_to(asked, amounts(status.allocated_resources, "status.allocatedResources"))
-        if status.resources is not None:
-            _raise_to(asked, amounts(status.resources.requests, "status.resources.requests"))
+    return _resized(asked, container.name, resize)
+
+
+def _resized(asked: Amounts, name: str, resize: Resize) -> Amounts:
+    """The largest of what is asked for, set aside and in force; without resize, what is asked."""
+    for part in resize.parts:
+        if part.name == name:
+            largest = {} if resize.infeasible else asked
+            _raise_to(largest, amounts(part.allocated, "status.allocatedResources"))
+            _raise_to(largest, amounts(part.resources.requests, "status.resources.requests"))
+            return largest
     return asked
 
 
@@ -128,16 +169,17 @@ def _requests(resources: ResourceRequirements, field: str) -> Amounts:
     return asked
 
 
-def _apply_pod_level(total: Amounts, resources: ResourceRequirements) -> None:
+def _apply_pod_level(total: Amounts, resources: ResourceRequirements, resize: Resize) -> None:
     """Pod-level requests replace the containers' sum; a pod-level limit stands in where neither
     asks for anything.
     """
     asked = amounts(resources.requests, "spec.resources.requests")
     limits = amounts(resources.limits, "spec.resources.limits")
+    in_force = _resized(dict(asked), "", resize)
     for name in {**limits, **asked}:
         if name in {"cpu", "memory"} or name.startswith("hugepages-"):
             if name in asked:
-                total[name] = asked[name]
+                total[name] = in_force.get(name, 0)
             else:
                 total.setdefault(name, limits[name])
 

@@ -121,7 +121,7 @@ class Shape(Struct, frozen=True, kw_only=True):
     #: Terms about other pods; None: it has none.
     pod_affinity: PodAffinity | None = None
     spread: tuple[SpreadConstraint, ...] = ()
-    #: Images of its containers, sorted, each once.
+    #: Images of its containers and init containers with their tags, sorted, one per container.
     images: tuple[str, ...] = ()
     #: Names of PersistentVolumeClaims, those of ephemeral volumes (pod name and volume name)
     #: included.

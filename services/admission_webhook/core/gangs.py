@@ -15,8 +15,8 @@ from services.admission_webhook.core.mutate_job import task_minimum
 from services.admission_webhook.core.parts import as_int, as_list, as_object, member, text_at
 from shared.contracts.asking import FitAnswer, FitRequest
 from shared.dialects.discovery import dialect_of
-from shared.dialects.pods import shape
 from shared.dialects.protocol import JsonObject, ReadingContext
+from shared.dialects.shapes import shape
 from shared.dialects.volcano import NAME as VOLCANO_DIALECT
 from shared.kube import objects as kube
 from shared.kube.decoding import KindDecoder, Undecodable, without_nulls

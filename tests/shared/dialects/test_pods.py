@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.dialects.pods import SHAPE_BYTES_MAX, read_undecodable_pod
+from shared.dialects.pods import read_undecodable_pod
 from shared.dialects.protocol import ReadingContext
+from shared.dialects.shapes import SHAPE_BYTES_MAX
 from shared.kube import objects as kube
 from shared.model import objects as model
 from tests.shared.dialects.reading import (
@@ -154,100 +155,6 @@ def test_pods_of_one_template_share_one_shape() -> None:
     assert member(1).shape is member(2).shape
 
 
-def test_the_shape_holds_every_required_constraint() -> None:
-    affinity = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {
-                        "matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a"]}],
-                        "matchFields": [
-                            {"key": "metadata.name", "operator": "In", "values": ["n1"]}
-                        ],
-                    }
-                ]
-            },
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}],
-        },
-        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]},
-    }
-    shape = shape_of(
-        pod(
-            {
-                "containers": [
-                    {
-                        "name": "main",
-                        "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "1500m"}},
-                        "ports": [{"containerPort": 80, "hostPort": 8080}],
-                    }
-                ],
-                "nodeSelector": {"z": "1", "gpu": "1060g1"},
-                "tolerations": [{"key": "gpu", "operator": "Exists"}],
-                "affinity": affinity,
-                "topologySpreadConstraints": [
-                    {"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
-                ],
-            }
-        )
-    )
-    assert shape == model.Shape(
-        requests=(("cpu", 1500), ("nvidia.com/gpu", 1), ("pods", 1)),
-        node_selector=(("gpu", "1060g1"), ("z", "1")),
-        node_affinity=(
-            model.SelectorTerm(
-                expressions=(model.Requirement(key="gpu", operator="In", values=("a",)),),
-                fields=(model.Requirement(key="metadata.name", operator="In", values=("n1",)),),
-            ),
-        ),
-        tolerations=(model.Toleration(key="gpu", operator="Exists"),),
-        host_ports=(model.HostPort(port=8080),),
-    )
-
-
-@pytest.mark.parametrize(
-    ("spec", "path"),
-    [
-        pytest.param(
-            {"affinity": {field: {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
-            f"spec.affinity.{field}.requiredDuringSchedulingIgnoredDuringExecution",
-            id=field,
-        )
-        for field in ("podAffinity", "podAntiAffinity")
-    ]
-    + [
-        pytest.param(
-            {
-                "topologySpreadConstraints": [
-                    {"whenUnsatisfiable": "ScheduleAnyway"},
-                    {"whenUnsatisfiable": "DoNotSchedule"},
-                ]
-            },
-            "spec.topologySpreadConstraints[1]",
-            id="spread",
-        ),
-        pytest.param(
-            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}]},
-            "spec.volumes[data].persistentVolumeClaim",
-            id="claim",
-        ),
-        pytest.param(
-            {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]},
-            "spec.volumes[scratch].ephemeral",
-            id="ephemeral volume",
-        ),
-        pytest.param({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims", id="devices"),
-    ],
-)
-def test_what_cannot_be_judged_is_named_by_its_path(spec: dict[str, Any], path: str) -> None:
-    assert shape_of(pod(spec)).unsupported == (path,)
-
-
-def test_a_quantity_that_overflows_is_explained_and_not_lost() -> None:
-    containers = [{"name": "main", "resources": {"requests": {"memory": "99999999999Ei"}}}]
-    (why,) = shape_of(pod({"containers": containers})).unsupported
-    assert why.startswith("spec.containers[main].resources.requests.memory: '99999999999Ei'")
-
-
 def test_a_pod_with_absurd_constraints_cannot_outgrow_a_message() -> None:
     many = [{"key": f"k{i}", "value": "v" * 60, "effect": "NoSchedule"} for i in range(5000)]
     read = pod(
@@ -295,3 +202,63 @@ def test_a_pod_is_disrupted_when_its_condition_says_so(
     conditions: list[dict[str, str]], disrupted: bool
 ) -> None:
     assert pod(status={"conditions": conditions}).disrupted == disrupted
+
+
+def test_what_selectors_and_policies_look_at_is_read() -> None:
+    read = pod(
+        {"preemptionPolicy": "Never", "priorityClassName": "high"},
+        status={
+            "nominatedNodeName": "n1",
+            "startTime": "2026-03-01T10:00:00Z",
+            "containerStatuses": [{"name": "a", "restartCount": 2}],
+            "initContainerStatuses": [{"name": "b", "restartCount": 1}],
+        },
+        labels={"z": "1", "app": "web"},
+        annotations={"volcano.sh/task-priority": "-5", "volcano.sh/cooldown-time": "10m"},
+    )
+    assert msgspec.msgpack.decode(read.labels) == [["app", "web"], ["z", "1"]]
+    assert (read.preempts, read.priority_class, read.nominated_node) == (False, "high", "n1")
+    assert (read.started_ms, read.restarts) == (1772359200000, 3)
+    assert (read.task_priority, read.cooldown_ms) == (-5, 600_000)
+
+
+def test_a_plain_pod_has_none_of_it() -> None:
+    read = pod()
+    assert (read.labels, read.preempts, read.priority_class, read.nominated_node) == (
+        b"",
+        True,
+        "",
+        "",
+    )
+    assert (read.preemptable, read.task_priority, read.cooldown_ms, read.restarts) == (
+        "",
+        None,
+        0,
+        0,
+    )
+
+
+@pytest.mark.parametrize("text", ["x", "", "99999999999", "2147483648", "1.5"])
+def test_a_task_priority_that_is_no_int32_is_none(text: str) -> None:
+    assert pod(annotations={"volcano.sh/task-priority": text}).task_priority is None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "expected"),
+    [
+        ({}, {}, ""),
+        ({"volcano.sh/preemptable": "true"}, {"volcano.sh/preemptable": "false"}, "true"),
+        ({}, {"volcano.sh/preemptable": "T"}, "true"),
+        ({"volcano.sh/preemptable": "no"}, {}, "false"),
+    ],
+)
+def test_preemptable_is_the_annotation_else_the_label(
+    annotations: dict[str, str], labels: dict[str, str], expected: str
+) -> None:
+    assert pod(annotations=annotations, labels=labels).preemptable == expected
+
+
+def test_labels_beyond_all_measure_make_a_pod_fit_nowhere() -> None:
+    read = pod(labels={f"key-{i}": "v" * 63 for i in range(1000)})
+    assert read.labels == b""
+    assert "metadata.labels" in shape_of(read).unsupported[0]

@@ -7,7 +7,7 @@ import pytest
 
 from shared.kube.objects import Pod
 from shared.kube.quantities import QuantityError
-from shared.kube.requests import effective_requests, host_ports
+from shared.kube.requests import effective_requests, host_ports, resize_of
 from shared.model.objects import HostPort
 
 GI = 2**30
@@ -25,8 +25,7 @@ def sidecar(cpu: str) -> dict[str, Any]:
 
 def requests_of(spec: dict[str, Any], status: dict[str, Any] | None = None) -> dict[str, int]:
     pod = msgspec.convert({"spec": spec, "status": status or {}}, Pod)
-    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return dict(effective_requests(pod.spec, statuses))
+    return dict(effective_requests(pod.spec, resize_of(pod.status)))
 
 
 CASES: list[Any] = [
@@ -133,6 +132,34 @@ def test_a_pod_in_a_resize_counts_with_the_largest_of_its_sizes(
         ]
     }
     assert requests_of({"containers": [container("2")]}, status)["cpu"] == cpu
+
+
+def resized(cpu: str, name: str = "main") -> dict[str, Any]:
+    sizes = {"cpu": cpu}
+    return {"name": name, "allocatedResources": sizes, "resources": {"requests": sizes}}
+
+
+@pytest.mark.parametrize(("reason", "cpu"), [("Infeasible", 1000), ("Deferred", 8000)])
+def test_a_resize_that_its_node_calls_infeasible_is_not_counted(reason: str, cpu: int) -> None:
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    status = {"containerStatuses": [resized("1")], "conditions": conditions}
+    assert requests_of({"containers": [container("8")]}, status)["cpu"] == cpu
+
+
+def test_a_sidecar_is_resized_and_an_init_container_is_not() -> None:
+    spec = {
+        "containers": [container("1")],
+        "initContainers": [{**sidecar("1"), "name": "side"}, {**container("3"), "name": "init"}],
+    }
+    both = [resized("2", "side"), resized("9", "init")]
+    status = {"containerStatuses": [resized("1")], "initContainerStatuses": both}
+    assert requests_of(spec, status)["cpu"] == 5000
+
+
+def test_a_pod_with_resources_of_its_own_is_resized_as_a_whole() -> None:
+    spec = {"containers": [container("1")], "resources": {"requests": {"cpu": "4"}}}
+    status = {"allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "6"}}}
+    assert requests_of(spec, status)["cpu"] == 6000
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""Selectors of the API as the model has them: requirements only, sorted, so that equal ones are
+equal.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from shared.kube import objects as kube
+from shared.model import objects as model
+from shared.model.terms import Selector
+
+
+def selector(found: kube.LabelSelector | None) -> Selector | None:
+    """A label selector; None (it selects nothing) stays None."""
+    if found is None:
+        return None
+    equal = [
+        model.Requirement(key=key, operator="In", values=(value,))
+        for key, value in found.match_labels.items()
+    ]
+    return _sorted([*equal, *requirements(found.match_expressions)])
+
+
+def merged(
+    found: Selector, keys: Iterable[str], operator: str, labels: Mapping[str, str]
+) -> Selector:
+    """The selector with a requirement more for each of the keys that `labels` has a value of; one
+    that it has already is not added.
+    """
+    more = [
+        model.Requirement(key=key, operator=operator, values=(labels[key],))
+        for key in keys
+        if key in labels
+    ]
+    new = [one for one in more if one not in found.requirements]
+    return _sorted([*found.requirements, *new]) if new else found
+
+
+def term(found: kube.NodeSelectorTerm) -> model.SelectorTerm:
+    """A term of a node affinity."""
+    return model.SelectorTerm(
+        expressions=requirements(found.match_expressions), fields=requirements(found.match_fields)
+    )
+
+
+def terms(found: kube.NodeSelector) -> tuple[model.SelectorTerm, ...]:
+    """All terms of a node selector."""
+    return tuple(term(one) for one in found.node_selector_terms)
+
+
+def requirements(found: Iterable[kube.SelectorRequirement]) -> tuple[model.Requirement, ...]:
+    """Requirements in the order in which they stand."""
+    return tuple(
+        model.Requirement(key=one.key, operator=one.operator, values=one.values) for one in found
+    )
+
+
+def _sorted(found: list[model.Requirement]) -> Selector:
+    found.sort(key=lambda one: (one.key, one.operator, one.values))
+    return Selector(requirements=tuple(found))

@@ -1,0 +1,339 @@
+"""A pod's shape: everything that decides where it may run.
+
+Thousands of pods share a few shapes, so a shape is computed once per distinct source: the fields it
+depends on are encoded (a microsecond), and a bounded cache maps that text to the finished msgpack
+bytes. A pod's own name, namespace and labels are in the source only where a constraint of it reads
+them: without any, the pods of one template are one source.
+
+What Tutti cannot judge is named in `Shape.unsupported` by field path; so are quantities that are
+none.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from shared.dialects import selectors
+from shared.kube import objects as kube
+from shared.kube.quantities import QuantityError
+from shared.kube.requests import Resize, effective_requests, host_ports, resize_of
+from shared.model import objects as model
+from shared.model.terms import PodAffinity, PodTerm, SpreadConstraint, WeightedTerm
+
+#: A shape's encoding is at most this long; real ones take a few hundred bytes.
+SHAPE_BYTES_MAX: Final = 64 * 1024
+#: Constraints that no part of the planner judges yet: pods that have one are never bound. Whoever
+#: makes the planner judge one takes it out here.
+NOT_JUDGED_YET: Final = frozenset(
+    {
+        "podAffinity",
+        "podAntiAffinity",
+        "topologySpreadConstraints",
+        "persistentVolumeClaim",
+        "ephemeral",
+        "resourceClaims",
+    }
+)
+#: Parts of devices, whose bookkeeping is an agreement between one scheduler and an agent on the
+#: node: a count of them says nothing about where they fit.
+_SHARED_DEVICES: Final = frozenset(
+    {
+        "volcano.sh/gpu-memory",
+        "volcano.sh/gpu-number",
+        "huawei.com/Ascend310P-memory",
+        "huawei.com/npu-core",
+    }
+)
+_SHARED_DEVICES_PREFIX: Final = "volcano.sh/vgpu-"
+#: What `Shape.unsupported` says of such a resource: this, then its name.
+DEVICE_PREFIX: Final = "device:"
+#: Sources longer than this are computed each time, so that 8,192 cached ones stay below 64 MiB.
+_CACHED_SOURCE_BYTES_MAX: Final = 8 * 1024
+
+
+class _Identity(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What constraints read of the pod itself; empty where none does."""
+
+    namespace: str = ""
+    #: Only where volumes are made for the pod.
+    name: str = ""
+    #: Values of its labels that `matchLabelKeys` and `mismatchLabelKeys` name.
+    labels: dict[str, str] = {}
+    #: Claim made for each of `spec.resourceClaims`.
+    device_claims: dict[str, str] = {}
+
+
+class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a shape depends on, and nothing that differs between the pods of one template."""
+
+    spec: kube.PodSpec
+    resize: Resize
+    identity: _Identity
+
+
+_NOBODY: Final = _Identity()
+_NO_STATUS: Final = kube.PodStatus()
+_NO_METADATA: Final = kube.ObjectMeta()
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode_source: Final = msgspec.msgpack.Decoder(_ShapeSource).decode
+
+
+def shape(
+    spec: kube.PodSpec,
+    status: kube.PodStatus = _NO_STATUS,
+    metadata: kube.ObjectMeta = _NO_METADATA,
+) -> bytes:
+    """The msgpack of the pod's `Shape`. Never raises.
+
+    Args:
+        spec: Its spec, or a template's.
+        status: Matters while the pod is resized in place, and for claims made for it.
+        metadata: Matters where constraints read namespace, name or labels; empty for a template.
+    """
+    source = _encode(
+        _ShapeSource(
+            msgspec.structs.replace(
+                spec,
+                scheduler_name="",
+                node_name="",
+                priority=0,
+                priority_class_name="",
+                preemption_policy="",
+                scheduling_gates=(),
+                # Names and tokens of other volumes differ from pod to pod and tie it to no node.
+                volumes=tuple(
+                    volume
+                    for volume in spec.volumes
+                    if volume.persistent_volume_claim is not None or volume.ephemeral is not None
+                ),
+            ),
+            resize_of(status),
+            _identity(spec, status, metadata),
+        )
+    )
+    if len(source) > _CACHED_SOURCE_BYTES_MAX:
+        return _shape(source)
+    return _cached_shape(source)
+
+
+def unjudged(why: str) -> bytes:
+    """The msgpack of the shape of a pod that fits nowhere, for this reason."""
+    return _encode(_unjudged(why))
+
+
+def _identity(spec: kube.PodSpec, status: kube.PodStatus, metadata: kube.ObjectMeta) -> _Identity:
+    affinity = spec.affinity
+    about_pods = affinity is not None and (
+        affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+    )
+    ephemeral = claims = False
+    for volume in spec.volumes:
+        ephemeral = ephemeral or volume.ephemeral is not None
+        claims = claims or volume.persistent_volume_claim is not None
+    spread = spec.topology_spread_constraints
+    if not (about_pods or spread or ephemeral or claims or spec.resource_claims):
+        return _NOBODY
+    labels = metadata.labels
+    keys = sorted({key for key in _label_keys(spec) if key in labels})
+    return _Identity(
+        namespace=metadata.namespace,
+        name=metadata.name if ephemeral else "",
+        labels={key: labels[key] for key in keys},
+        device_claims={one.name: one.resource_claim_name for one in status.resource_claim_statuses},
+    )
+
+
+def _label_keys(spec: kube.PodSpec) -> Iterator[str]:
+    for term in _pod_terms(spec):
+        yield from term.match_label_keys
+        yield from term.mismatch_label_keys
+    for constraint in spec.topology_spread_constraints:
+        yield from constraint.match_label_keys
+
+
+def _pod_terms(spec: kube.PodSpec) -> Iterator[kube.PodAffinityTerm]:
+    affinity = spec.affinity if spec.affinity is not None else kube.Affinity()
+    for terms in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if terms is not None:
+            yield from terms.required
+            yield from (weighted.pod_affinity_term for weighted in terms.preferred)
+
+
+def _shape(source: bytes) -> bytes:
+    encoded = _encode(_computed_shape(_decode_source(source)))
+    if len(encoded) <= SHAPE_BYTES_MAX:
+        return encoded
+    return unjudged(
+        f"spec: constraints take {len(encoded)} bytes, at most {SHAPE_BYTES_MAX} are judged"
+    )
+
+
+_cached_shape: Final = lru_cache(maxsize=8192)(_shape)
+
+
+def _computed_shape(source: _ShapeSource) -> model.Shape:
+    spec, identity = source.spec, source.identity
+    try:
+        requests = effective_requests(spec, source.resize)
+    except QuantityError as error:
+        return _unjudged(str(error))
+    pod_affinity = _pod_affinity(spec, identity)
+    spread = tuple(_spread(one, identity) for one in spec.topology_spread_constraints)
+    claims = tuple(sorted(set(_claims(spec, identity))))
+    device_claims = tuple(sorted(set(_device_claims(spec, identity))))
+    looks_around = pod_affinity is not None or spread or claims or device_claims
+    return model.Shape(
+        requests=requests,
+        node_selector=tuple(sorted(spec.node_selector.items())),
+        node_affinity=_node_affinity(spec),
+        tolerations=tuple(
+            model.Toleration(
+                key=toleration.key,
+                operator=toleration.operator,
+                value=toleration.value,
+                effect=toleration.effect,
+            )
+            for toleration in spec.tolerations
+        ),
+        host_ports=host_ports(spec),
+        preferred_node_affinity=_preferred_node_affinity(spec),
+        pod_affinity=pod_affinity,
+        spread=spread,
+        images=_images(spec),
+        claims=claims,
+        device_claims=device_claims,
+        namespace=identity.namespace if looks_around else "",
+        unsupported=(*_unsupported(spec), *_shared_devices(requests)),
+    )
+
+
+def _unjudged(why: str) -> model.Shape:
+    return model.Shape(requests=(("pods", 1),), unsupported=(why[:1024],))
+
+
+def _node_affinity(spec: kube.PodSpec) -> tuple[model.SelectorTerm, ...] | None:
+    node_affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if node_affinity is None or node_affinity.required is None:
+        return None
+    return selectors.terms(node_affinity.required)
+
+
+def _preferred_node_affinity(spec: kube.PodSpec) -> tuple[WeightedTerm, ...]:
+    node_affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if node_affinity is None:
+        return ()
+    return tuple(
+        WeightedTerm(weight=one.weight, term=selectors.term(one.preference))
+        for one in node_affinity.preferred
+    )
+
+
+def _pod_affinity(spec: kube.PodSpec, identity: _Identity) -> PodAffinity | None:
+    affinity = spec.affinity if spec.affinity is not None else kube.Affinity()
+    together = affinity.pod_affinity or kube.PodAffinity()
+    apart = affinity.pod_anti_affinity or kube.PodAffinity()
+    found = PodAffinity(
+        affinity=tuple(_pod_term(one, identity) for one in together.required),
+        anti_affinity=tuple(_pod_term(one, identity) for one in apart.required),
+        preferred=_preferred_pod_terms(together, identity),
+        preferred_anti=_preferred_pod_terms(apart, identity),
+    )
+    return found if found != PodAffinity() else None
+
+
+def _preferred_pod_terms(terms: kube.PodAffinity, identity: _Identity) -> tuple[PodTerm, ...]:
+    return tuple(_pod_term(one.pod_affinity_term, identity, one.weight) for one in terms.preferred)
+
+
+def _pod_term(term: kube.PodAffinityTerm, identity: _Identity, weight: int = 0) -> PodTerm:
+    """The term, with the pod's own labels merged in unless its API server has done so."""
+    selector = selectors.selector(term.label_selector)
+    if selector is not None:
+        named = {one.key for one in selector.requirements}
+        match = [key for key in term.match_label_keys if key not in named]
+        mismatch = [key for key in term.mismatch_label_keys if key not in named]
+        selector = selectors.merged(selector, match, "In", identity.labels)
+        selector = selectors.merged(selector, mismatch, "NotIn", identity.labels)
+    namespaces = tuple(sorted(set(term.namespaces)))
+    if not namespaces and term.namespace_selector is None:
+        namespaces = (identity.namespace,)
+    return PodTerm(
+        selector=selector,
+        namespaces=namespaces,
+        namespace_selector=selectors.selector(term.namespace_selector),
+        topology_key=term.topology_key,
+        weight=weight,
+    )
+
+
+def _spread(constraint: kube.TopologySpreadConstraint, identity: _Identity) -> SpreadConstraint:
+    """The constraint, with the pod's labels as they are now merged in, as kube-scheduler does."""
+    selector = selectors.selector(constraint.label_selector)
+    if selector is not None:
+        selector = selectors.merged(selector, constraint.match_label_keys, "In", identity.labels)
+    wish = constraint.when_unsatisfiable == "ScheduleAnyway"
+    return SpreadConstraint(
+        max_skew=constraint.max_skew,
+        topology_key=constraint.topology_key,
+        when_unsatisfiable="ScheduleAnyway" if wish else "DoNotSchedule",
+        selector=selector,
+        min_domains=constraint.min_domains,
+        node_affinity_policy="Ignore" if constraint.node_affinity_policy == "Ignore" else "Honor",
+        node_taints_policy="Honor" if constraint.node_taints_policy == "Honor" else "Ignore",
+    )
+
+
+def _images(spec: kube.PodSpec) -> tuple[str, ...]:
+    """As kube-scheduler looks them up: with a tag."""
+    names = [one.image for one in (*spec.containers, *spec.init_containers) if one.image]
+    return tuple(
+        sorted(name if name.rfind(":") > name.rfind("/") else f"{name}:latest" for name in names)
+    )
+
+
+def _claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
+    for volume in spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            yield f"{identity.name}-{volume.name}"
+
+
+def _device_claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
+    for claim in spec.resource_claims:
+        made = claim.resource_claim_name or identity.device_claims.get(claim.name)
+        if made is None:
+            yield f"?{claim.name}"
+        elif made:
+            # Made as "": the template says that none is needed.
+            yield made
+
+
+def _unsupported(spec: kube.PodSpec) -> Iterator[str]:
+    """Paths of required constraints that nothing of ours judges; preferred ones are wishes."""
+    affinity = spec.affinity if spec.affinity is not None else kube.Affinity()
+    for name, terms in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        if name in NOT_JUDGED_YET and terms is not None and terms.required:
+            yield f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution"
+    if "topologySpreadConstraints" in NOT_JUDGED_YET:
+        for index, constraint in enumerate(spec.topology_spread_constraints):
+            if constraint.when_unsatisfiable != "ScheduleAnyway":
+                yield f"spec.topologySpreadConstraints[{index}]"
+    for volume in spec.volumes:
+        if "persistentVolumeClaim" in NOT_JUDGED_YET and volume.persistent_volume_claim is not None:
+            yield f"spec.volumes[{volume.name}].persistentVolumeClaim"
+        if "ephemeral" in NOT_JUDGED_YET and volume.ephemeral is not None:
+            yield f"spec.volumes[{volume.name}].ephemeral"
+    if "resourceClaims" in NOT_JUDGED_YET and spec.resource_claims:
+        yield "spec.resourceClaims"
+
+
+def _shared_devices(requests: model.Resources) -> Iterator[str]:
+    for name, _ in requests:
+        if name in _SHARED_DEVICES or name.startswith(_SHARED_DEVICES_PREFIX):
+            yield f"{DEVICE_PREFIX}{name}"
