@@ -21,8 +21,8 @@ from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
 from shared.contracts import subjects
 
 _STREAM: Final = f"KV_{subjects.LEASES}"
-#: Renewals within one time to live: three may be lost.
-RENEWALS_PER_TTL: Final = 4
+#: Renewals within one time to live: two may be lost. Each is an append and wakes the standby.
+RENEWALS_PER_TTL: Final = 3
 OVERDUE_PAUSE_S: Final = 0.1
 #: How a key-value bucket marks a deleted key.
 _DELETED: Final = {"KV-Operation": "DEL"}

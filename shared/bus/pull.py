@@ -8,6 +8,7 @@ without a gap (planners, webhook), built on a strict `PullLoop`.
 
 import asyncio
 import itertools
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -25,6 +26,9 @@ HEARTBEAT_S: Final = 5
 SILENCE_MAX_S: Final = 2 * HEARTBEAT_S + 2.0
 #: After a refusal (no leader, no such consumer yet), before asking again.
 PAUSE_S: Final = 0.25
+
+#: Read slowly: whoever waited this long for a message is not in the middle of a stream of them.
+_SILENT_S: Final = 0.5
 
 _HEARTBEAT: Final = "100"
 #: The end of a drain: nothing more waits.
@@ -142,6 +146,8 @@ class PullLoop:
         self._some = False
         #: Read slowly: the newest drain took all there was.
         self._emptied = False
+        #: Read slowly: since when one message is waited for; no time while they stream in.
+        self._waiting_since_s = math.inf
         #: `number` of the newest delivery.
         self._last_number = 0
         self._interruption = ""
@@ -193,12 +199,19 @@ class PullLoop:
             await self._pull(self._batch - expected)
 
     async def _ask_slowly(self) -> None:
-        """Wait for one message, then, after a pause each, take all that came, until nothing did."""
+        """Wait for one message, then, after a pause each, take all that came, until nothing did.
+
+        One that came out of a long silence is followed by another: wait for one again.
+        """
         if self._outstanding or self._arrived:
             return
-        if not self._some:
+        now_s = asyncio.get_running_loop().time()
+        if not self._some or now_s - self._waiting_since_s >= _SILENT_S:
+            self._some = False
+            self._waiting_since_s = now_s
             await self._pull(1)
             return
+        self._waiting_since_s = math.inf
         if self._emptied:
             self._emptied = False
             await self._pace.pause()

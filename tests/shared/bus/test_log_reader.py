@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from shared.bus import pull
 from shared.bus.errors import LogGap, StreamReplaced
 from shared.bus.fence import FencedLog
 from shared.bus.log_reader import LogReader
@@ -178,6 +179,18 @@ async def test_the_first_record_after_a_silence_comes_at_once_to_a_resting_reade
     await eventually(lambda: follower.reader.incarnation)
     await append(bus, 1)
     await follower.reader.wait_caught_up(2)
+    follower.task.cancel()
+
+
+async def test_records_that_come_out_of_a_silence_each_are_read_without_a_pause(
+    bus: LossyBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "_SILENT_S", 0.0)
+    follower = Follower(bus, start=2)
+    follower.reader.pace.rest(60.0)
+    for seq in (2, 3, 4):
+        await append(bus, 1)
+        await follower.reader.wait_caught_up(seq)
     follower.task.cancel()
 
 
