@@ -24,6 +24,11 @@ DEGRADED_GRACE_SECONDS = "tutti.dev/degraded-grace-seconds"
 REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"
+# Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.
+#: All members inside one domain.
+REQUIRED_TOPOLOGY = "tutti.dev/required-topology"
+#: All members inside one domain where that can be had.
+PREFERRED_TOPOLOGY = "tutti.dev/preferred-topology"
 
 #: Pod -> PodGroup, shared by kube-batch, Volcano and their heirs.
 GROUP_NAME = "scheduling.k8s.io/group-name"

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
 from shared.contracts.verdicts import Verdict
+from shared.dialects import wishes
 from shared.dialects.checking import Findings, quantity
-from shared.dialects.pods import controller_owner, traceparent
+from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import check_settings, read_settings, setting_errors
 from shared.kube import objects as kube
@@ -25,6 +26,10 @@ QUEUE_ERRORS: Final = "errors"
 NAMES_MAX: Final = 1000
 _NAMES_CHARACTERS_MAX: Final = 32 * 1024
 _TEXT_CHARACTERS_MAX: Final = 253
+#: Annotations of a queue for hierarchical DRF: its path from the root, and the weight of each step.
+HIERARCHY: Final = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+_PATH_CHARACTERS_MAX: Final = 2048
 _QUEUE_STATES: Final[dict[str, model.QueueState]] = {
     state: state for state in get_args(model.QueueState)
 }
@@ -39,15 +44,19 @@ def read_pod_group(
     as kube-batch did.
     """
     metadata, spec = found.metadata, found.spec
-    errors = list(setting_errors(metadata.annotations))
+    errors = [*setting_errors(metadata.annotations), *wishes.objections(metadata.annotations)]
     if spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_task_member: tuple[tuple[str, int], ...] = ()
     min_resources: model.Resources | None = None
+    topology = wishes.label_topology(metadata.annotations)
+    sub_groups: tuple[model.SubGroup, ...] = ()
     if with_volcano_fields:
         min_task_member = _min_task_member(spec.min_task_member, errors)
         min_resources, resource_errors = _min_resources(spec.min_resources)
         errors.extend(resource_errors)
+        topology = topology or wishes.topology(spec.network_topology)
+        sub_groups = wishes.sub_groups(spec.sub_group_policy, errors)
     return model.PodGroup(
         uid=metadata.uid,
         dialect=dialect,
@@ -66,6 +75,11 @@ def read_pod_group(
         deleting=metadata.deletion_timestamp is not None,
         settings=read_settings(metadata.annotations),
         traceparent=traceparent(metadata.annotations),
+        topology=topology,
+        sub_groups=sub_groups,
+        sla_waiting_ms=wishes.sla_waiting_ms(metadata.annotations),
+        preemptable=preemptable(metadata),
+        notes=wishes.notes(metadata.annotations),
         errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
     )
 
@@ -105,6 +119,7 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
     }
     if spec.weight < 0:
         errors.append(f"spec.weight: {spec.weight} is negative")
+    node_groups = wishes.node_groups(spec.affinity, errors)
     state = _QUEUE_STATES.get(found.status.state, "Unknown")
     return model.Queue(
         uid=metadata.uid,
@@ -121,6 +136,10 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
         priority=spec.priority,
         state="Unknown" if errors else state,
         settings=(*_queue_errors(errors), *read_settings(metadata.annotations)),
+        hierarchy=metadata.annotations.get(HIERARCHY, "")[:_PATH_CHARACTERS_MAX],
+        hierarchy_weights=metadata.annotations.get(HIERARCHY_WEIGHTS, "")[:_PATH_CHARACTERS_MAX],
+        dequeue_strategy=spec.dequeue_strategy[:_TEXT_CHARACTERS_MAX],
+        node_groups=node_groups,
     )
 
 

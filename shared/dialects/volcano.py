@@ -35,8 +35,6 @@ _PHASES: Final[dict[GangPhase, str]] = {
     "Completed": "Completed",
 }
 _QUEUE_STATES: Final = ("Open", "Closed", "Closing", "Unknown")
-_HIERARCHY: Final = "volcano.sh/hierarchy"
-_HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 
 
 def read_pod_group(found: kube.PodGroup, context: ReadingContext) -> model.PodGroup:
@@ -180,14 +178,14 @@ def _add_order(
 
 
 def _check_hierarchy(findings: Findings, notes: JsonObject) -> None:
-    path, weights = notes.get(_HIERARCHY, ""), notes.get(_HIERARCHY_WEIGHTS, "")
+    path, weights = notes.get(fields.HIERARCHY, ""), notes.get(fields.HIERARCHY_WEIGHTS, "")
     if not isinstance(path, str) or not isinstance(weights, str) or path == weights == "":
         return
     if len(path.split("/")) != len(weights.split("/")) or not (path and weights):
         findings.add(
             "metadata.annotations",
             f"Invalid value: {shown(path)}: "
-            f"{_HIERARCHY} must have the same length with {_HIERARCHY_WEIGHTS}",
+            f"{fields.HIERARCHY} must have the same length with {fields.HIERARCHY_WEIGHTS}",
         )
     for objection in _weight_objections(weights):
         findings.add("metadata.annotations", f"Invalid value: {shown(weights)}: {objection}")

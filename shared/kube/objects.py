@@ -384,6 +384,25 @@ class Node(KubeStruct, frozen=True, kw_only=True):
 # --- groups, queues, budgets, priority classes ---
 
 
+class NetworkTopology(KubeStruct, frozen=True, kw_only=True):
+    """`networkTopology` of a PodGroup or of a sub-group policy."""
+
+    mode: str = ""
+    highest_tier_allowed: Int32 = 0
+    highest_tier_name: str = ""
+
+
+class SubGroupPolicy(KubeStruct, frozen=True, kw_only=True):
+    """`spec.subGroupPolicy[]` of a PodGroup."""
+
+    name: str = ""
+    sub_group_size: Int32 = 1
+    min_sub_groups: Int32 = 0
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    network_topology: NetworkTopology | None = None
+
+
 class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a PodGroup: the union of the three API groups."""
 
@@ -393,6 +412,8 @@ class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     priority_class_name: str = ""
     #: None: nothing declared (Volcano admits such a group at once).
     min_resources: ResourceList | None = None
+    network_topology: NetworkTopology | None = None
+    sub_group_policy: tuple[SubGroupPolicy, ...] = ()
 
 
 class PodGroupStatus(KubeStruct, frozen=True, kw_only=True):
@@ -419,6 +440,24 @@ class Guarantee(KubeStruct, frozen=True, kw_only=True):
     resource: ResourceList = {}
 
 
+class NodeGroups(KubeStruct, frozen=True, kw_only=True):
+    """Groups of nodes, by name."""
+
+    required: tuple[str, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[str, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class QueueAffinity(KubeStruct, frozen=True, kw_only=True):
+    """`spec.affinity` of a Volcano queue."""
+
+    node_group_affinity: NodeGroups = NodeGroups()
+    node_group_anti_affinity: NodeGroups = NodeGroups()
+
+
 class QueueSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a Queue: the union of the APIs."""
 
@@ -429,6 +468,8 @@ class QueueSpec(KubeStruct, frozen=True, kw_only=True):
     reclaimable: bool | None = None
     parent: str = ""
     priority: Int32 = 0
+    dequeue_strategy: str = ""
+    affinity: QueueAffinity = QueueAffinity()
 
 
 class QueueStatus(KubeStruct, frozen=True, kw_only=True):

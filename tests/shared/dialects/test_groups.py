@@ -33,8 +33,11 @@ def group(dialect: Any, spec: dict[str, Any], **meta: Any) -> model.PodGroup:
     return read
 
 
-def queue(dialect: Any, spec: dict[str, Any], **status: Any) -> model.Queue:
-    manifest = {"metadata": {**metadata(), "namespace": ""}, "spec": spec, "status": status}
+def queue(
+    dialect: Any, spec: dict[str, Any], annotations: dict[str, str] | None = None, **status: Any
+) -> model.Queue:
+    about = {**metadata(annotations=annotations or {}), "namespace": ""}
+    manifest = {"metadata": about, "spec": spec, "status": status}
     read = kind_of(dialect, "queues").read(decoded(kube.Queue, manifest), CONTEXT)
     assert isinstance(read, model.Queue)
     return read

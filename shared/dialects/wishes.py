@@ -1,0 +1,129 @@
+"""What a group or a queue asks for beyond numbers: topology, parts, groups of nodes, and the
+annotations that Volcano's policies read.
+
+Collections that users size are bounded: beyond the bounds an object is not planned, and says so.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from shared.contracts import annotations
+from shared.dialects import selectors
+from shared.dialects.durations import duration_ms
+from shared.kube import objects as kube
+from shared.model import objects as model
+
+#: Kept as they stand, for the policies that know what they mean.
+_NOTES: Final = (
+    "volcano.sh/cooldown-time",
+    "volcano.sh/jdb-max-unavailable",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/job-allocated-hypernode",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/task-topology-affinity",
+    "volcano.sh/task-topology-anti-affinity",
+    "volcano.sh/task-topology-task-order",
+)
+#: Both spellings are Volcano's.
+_SLA: Final = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
+_TOPOLOGIES: Final = (annotations.REQUIRED_TOPOLOGY, annotations.PREFERRED_TOPOLOGY)
+_NOTE_CHARACTERS_MAX: Final = 4096
+_LABEL_KEY_CHARACTERS_MAX: Final = 317
+_BYTES_MAX: Final = 64 * 1024
+_T = TypeVar("_T")
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def notes(found: Mapping[str, str]) -> model.Labels:
+    """The annotations that policies read, sorted."""
+    if not found:
+        return ()
+    return tuple(
+        (key, found[key])
+        for key in _NOTES
+        if key in found and len(found[key]) <= _NOTE_CHARACTERS_MAX
+    )
+
+
+def sla_waiting_ms(found: Mapping[str, str]) -> int:
+    """The longest time the group should wait; 0 when none is given, or none that can be read: what
+    Volcano cannot read it ignores.
+    """
+    text = next((found[key] for key in _SLA if key in found), "")
+    return duration_ms(text) or 0
+
+
+def topology(found: kube.NetworkTopology | None) -> model.NetworkTopology | None:
+    """`networkTopology`; anything but "soft" is a limit."""
+    if found is None:
+        return None
+    return model.NetworkTopology(
+        mode="soft" if found.mode == "soft" else "hard",
+        highest_tier=max(0, found.highest_tier_allowed),
+        highest_tier_name=found.highest_tier_name[:_LABEL_KEY_CHARACTERS_MAX],
+    )
+
+
+def label_topology(found: Mapping[str, str]) -> model.NetworkTopology | None:
+    """The topology by node labels that annotations of ours ask for."""
+    for key in _TOPOLOGIES:
+        if found.get(key):
+            return model.NetworkTopology(
+                mode="hard" if key == annotations.REQUIRED_TOPOLOGY else "soft",
+                label_key=found[key][:_LABEL_KEY_CHARACTERS_MAX],
+            )
+    return None
+
+
+def objections(found: Mapping[str, str]) -> Iterator[str]:
+    """Objections to annotations: "path: rule"."""
+    if all(found.get(key) for key in _TOPOLOGIES):
+        yield f"metadata.annotations[{_TOPOLOGIES[1]}]: excludes {_TOPOLOGIES[0]}"
+    for key in _NOTES:
+        if len(found.get(key, "")) > _NOTE_CHARACTERS_MAX:
+            yield f"metadata.annotations[{key}]: longer than {_NOTE_CHARACTERS_MAX} characters"
+
+
+def sub_groups(
+    found: tuple[kube.SubGroupPolicy, ...], errors: list[str]
+) -> tuple[model.SubGroup, ...]:
+    """`subGroupPolicy`, in the order given: a pod belongs to the first that it matches."""
+    errors.extend(
+        f"spec.subGroupPolicy[{index}].subGroupSize: {one.sub_group_size} is less than 1"
+        for index, one in enumerate(found)
+        if one.sub_group_size < 1
+    )
+    read = tuple(
+        model.SubGroup(
+            name=one.name,
+            selector=selectors.selector(one.label_selector),
+            match_label_keys=one.match_label_keys,
+            size=max(1, one.sub_group_size),
+            min_sub_groups=max(0, one.min_sub_groups),
+            topology=topology(one.network_topology),
+        )
+        for one in found
+    )
+    return _bounded(read, "spec.subGroupPolicy", errors)
+
+
+def node_groups(
+    found: kube.QueueAffinity, errors: list[str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """`spec.affinity` of a queue: (kind, names of node groups) for each kind that names any."""
+    given = (
+        ("required", found.node_group_affinity.required),
+        ("preferred", found.node_group_affinity.preferred),
+        ("antiRequired", found.node_group_anti_affinity.required),
+        ("antiPreferred", found.node_group_anti_affinity.preferred),
+    )
+    return _bounded(tuple(one for one in given if one[1]), "spec.affinity", errors)
+
+
+def _bounded(found: tuple[_T, ...], path: str, errors: list[str]) -> tuple[_T, ...]:
+    if found and len(_encode(found)) > _BYTES_MAX:
+        errors.append(f"{path}: takes more than the {_BYTES_MAX} bytes that are supported")
+        return ()
+    return found
