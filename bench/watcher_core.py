@@ -19,8 +19,7 @@ from services.watcher.core.snapshots import SnapshotShelf
 from services.watcher.publishing import MESSAGE_BYTES
 from services.watcher.state import WatcherState
 from shared.contracts.cluster import Synced
-from shared.dialects.discovery import kinds
-from shared.dialects.protocol import Kind
+from shared.dialects.discovery import readers
 from shared.kube import objects as kube
 from shared.kube.decoding import KindDecoder
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS
@@ -91,15 +90,10 @@ def seconds(work: Callable[[], object]) -> float:
     return best
 
 
-def kind_of_pods() -> Kind:
-    """The kind that reads pods."""
-    return next(kind for kind in kinds() if kind.resource == PODS)
-
-
 def state_with_groups() -> WatcherState:
     """A state that knows that bare pods have groups."""
     state = WatcherState(["volcano"], podgroup_controller=True)
-    state.listed(next(kind for kind in kinds() if kind.resource == PODGROUPS_VOLCANO), [], 1)
+    state.listed(readers()[PODGROUPS_VOLCANO], [], 1)
     return state
 
 
@@ -112,7 +106,7 @@ def publish(state: WatcherState) -> int:
 def measure(pods: int) -> dict[str, float]:
     """All figures, in microseconds of CPU per pod (or as named)."""
     decoder = KindDecoder(kube.Pod)
-    kind = kind_of_pods()
+    kinds = readers()[PODS]
     encode = msgspec.json.encode
     created = [encode({"type": "ADDED", "object": pod(i, i + 10, "")}) for i in range(pods)]
     bound = [
@@ -126,7 +120,7 @@ def measure(pods: int) -> dict[str, float]:
     def follow(lines: list[bytes], state: WatcherState) -> None:
         for start in range(0, len(lines), BATCH):
             changes: Any = [decoder.change(line) for line in lines[start : start + BATCH]]
-            state.changed(kind, changes, start)
+            state.changed(kinds, changes, start)
             publish(state)
 
     def events() -> None:
@@ -136,10 +130,10 @@ def measure(pods: int) -> dict[str, float]:
 
     def listing() -> None:
         state = state_with_groups()
-        state.listed(kind, decoder.page(body).items, 9)
+        state.listed(kinds, decoder.page(body).items, 9)
 
     state = state_with_groups()
-    state.listed(kind, decoder.page(body).items, 9)
+    state.listed(kinds, decoder.page(body).items, 9)
     packed_bytes = publish(state)
     frozen = state.picture.freeze()
     synced = Synced(epoch=1, at_ms=1, watcher="bench")

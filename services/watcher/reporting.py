@@ -7,7 +7,7 @@ from services.watcher.core.changes import RECORDS, ChangeRecord, kind_of
 from services.watcher.state import WatcherState
 from shared.contracts.cluster import PodGroupChanges
 from shared.contracts.identity import gang_trace_id
-from shared.dialects.protocol import Kind
+from shared.kube.resources import Resource
 from shared.model.objects import PodGroup
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import Tracer, gang_span
@@ -48,14 +48,14 @@ class Reporting:
         self._unreadable = metrics.gauge("unreadable", "Objects that did not fit their type")
         self._snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
 
-    def listed(self, kind: Kind, objects: int) -> None:
+    def listed(self, resource: Resource, objects: int) -> None:
         """A list came."""
-        self._listed(kind.resource.title).inc(objects)
+        self._listed(resource.title).inc(objects)
 
-    def received(self, kind: Kind, events: int) -> None:
+    def received(self, resource: Resource, events: int) -> None:
         """A batch of a watch came."""
         if events:
-            self._events(kind.resource.title).inc(events)
+            self._events(resource.title).inc(events)
 
     def packed(self, record: ChangeRecord) -> None:
         """A record is about to be sent."""

@@ -1,10 +1,11 @@
 """What the watcher knows: the picture, which kinds the API server serves, and how pods are read.
 
-Turns decoded objects of one kind into changes of the picture. Pure; whoever feeds it sees to the
-order: a kind is listed (or found absent) before it changes.
+Turns decoded objects of one resource into changes of the picture, for every kind that it is read
+into. Pure; whoever feeds it sees to the order: a resource is listed (or found absent) before it
+changes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from services.watcher.core.picture import Picture
 from shared.dialects.discovery import dialects
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube.decoding import Change, Undecodable
-from shared.kube.resources import PODGROUPS_VOLCANO
+from shared.kube.resources import PODGROUPS_VOLCANO, Resource
 from shared.model.objects import ClusterObject
 
 #: The kind whose presence means that bare pods can be given a group.
@@ -53,37 +54,58 @@ class WatcherState:
             return "unknown"
         return "served" if served else "absent"
 
-    def listed(self, kind: Kind, objects: Iterable[object], resource_version: int) -> int:
-        """Take a whole list; returns the number of changes. Raises ClusterWentBack."""
-        self._note_service(kind, served=True)
-        read = [self._read(kind, found) for found in objects]
-        return self.picture.relist(
-            kind.resource.title,
-            kind.neutral,
-            [model for model in read if model is not None],
-            resource_version,
+    def listed(
+        self, kinds: Sequence[Kind], objects: Iterable[object], resource_version: int
+    ) -> int:
+        """Take a whole list of the resource that all `kinds` are read from.
+
+        Returns:
+            The number of changes.
+
+        Raises:
+            ClusterWentBack: The list is older than what is known.
+        """
+        resource = kinds[0].resource
+        self._note_service(resource, served=True)
+        found = [self._readable(resource, one) for one in objects]
+        return sum(
+            self.picture.relist(
+                resource.title,
+                kind.neutral,
+                [model for one in found if (model := self._read(kind, one)) is not None],
+                resource_version,
+            )
+            for kind in kinds
         )
 
-    def changed(self, kind: Kind, changes: Iterable[Change[Any]], resource_version: int) -> int:
+    def changed(
+        self, kinds: Sequence[Kind], changes: Iterable[Change[Any]], resource_version: int
+    ) -> int:
         """Take what a watch reported, up to that resourceVersion; returns the number of changes."""
-        source = kind.resource.title
+        resource = kinds[0].resource
+        source = resource.title
         count = 0
         for change in changes:
-            found = change.object
-            model = self._read(kind, found) if change.type != "DELETED" else None
-            if model is not None:
-                count += self.picture.observe(source, model)
-            else:
-                # Deleted, or no longer anything that scheduling needs (a budget without owner).
-                metadata = found.metadata
-                count += self.picture.forget(source, kind.neutral, metadata.uid, metadata.version)
+            deleted = change.type == "DELETED"
+            found = change.object if deleted else self._readable(resource, change.object)
+            for kind in kinds:
+                model = None if deleted else self._read(kind, found)
+                if model is not None:
+                    count += self.picture.observe(source, model)
+                else:
+                    # Deleted, or no longer anything that scheduling needs (a budget without owner).
+                    metadata = found.metadata
+                    count += self.picture.forget(
+                        source, kind.neutral, metadata.uid, metadata.version
+                    )
         self.picture.reached(source, resource_version)
         return count
 
-    def absent(self, kind: Kind) -> int:
-        """Take that the kind is not served (any more): there are no such objects."""
-        self._note_service(kind, served=False)
-        return self.picture.withdraw(kind.resource.title, kind.neutral)
+    def absent(self, kinds: Sequence[Kind]) -> int:
+        """Take that the kinds are not served (any more): there are no such objects."""
+        resource = kinds[0].resource
+        self._note_service(resource, served=False)
+        return sum(self.picture.withdraw(resource.title, kind.neutral) for kind in kinds)
 
     def awake(self) -> tuple[str, ...]:
         """Names of the dialects that have a kind which is served, sorted."""
@@ -98,20 +120,25 @@ class WatcherState:
         problems, self._problems = self._problems, []
         return problems
 
-    def _read(self, kind: Kind, found: object) -> ClusterObject | None:
-        if not isinstance(found, Undecodable):
-            return kind.read(found, self._context)
-        self.unreadable += 1
-        if len(self._problems) < _PROBLEMS_MAX:
-            metadata = found.metadata
-            self._problems.append(
-                f"{kind.resource.title} {metadata.namespace}/{metadata.name}: {found.error}"
-            )
-        return kind.read_undecodable(found, self._context)
+    def _readable(self, resource: Resource, found: Any) -> Any:
+        """The object itself; what does not fit its type is noted, once for all readers."""
+        if isinstance(found, Undecodable):
+            self.unreadable += 1
+            if len(self._problems) < _PROBLEMS_MAX:
+                metadata = found.metadata
+                self._problems.append(
+                    f"{resource.title} {metadata.namespace}/{metadata.name}: {found.error}"
+                )
+        return found
 
-    def _note_service(self, kind: Kind, *, served: bool) -> None:
-        self._served[kind.resource.title] = served
-        if kind.resource == IMPLIED_GROUPS_KIND:
+    def _read(self, kind: Kind, found: Any) -> ClusterObject | None:
+        if isinstance(found, Undecodable):
+            return kind.read_undecodable(found, self._context)
+        return kind.read(found, self._context)
+
+    def _note_service(self, resource: Resource, *, served: bool) -> None:
+        self._served[resource.title] = served
+        if resource == IMPLIED_GROUPS_KIND:
             self._context = msgspec.structs.replace(
                 self._context, implied_groups=served and self._podgroup_controller
             )

@@ -1,4 +1,4 @@
-"""The lists and watches: one `ListWatch` per kind, all of them feeding the state.
+"""The lists and watches: one `ListWatch` per resource, all of them feeding the state.
 
 Pods are read last at the start, because how a bare pod is read depends on whether the API server
 serves the kind of group that would be made for it. When that changes later, pods are listed anew.
@@ -11,17 +11,19 @@ from typing import Any, Final, assert_never
 
 from services.watcher.reporting import Reporting
 from services.watcher.state import IMPLIED_GROUPS_KIND, WatcherState
-from shared.dialects.discovery import kinds
-from shared.dialects.protocol import Kind
+from shared.dialects.discovery import readers
 from shared.kube.client import KubeClient
-from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
-from shared.kube.resources import PODS
+from shared.kube.listwatch import Absent, Changes, Listed, ListWatch, Pace
+from shared.kube.resources import PODS, Resource
 
 logger = logging.getLogger(__name__)
 
 #: Measured with 10,000 pods: pages of this size take as long as one answer of 35 MB (0.7 s of our
 #: CPU) and 20 MB less at the peak; smaller ones save little more and ask more often.
 PAGE_LIMIT: Final = 2500
+#: Kinds that are only looked up come with a driver or an add-on that somebody installs: until then
+#: a probe of each is one request in half a minute.
+_LOOKUP_PACE: Final = Pace(probe_s=30.0)
 
 
 class Watching:
@@ -40,9 +42,9 @@ class Watching:
         self._state = state
         self._on_change = on_change
         self._reporting = reporting
-        self._kinds = kinds()
-        self._watches = {kind.resource: self._list_watch(kind) for kind in self._kinds}
-        self._unseen = {kind.resource for kind in self._kinds}
+        self._readers = readers()
+        self._watches = {resource: self._list_watch(resource) for resource in self._readers}
+        self._unseen = set(self._readers)
         self.listed = asyncio.Event()
         #: Set once it is known whether bare pods have groups.
         self._pods_readable = asyncio.Event()
@@ -55,8 +57,8 @@ class Watching:
             ClusterWentBack: Only a new epoch can tell what the cluster is now.
         """
         async with asyncio.TaskGroup() as tasks:
-            for kind in self._kinds:
-                tasks.create_task(self._follow(kind), name=f"watch-{kind.resource.title}")
+            for resource in self._readers:
+                tasks.create_task(self._follow(resource), name=f"watch-{resource.title}")
 
     def ill(self) -> str:
         """Why the picture is not current; "" when it is."""
@@ -70,15 +72,15 @@ class Watching:
         """Lists that a gap in a watch made necessary."""
         return sum(watch.relists for watch in self._watches.values())
 
-    async def _follow(self, kind: Kind) -> None:
+    async def _follow(self, resource: Resource) -> None:
         async def sink(batch: Listed[Any] | Changes[Any] | Absent) -> None:
-            await self._take(kind, batch)
+            await self._take(resource, batch)
 
-        if kind.resource != PODS:
-            await self._watches[kind.resource].run(sink)
+        if resource != PODS:
+            await self._watches[resource].run(sink)
         while True:
-            await self._until_reread(self._watches[kind.resource], sink)
-            self._watches[kind.resource] = self._list_watch(kind)
+            await self._until_reread(self._watches[resource], sink)
+            self._watches[resource] = self._list_watch(resource)
 
     async def _until_reread(self, watch: ListWatch[Any], sink: Any) -> None:
         """Watch until pods must be read in another way."""
@@ -88,28 +90,29 @@ class Watching:
             await self._reread_pods.wait()
             running.cancel()
 
-    async def _take(self, kind: Kind, batch: Listed[Any] | Changes[Any] | Absent) -> None:
+    async def _take(self, resource: Resource, batch: Listed[Any] | Changes[Any] | Absent) -> None:
         """Bring one batch into the state."""
-        if kind.resource == PODS:
+        if resource == PODS:
             await self._pods_readable.wait()
         implied = self._state.implied_groups
+        kinds = self._readers[resource]
         match batch:
             case Listed():
-                count = self._state.listed(kind, batch.objects, batch.resource_version)
-                self._reporting.listed(kind, len(batch.objects))
+                count = self._state.listed(kinds, batch.objects, batch.resource_version)
+                self._reporting.listed(resource, len(batch.objects))
             case Changes():
-                count = self._state.changed(kind, batch.changes, batch.resource_version)
-                self._reporting.received(kind, len(batch.changes))
+                count = self._state.changed(kinds, batch.changes, batch.resource_version)
+                self._reporting.received(resource, len(batch.changes))
             case Absent():
-                count = self._state.absent(kind)
-                logger.info("%s is not served: its dialect sleeps", kind.resource.title)
+                count = self._state.absent(kinds)
+                logger.info("%s is not served: its dialect sleeps", resource.title)
             case _:
                 assert_never(batch)
-        if kind.resource == IMPLIED_GROUPS_KIND:
+        if resource == IMPLIED_GROUPS_KIND:
             if self._pods_readable.is_set() and implied != self._state.implied_groups:
                 self._reread_pods.set()
             self._pods_readable.set()
-        self._unseen.discard(kind.resource)
+        self._unseen.discard(resource)
         if not self._unseen:
             self.listed.set()
         for problem in self._state.take_problems():
@@ -117,6 +120,8 @@ class Watching:
         if count:
             self._on_change()
 
-    def _list_watch(self, kind: Kind) -> ListWatch[Any]:
-        decoded: Any = kind.decoded
-        return ListWatch(self._client, kind.resource, decoded, page_limit=PAGE_LIMIT)
+    def _list_watch(self, resource: Resource) -> ListWatch[Any]:
+        kinds = self._readers[resource]
+        decoded: Any = kinds[0].decoded
+        pace = _LOOKUP_PACE if all(kind.lookup for kind in kinds) else None
+        return ListWatch(self._client, resource, decoded, page_limit=PAGE_LIMIT, pace=pace)

@@ -7,6 +7,8 @@ each becomes a neutral object), `status` (what a verdict becomes on its group ob
 `rights.rights()` makes the table of RBAC rights from their kinds. Adding a dialect is adding a
 file.
 
-Not dialects, but what several of them share: `pods` (reading a pod), `kubebatch_fields` (PodGroup
-and Queue as kube-batch first had them), `checking` (validating JSON).
+Not dialects, but what several of them share: `pods` and `shapes` (reading a pod),
+`kubebatch_fields` and `wishes` (PodGroup and Queue as kube-batch first had them, and what Volcano
+added), `surroundings`, `storage` and `devices` (what the planner looks up), `checking` (validating
+JSON).
 """

@@ -46,8 +46,18 @@ def kinds() -> tuple[Kind, ...]:
     return tuple(kind for found in dialects() for kind in found.KINDS)
 
 
+def readers() -> dict[Resource, tuple[Kind, ...]]:
+    """What each resource is read into, in the order of `dialects`."""
+    found: dict[Resource, tuple[Kind, ...]] = {}
+    for kind in kinds():
+        found[kind.resource] = (*found.get(kind.resource, ()), kind)
+    return found
+
+
 def dialect_of(resource: Resource) -> Dialect | None:
-    """The dialect that reads a resource; None when none does."""
+    """The dialect that reads a resource, the first by name if there are two; None when none
+    does.
+    """
     for found in dialects():
         if any(kind.resource == resource for kind in found.KINDS):
             return found

@@ -1,14 +1,17 @@
-"""What every cluster has: pods, nodes and priority classes.
+"""What every cluster has: pods, nodes and priority classes, and what surrounds them.
 
-Pods that name a group, and bare pods of our schedulers, are read by `pods`; this file adds nodes
-and priority classes. It has no group object to write a status on.
+Pods that name a group, and bare pods of our schedulers, are read by `pods`, what the planner looks
+up by `surroundings`, `storage` and `devices`; this file adds nodes and priority classes. It has no
+group object to write a status on.
 """
 
 import re
+from sys import intern
 from typing import Any, Final
 
 from shared.contracts import annotations
 from shared.contracts.verdicts import Verdict
+from shared.dialects import devices, storage, surroundings
 from shared.dialects.checking import Findings
 from shared.dialects.pods import read_pod, read_undecodable_pod
 from shared.dialects.protocol import (
@@ -49,6 +52,17 @@ def read_node(found: kube.Node, context: ReadingContext) -> model.Node:
         # A node without the condition is one whose taints alone speak for it, as for
         # kube-scheduler.
         ready="True" in ready if ready else True,
+        images=tuple(
+            sorted(
+                {
+                    intern(name): one.size_bytes
+                    for one in found.status.images
+                    for name in one.names
+                }.items()
+            )
+        )
+        if found.status.images
+        else (),
     )
 
 
@@ -191,4 +205,7 @@ KINDS: Final = (
         read=read_priority_class,
         read_undecodable=read_undecodable_priority_class,
     ),
+    *surroundings.KINDS,
+    *storage.KINDS,
+    *devices.KINDS,
 )

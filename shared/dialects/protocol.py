@@ -59,7 +59,11 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource that a dialect reads."""
+    """One resource that a dialect reads, and what it becomes.
+
+    Kinds of one resource (a budget is a gang to one dialect, a budget to the planner) share its
+    watch, so they have one `decoded`.
+    """
 
     resource: Resource
     #: Neutral kind (`shared.model.objects.KINDS`) that it becomes.
@@ -71,6 +75,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[Any, ReadingContext], ClusterObject | None]
     #: The same for an object that did not fit its type: what is wrong must be explained, not lost.
     read_undecodable: Callable[[Undecodable, ReadingContext], ClusterObject | None]
+    #: Looked up by whoever needs it; many clusters do not have it, and nobody waits for it to come.
+    lookup: bool = False
     #: Where the controller writes: "" main resource, "status" subresource, None: it does not.
     status_at: str | None = None
 

@@ -491,6 +491,13 @@ class DisruptionBudgetSpec(KubeStruct, frozen=True, kw_only=True):
 
     #: A number or a percentage ("50%"); None when absent.
     min_available: Int32 | str | None = None
+    selector: LabelSelector | None = None
+
+
+class DisruptionBudgetStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of a PodDisruptionBudget."""
+
+    disruptions_allowed: Int32 = 0
 
 
 class DisruptionBudget(KubeStruct, frozen=True, kw_only=True):
@@ -498,6 +505,7 @@ class DisruptionBudget(KubeStruct, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
 
 class PriorityClass(KubeStruct, frozen=True, kw_only=True):

@@ -100,6 +100,12 @@ scheduling.k8s.io v1 PriorityClass priorityclasses g- pc
 policy v1 PodDisruptionBudget poddisruptionbudgets sg pdb
 coordination.k8s.io v1 Lease leases .
 storage.k8s.io v1 StorageClass storageclasses - sc
+storage.k8s.io v1 CSINode csinodes -
+storage.k8s.io v1 CSIDriver csidrivers -
+storage.k8s.io v1 CSIStorageCapacity csistoragecapacities .
+resource.k8s.io v1 DeviceClass deviceclasses g-
+resource.k8s.io v1 ResourceSlice resourceslices g-
+resource.k8s.io v1 ResourceClaim resourceclaims s
 apps v1 Deployment deployments sg deploy
 apps v1 ReplicaSet replicasets sg rs
 apps v1 StatefulSet statefulsets sg sts

@@ -62,10 +62,13 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     view.cluster_seq = pages[0].cluster_seq
     view.synced = pages[0].synced
     named: set[str] = set()
+    #: A budget is one object read into two kinds: it may have stopped to be a group.
+    groups: set[str] = set()
     for page in pages:
         for record in page.records:
-            named.update(one.uid for one in record.changed)
-    _remove_missing(state, named)
+            of_kind = groups if isinstance(record, PodGroupChanges) else named
+            of_kind.update(one.uid for one in record.changed)
+    _remove_missing(state, named, groups)
     for page in pages:
         for record in page.records:
             _apply_changes(state, record, anew=True)
@@ -86,10 +89,10 @@ def fresh(state: State, now_ms: int) -> bool:
     )
 
 
-def _remove_missing(state: State, named: set[str]) -> None:
+def _remove_missing(state: State, named: set[str], groups: set[str]) -> None:
     for uid in [uid for uid in state.members if uid not in named]:
         accounting.remove_pod(state, uid)
-    for uid in [uid for uid in state.gangs.groups if uid not in named]:
+    for uid in [uid for uid in state.gangs.groups if uid not in groups]:
         state.gangs.remove_group(uid)
     for uid in [uid for uid in state.nodes.by_uid if uid not in named]:
         _remove_node(state, uid)

@@ -29,8 +29,9 @@ from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
 
 _NEUTRAL_KIND: Final = {struct: kind for kind, struct in KINDS.items()}
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-#: Kinds whose objects change in crowds, mostly by what we have decided ourselves: bindings, phases.
-_CROWDED: Final = frozenset({"pod", "podgroup"})
+#: Kinds whose objects change in crowds, mostly by what we have decided ourselves: bindings, phases,
+#: and what controllers count of them.
+_CROWDED: Final = frozenset({"pod", "podgroup", "resourcequota", "budget"})
 
 
 def concerns(observed: ClusterObject) -> bool:
@@ -56,8 +57,9 @@ class Picture:
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, ClusterObject]] = {kind: {} for kind in RECORDS}
-        #: Source -> UIDs of its objects that are in the picture, in order of arrival.
-        self._sources: dict[str, dict[str, None]] = {}
+        #: (source, neutral kind) -> UIDs of its objects that are in the picture, in order of
+        #: arrival. One object may be read into two kinds.
+        self._sources: dict[tuple[str, str], dict[str, None]] = {}
         #: Source -> newest resourceVersion known of it, from a list, an event or a bookmark.
         self._versions: dict[str, int] = {}
         self._pending: dict[str, dict[str, ClusterObject | Gone]] = {kind: {} for kind in RECORDS}
@@ -76,7 +78,7 @@ class Picture:
         if not concerns(observed):
             return self.forget(source, kind, observed.uid, observed.resource_version)
         self._objects[kind][observed.uid] = observed
-        self._sources.setdefault(source, {})[observed.uid] = None
+        self._sources.setdefault((source, kind), {})[observed.uid] = None
         if known is not None and known == msgspec.structs.replace(
             observed, resource_version=known.resource_version
         ):
@@ -93,7 +95,7 @@ class Picture:
         if known is None or resource_version < known.resource_version:
             return False
         del self._objects[kind][uid]
-        self._sources[source].pop(uid, None)
+        self._sources[source, kind].pop(uid, None)
         self._mark(kind, uid, Gone(uid=uid, resource_version=resource_version))
         self._news = self._news or kind not in _CROWDED
         return True
@@ -114,7 +116,7 @@ class Picture:
                 f"a list answers {resource_version}"
             )
         self.reached(source, resource_version)
-        vanished = dict(self._sources.get(source, {}))
+        vanished = dict(self._sources.get((source, kind), {}))
         changes = 0
         for observed in listed:
             vanished.pop(observed.uid, None)
@@ -129,7 +131,7 @@ class Picture:
         What is known of its resourceVersions is forgotten: a kind that comes back begins anew.
         """
         version = self._versions.pop(source, 0)
-        uids = list(self._sources.get(source, {}))
+        uids = list(self._sources.get((source, kind), {}))
         for uid in uids:
             known = self._objects[kind][uid].resource_version
             self.forget(source, kind, uid, max(version, known))

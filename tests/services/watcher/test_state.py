@@ -6,7 +6,7 @@ import pytest
 
 from services.watcher.errors import ClusterWentBack
 from services.watcher.state import WatcherState
-from shared.dialects.discovery import kinds
+from shared.dialects.discovery import readers
 from shared.dialects.protocol import Kind
 from shared.kube import objects as kube
 from shared.kube.decoding import Change, Undecodable
@@ -19,14 +19,16 @@ from shared.kube.resources import (
     Resource,
 )
 from shared.model.objects import Pod
-from tests.shared.dialects.reading import controlled_by, decoded, metadata
+from tests.shared.dialects.reading import controlled_by, decoded, metadata, undecodable
 
 NAMES = ("tutti", "kube-batch", "volcano")
 
 
+READERS = readers()
+
+
 def kind(resource: Resource) -> Kind:
-    (found,) = (kind for kind in kinds() if kind.resource == resource)
-    return found
+    return READERS[resource][0]
 
 
 def fresh() -> WatcherState:
@@ -52,39 +54,39 @@ def test_bare_pods_have_a_group_only_where_it_can_be_made_and_somebody_makes_it(
 ) -> None:
     state = WatcherState(NAMES, podgroup_controller=podgroup_controller)
     if served:
-        state.listed(kind(PODGROUPS_VOLCANO), [], 5)
+        state.listed(READERS[PODGROUPS_VOLCANO], [], 5)
     else:
-        state.absent(kind(PODGROUPS_VOLCANO))
-    state.listed(kind(PODS), [bare_pod()], 6)
+        state.absent(READERS[PODGROUPS_VOLCANO])
+    state.listed(READERS[PODS], [bare_pod()], 6)
     assert [pod.group_name for pod in pods_of(state)] == [group]
 
 
 def test_pods_listed_again_after_the_kind_came_are_changes_although_no_pod_changed() -> None:
     state = fresh()
-    state.absent(kind(PODGROUPS_VOLCANO))
-    state.listed(kind(PODS), [bare_pod()], 6)
+    state.absent(READERS[PODGROUPS_VOLCANO])
+    state.listed(READERS[PODS], [bare_pod()], 6)
     assert pods_of(state)[0].group_name == ""
-    state.listed(kind(PODGROUPS_VOLCANO), [], 8)
+    state.listed(READERS[PODGROUPS_VOLCANO], [], 8)
     assert state.implied_groups
-    assert state.listed(kind(PODS), [bare_pod()], 9) == 1
+    assert state.listed(READERS[PODS], [bare_pod()], 9) == 1
     assert pods_of(state)[0].group_name == "podgroup-uid-p"
 
 
 def test_a_watch_adds_changes_and_deletes() -> None:
     state = fresh()
-    state.listed(kind(PODS), [], 5)
+    state.listed(READERS[PODS], [], 5)
     events = [
         Change("ADDED", bare_pod("a", "6")),
         Change("ADDED", bare_pod("b", "7")),
         Change("DELETED", bare_pod("a", "8")),
     ]
-    assert state.changed(kind(PODS), events, 8) == 3
+    assert state.changed(READERS[PODS], events, 8) == 3
     assert [pod.name for pod in pods_of(state)] == ["b"]
     assert dict(state.picture.resource_versions())["pods"] == 8
     # A bookmark: nothing happened up to 20, so an older list cannot be true.
-    assert state.changed(kind(PODS), [], 20) == 0
+    assert state.changed(READERS[PODS], [], 20) == 0
     with pytest.raises(ClusterWentBack):
-        state.listed(kind(PODS), [], 19)
+        state.listed(READERS[PODS], [], 19)
 
 
 def test_a_budget_that_loses_its_owner_is_no_gang_any_more() -> None:
@@ -93,23 +95,53 @@ def test_a_budget_that_loses_its_owner_is_no_gang_any_more() -> None:
         return decoded(kube.DisruptionBudget, {"metadata": meta, "spec": {"minAvailable": 3}})
 
     state = fresh()
-    assert state.listed(kind(DISRUPTION_BUDGETS), [budget("5", controlled_by())], 5) == 1
-    change = Change("MODIFIED", budget("6", []))
-    assert state.changed(kind(DISRUPTION_BUDGETS), [change], 6) == 1
+    state.listed(READERS[DISRUPTION_BUDGETS], [budget("5", controlled_by())], 5)
+    assert state.picture.count("podgroup") == 1
+    state.changed(READERS[DISRUPTION_BUDGETS], [Change("MODIFIED", budget("6", []))], 6)
     assert state.picture.count("podgroup") == 0
+    assert state.picture.count("budget") == 1
+
+
+def test_one_watch_of_budgets_feeds_gangs_and_budgets_and_ends_both() -> None:
+    spec = {"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}}
+
+    def budget(name: str, version: str) -> kube.DisruptionBudget:
+        meta = metadata(name, resourceVersion=version, ownerReferences=controlled_by())
+        return decoded(kube.DisruptionBudget, {"metadata": meta, "spec": spec})
+
+    def counts() -> tuple[int, int]:
+        return state.picture.count("podgroup"), state.picture.count("budget")
+
+    state = fresh()
+    kinds = READERS[DISRUPTION_BUDGETS]
+    assert state.listed(kinds, [budget("a", "5"), budget("b", "6"), budget("c", "7")], 7) == 6
+    assert counts() == (3, 3)
+    assert state.changed(kinds, [Change("DELETED", budget("a", "8"))], 8) == 2
+    assert counts() == (2, 2)
+    assert state.listed(kinds, [budget("b", "6")], 9) == 2
+    assert counts() == (1, 1)
+    assert state.absent(kinds) == 2
+    assert counts() == (0, 0)
+
+
+def test_what_cannot_be_read_is_counted_once_however_many_read_it() -> None:
+    broken = undecodable(kube.DisruptionBudget, {"metadata": metadata(), "spec": "x"})
+    state = fresh()
+    state.listed(READERS[DISRUPTION_BUDGETS], [broken], 9)
+    assert (state.unreadable, len(state.take_problems())) == (1, 1)
 
 
 def test_a_kind_that_goes_takes_its_objects_along_and_may_come_back_older() -> None:
     group = decoded(kube.PodGroup, {"metadata": metadata("g", resourceVersion="50")})
     state = fresh()
-    state.listed(kind(PODGROUPS_SIGS), [group], 60)
+    state.listed(READERS[PODGROUPS_SIGS], [group], 60)
     assert state.awake() == ("sigs",)
-    assert state.absent(kind(PODGROUPS_SIGS)) == 1
+    assert state.absent(READERS[PODGROUPS_SIGS]) == 1
     assert state.awake() == ()
     assert state.picture.count("podgroup") == 0
     assert state.service_of(kind(PODGROUPS_SIGS)) == "absent"
     assert state.service_of(kind(QUEUES_VOLCANO)) == "unknown"
-    assert state.listed(kind(PODGROUPS_SIGS), [], 40) == 0
+    assert state.listed(READERS[PODGROUPS_SIGS], [], 40) == 0
 
 
 def test_what_cannot_be_read_is_counted_told_and_kept_with_its_reason() -> None:
@@ -118,7 +150,7 @@ def test_what_cannot_be_read_is_counted_told_and_kept_with_its_reason() -> None:
         error="Expected `int`, got `str` - at `$.spec.minMember`",
     )
     state = fresh()
-    assert state.listed(kind(PODGROUPS_VOLCANO), [broken], 9) == 1
+    assert state.listed(READERS[PODGROUPS_VOLCANO], [broken], 9) == 1
     assert state.unreadable == 1
     (problem,) = state.take_problems()
     assert problem.startswith("podgroups.scheduling.volcano.sh team/g: Expected `int`")
@@ -133,6 +165,6 @@ def test_a_flood_of_malformed_objects_does_not_flood_the_log() -> None:
         for i in range(1000)
     ]
     state = fresh()
-    state.listed(kind(PODGROUPS_VOLCANO), broken, 9)
+    state.listed(READERS[PODGROUPS_VOLCANO], broken, 9)
     assert state.unreadable == 1000
     assert len(state.take_problems()) == 20

@@ -6,12 +6,13 @@ import pytest
 
 import shared.dialects
 from shared.dialects import disruption_budget, incubator, native, sigs, volcano
-from shared.dialects.discovery import dialect, dialect_of, dialects, kinds
+from shared.dialects.discovery import dialect, dialect_of, dialects, kinds, readers
 from shared.dialects.protocol import Dialect
 from shared.dialects.rights import Right, rights
-from shared.kube.resources import NAMESPACES, QUEUES_SIGS
+from shared.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, QUEUES_SIGS, Resource
 from shared.model.objects import KINDS
 
+PODS_OF_NOBODY = Resource("example.com", "v1", "pods", "Pod")
 #: Named here once more so that the type checkers compare each module with the protocol.
 STATIC: tuple[Dialect, ...] = (disruption_budget, incubator, native, sigs, volcano)
 
@@ -20,7 +21,8 @@ def test_the_scan_finds_the_dialects_in_order_of_their_names() -> None:
     assert dialects() == STATIC
     assert dialect("volcano") is volcano
     assert dialect_of(QUEUES_SIGS) is sigs
-    assert dialect_of(NAMESPACES) is None
+    assert dialect_of(NAMESPACES) is native
+    assert dialect_of(PODS_OF_NOBODY) is None
 
 
 @pytest.mark.parametrize("found", dialects(), ids=lambda found: found.NAME)
@@ -34,9 +36,16 @@ def test_a_dialect_fits_the_contract(found: Dialect) -> None:
     assert found.validate("NoSuchKind", {}) == []
 
 
-def test_no_resource_is_read_by_two_dialects() -> None:
-    resources = [kind.resource for kind in kinds()]
-    assert len(resources) == len(set(resources))
+def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:
+    twice = {resource: found for resource, found in readers().items() if len(found) > 1}
+    assert list(twice) == [DISRUPTION_BUDGETS]
+    first, second = twice[DISRUPTION_BUDGETS]
+    assert {first.neutral, second.neutral} == {"podgroup", "budget"}
+    assert first.decoded is second.decoded
+
+
+def test_every_kind_of_the_model_is_read() -> None:
+    assert {kind.neutral for kind in kinds()} == set(KINDS)
 
 
 def test_the_watcher_may_only_read_and_the_controller_only_patch_groups() -> None:

@@ -14,6 +14,7 @@ from services.gang_planner.core.configuration import parse_configuration
 from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.planner import Planner, Step
 from shared.contracts.cluster import (
+    BudgetChanges,
     Gone,
     NodeChanges,
     PodChanges,
@@ -38,6 +39,7 @@ from shared.model.objects import (
     Shape,
     Surrounding,
 )
+from shared.model.surroundings import Budget
 
 GPU = "nvidia.com/gpu"
 #: Which record tells of a kind that the planner only looks up.
@@ -138,6 +140,9 @@ class Scene:
                 **stamp, changed=tuple(one for one in objects if isinstance(one, PodGroup))
             ),
             QueueChanges(**stamp, changed=tuple(one for one in objects if isinstance(one, Queue))),
+            BudgetChanges(
+                **stamp, changed=tuple(one for one in objects if isinstance(one, Budget))
+            ),
         ]
         page = SnapshotPage(
             snapshot="s",

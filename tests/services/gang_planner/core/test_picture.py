@@ -6,6 +6,7 @@ import pytest
 from services.gang_planner.core.columns import AMOUNT_MAX
 from services.gang_planner.core.invariants import InvariantViolation
 from shared.contracts.cluster import NodeChanges, PodChanges, StreamOpened, Synced
+from shared.model.surroundings import Budget
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -58,6 +59,16 @@ def test_a_new_epoch_replaces_the_picture_and_overrides_versions() -> None:
     assert [one.name for one in state.nodes.objects if one is not None] == ["n0"]
     assert free_cpu(scene, "n0") == 9000
     assert scene.planner.cluster_epoch == 9
+
+
+def test_a_budget_that_has_stopped_to_be_a_group_is_a_budget_still() -> None:
+    scene = Scene([make_node("n0")])
+    budget = Budget(uid="b", namespace="team", name="b", resource_version=3)
+    group = make_group("b", 2)
+    scene.put(msgspec.structs.replace(group, uid="b"))
+    scene.load_snapshot([make_node("n0")], epoch=9, objects=[budget])
+    assert "b" not in scene.planner._state.gangs.groups
+    assert list(scene.planner._state.surroundings.budgets) == ["b"]
 
 
 def test_what_is_in_flight_survives_a_new_picture_that_still_shows_its_pods_unbound() -> None:

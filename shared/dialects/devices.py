@@ -1,0 +1,145 @@
+"""Devices of dynamic resource allocation, as far as they are whole devices of one driver.
+
+Whatever asks for more (constraints, selectors of its own, parts of devices, configuration that
+would have to be handed on) is named in `ResourceClaim.unsupported`, and a class that says more than
+its driver has none: such claims are never allocated by guess.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from shared.dialects import selectors
+from shared.dialects.protocol import ReadingContext
+from shared.dialects.surroundings import TEXT_CHARACTERS_MAX, kind
+from shared.kube import surrounding_objects as around
+from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shared.model import surroundings
+
+_OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'\\]+)')\s*""")
+
+
+def read_device_class(
+    found: around.DeviceClass, context: ReadingContext
+) -> surroundings.DeviceClass:
+    """A DeviceClass."""
+    del context
+    return surroundings.DeviceClass(
+        uid=found.metadata.uid,
+        name=found.metadata.name,
+        resource_version=found.metadata.version,
+        driver=_driver(found.spec)[:TEXT_CHARACTERS_MAX],
+    )
+
+
+def read_slice(found: around.ResourceSlice, context: ReadingContext) -> surroundings.ResourceSlice:
+    """A ResourceSlice with the devices that anybody may have whole."""
+    del context
+    metadata, spec = found.metadata, found.spec
+    selector = spec.node_selector
+    return surroundings.ResourceSlice(
+        uid=metadata.uid,
+        name=metadata.name,
+        resource_version=metadata.version,
+        driver=spec.driver,
+        pool=spec.pool.name,
+        generation=spec.pool.generation,
+        node=spec.node_name,
+        node_affinity=selectors.terms(selector) if selector is not None else None,
+        all_nodes=spec.all_nodes,
+        devices=tuple(one.name for one in spec.devices if _whole(one)),
+    )
+
+
+def read_device_claim(
+    found: around.ResourceClaim, context: ReadingContext
+) -> surroundings.ResourceClaim:
+    """A ResourceClaim."""
+    del context
+    metadata, spec, status = found.metadata, found.spec, found.status
+    allocation = status.allocation or around.Allocation()
+    selector = allocation.node_selector
+    owner = metadata.controller
+    return surroundings.ResourceClaim(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        requests=tuple(
+            surroundings.DeviceRequest(
+                name=one.name,
+                device_class=one.exactly.device_class_name,
+                count=one.exactly.count,
+            )
+            for one in spec.devices.requests
+            if one.exactly is not None
+        ),
+        unsupported=tuple(_unsupported(spec.devices)),
+        allocated=tuple(
+            (one.driver, one.pool, one.device)
+            for one in allocation.devices.results
+            # Who only looks after a device does not take it.
+            if not one.admin_access
+        ),
+        node_affinity=selectors.terms(selector) if selector is not None else None,
+        reserved_for=tuple(sorted(one.uid for one in status.reserved_for)),
+        owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
+        deleting=metadata.deletion_timestamp is not None,
+    )
+
+
+def _driver(spec: around.DeviceClassSpec) -> str:
+    """The one driver that the class is about; "" when it says more, or hands configuration on."""
+    if len(spec.selectors) != 1 or spec.config or spec.selectors[0].cel is None:
+        return ""
+    matched = _OF_DRIVER.fullmatch(spec.selectors[0].cel.expression)
+    return (matched[1] or matched[2]) if matched else ""
+
+
+def _whole(device: around.Device) -> bool:
+    return not (
+        device.taints
+        or device.consumes_counters
+        or device.allow_multiple_allocations
+        or device.binding_conditions
+        or device.node_name
+        or device.node_selector is not None
+        or device.all_nodes
+    )
+
+
+def _unsupported(claim: around.DeviceClaim) -> Iterator[str]:
+    """Paths of what the claim asks for beyond so many whole devices of a class."""
+    if claim.constraints:
+        yield "spec.devices.constraints"
+    if claim.config:
+        yield "spec.devices.config"
+    for index, request in enumerate(claim.requests):
+        path = f"spec.devices.requests[{index}]"
+        exactly = request.exactly
+        if request.first_available:
+            yield f"{path}.firstAvailable"
+        elif exactly is None:
+            yield path
+        else:
+            yield from (f"{path}.exactly.{field}" for field in _beyond(exactly))
+
+
+def _beyond(request: around.ExactDeviceRequest) -> Iterator[str]:
+    if request.selectors:
+        yield "selectors"
+    if request.allocation_mode != "ExactCount":
+        yield "allocationMode"
+    if request.admin_access:
+        yield "adminAccess"
+    if request.tolerations:
+        yield "tolerations"
+    if request.capacity.requests:
+        yield "capacity"
+
+
+KINDS: Final = (
+    kind(DEVICE_CLASSES, "deviceclass", around.DeviceClass, read_device_class),
+    kind(RESOURCE_SLICES, "resourceslice", around.ResourceSlice, read_slice),
+    kind(RESOURCE_CLAIMS, "resourceclaim", around.ResourceClaim, read_device_claim),
+)

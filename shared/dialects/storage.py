@@ -1,0 +1,201 @@
+"""Storage: volumes, claims, classes and what CSI drivers say of nodes and room.
+
+A volume of an in-tree kind that CSI has taken over has its driver's name, as kube-scheduler counts
+it; so has a class that provisions such volumes.
+"""
+
+from typing import Final
+
+from shared.dialects import selectors
+from shared.dialects.protocol import ReadingContext
+from shared.dialects.surroundings import TEXT_CHARACTERS_MAX, kind, labels
+from shared.kube import objects as kube
+from shared.kube import surrounding_objects as around
+from shared.kube.quantities import QuantityError, amount
+from shared.kube.resources import (
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from shared.model import objects as model
+from shared.model import surroundings
+
+#: Wins over the field, on volumes and on claims, as it did before there was one.
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+_DEFAULT_CLASS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+#: In-tree provisioners and the CSI drivers that do their work.
+_MIGRATED: Final = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+}
+
+
+def read_volume(found: around.PersistentVolume, context: ReadingContext) -> surroundings.Volume:
+    """A PersistentVolume."""
+    del context
+    metadata, spec = found.metadata, found.spec
+    claim = spec.claim_ref or around.ClaimReference()
+    driver, handle = _source(spec)
+    required = spec.node_affinity.required if spec.node_affinity is not None else None
+    return surroundings.Volume(
+        uid=metadata.uid,
+        name=metadata.name,
+        resource_version=metadata.version,
+        capacity_bytes=_bytes(spec.capacity.get("storage", 0)),
+        access_modes=spec.access_modes,
+        storage_class=metadata.annotations.get(_CLASS_ANNOTATION) or spec.storage_class_name,
+        mode=spec.volume_mode,
+        phase=found.status.phase,
+        labels=labels(metadata),
+        claim_namespace=claim.namespace,
+        claim_name=claim.name,
+        claim_uid=claim.uid,
+        node_affinity=selectors.terms(required) if required is not None else None,
+        driver=driver[:TEXT_CHARACTERS_MAX],
+        handle=handle[:TEXT_CHARACTERS_MAX],
+        deleting=metadata.deletion_timestamp is not None,
+    )
+
+
+def read_claim(found: around.PersistentVolumeClaim, context: ReadingContext) -> surroundings.Claim:
+    """A PersistentVolumeClaim."""
+    del context
+    metadata, spec = found.metadata, found.spec
+    owner = metadata.controller
+    return surroundings.Claim(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        storage_class=metadata.annotations.get(_CLASS_ANNOTATION, spec.storage_class_name),
+        volume_name=spec.volume_name,
+        access_modes=spec.access_modes,
+        request_bytes=_bytes(spec.resources.requests.get("storage", 0)),
+        mode=spec.volume_mode,
+        selector=selectors.selector(spec.selector),
+        selected_node=metadata.annotations.get(_SELECTED_NODE, "")[:TEXT_CHARACTERS_MAX],
+        bind_completed=_BIND_COMPLETED in metadata.annotations,
+        phase=found.status.phase,
+        owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
+        deleting=metadata.deletion_timestamp is not None,
+    )
+
+
+def read_storage_class(
+    found: around.StorageClass, context: ReadingContext
+) -> surroundings.StorageClass:
+    """A StorageClass."""
+    del context
+    metadata = found.metadata
+    return surroundings.StorageClass(
+        uid=metadata.uid,
+        name=metadata.name,
+        resource_version=metadata.version,
+        provisioner=_MIGRATED.get(found.provisioner, found.provisioner),
+        wait_for_first_consumer=found.volume_binding_mode == "WaitForFirstConsumer",
+        allowed_topologies=tuple(
+            model.SelectorTerm(
+                expressions=tuple(
+                    model.Requirement(key=one.key, operator="In", values=one.values)
+                    for one in term.match_label_expressions
+                )
+            )
+            for term in found.allowed_topologies
+        ),
+        default=any(metadata.annotations.get(key) == "true" for key in _DEFAULT_CLASS),
+    )
+
+
+def read_csi_node(found: around.CsiNode, context: ReadingContext) -> surroundings.CsiNode:
+    """A CSINode."""
+    del context
+    return surroundings.CsiNode(
+        uid=found.metadata.uid,
+        name=found.metadata.name,
+        resource_version=found.metadata.version,
+        drivers=tuple(
+            surroundings.CsiLimit(
+                driver=one.name,
+                volumes_max=-1 if one.allocatable.count is None else one.allocatable.count,
+                topology_keys=one.topology_keys,
+            )
+            for one in sorted(found.spec.drivers, key=lambda one: one.name)
+        ),
+    )
+
+
+def read_csi_driver(found: around.CsiDriver, context: ReadingContext) -> surroundings.CsiDriver:
+    """A CSIDriver."""
+    del context
+    return surroundings.CsiDriver(
+        uid=found.metadata.uid,
+        name=found.metadata.name,
+        resource_version=found.metadata.version,
+        storage_capacity=found.spec.storage_capacity,
+    )
+
+
+def read_capacity(
+    found: around.CsiStorageCapacity, context: ReadingContext
+) -> surroundings.StorageCapacity:
+    """A CSIStorageCapacity; without a capacity it has none."""
+    del context
+    metadata, largest = found.metadata, found.maximum_volume_size
+    return surroundings.StorageCapacity(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        storage_class=found.storage_class_name,
+        node_topology=selectors.selector(found.node_topology),
+        capacity_bytes=_bytes(found.capacity),
+        volume_bytes_max=-1 if largest is None else _bytes(largest),
+    )
+
+
+def _source(spec: around.VolumeSpec) -> tuple[str, str]:
+    """The CSI driver that mounts the volume and its name for it; ("", "") when none does."""
+    if spec.csi is not None:
+        return spec.csi.driver, spec.csi.volume_handle
+    for provisioner, source in (
+        ("kubernetes.io/aws-ebs", spec.aws_elastic_block_store),
+        ("kubernetes.io/gce-pd", spec.gce_persistent_disk),
+        ("kubernetes.io/azure-disk", spec.azure_disk),
+        ("kubernetes.io/cinder", spec.cinder),
+        ("kubernetes.io/vsphere-volume", spec.vsphere_volume),
+        ("kubernetes.io/portworx-volume", spec.portworx_volume),
+    ):
+        if source is not None:
+            handle = source.volume_id or source.pd_name or source.disk_uri or source.volume_path
+            return _MIGRATED[provisioner], handle
+    return "", ""
+
+
+def _bytes(text: kube.Quantity) -> int:
+    """Bytes of a quantity that the API server has checked; 0 for what it would have refused."""
+    try:
+        return amount("storage", text)
+    except QuantityError:
+        return 0
+
+
+KINDS: Final = (
+    kind(VOLUMES, "volume", around.PersistentVolume, read_volume),
+    kind(VOLUME_CLAIMS, "claim", around.PersistentVolumeClaim, read_claim),
+    kind(STORAGE_CLASSES, "storageclass", around.StorageClass, read_storage_class),
+    kind(CSI_NODES, "csinode", around.CsiNode, read_csi_node),
+    kind(CSI_DRIVERS, "csidriver", around.CsiDriver, read_csi_driver),
+    kind(CSI_CAPACITIES, "storagecapacity", around.CsiStorageCapacity, read_capacity),
+)

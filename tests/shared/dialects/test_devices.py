@@ -1,0 +1,146 @@
+"""Device classes, slices and claims, read: whole devices of one driver, and nothing by guess."""
+
+from typing import Any
+
+import pytest
+
+from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shared.model import surroundings
+from shared.model.objects import Requirement, SelectorTerm
+from tests.shared.dialects.test_surroundings import read
+
+TERM = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+ON_N1 = SelectorTerm(fields=(Requirement(key="metadata.name", operator="In", values=("n1",)),))
+
+
+def cel(*expressions: str) -> dict[str, Any]:
+    return {"selectors": [{"cel": {"expression": one}} for one in expressions]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "driver"),
+    [
+        (cel('device.driver == "gpu.example"'), "gpu.example"),
+        (cel(" device.driver=='gpu.example'\n"), "gpu.example"),
+        (cel('device.driver == "a" && device.attributes["a"].x == 1'), ""),
+        (cel('device.driver == "a"', "true"), ""),
+        ({}, ""),
+        ({**cel('device.driver == "a"'), "config": [{"opaque": {}}]}, ""),
+    ],
+)
+def test_a_class_has_a_driver_only_when_it_says_no_more_than_that(
+    spec: dict[str, Any], driver: str
+) -> None:
+    assert read(DEVICE_CLASSES, {"spec": spec}).driver == driver
+
+
+def test_a_slice_offers_devices_that_anybody_may_have_whole() -> None:
+    odd: list[dict[str, Any]] = [
+        {"taints": [{"key": "x"}]},
+        {"consumesCounters": [{}]},
+        {"allowMultipleAllocations": True},
+        {"bindingConditions": ["Ready"]},
+        {"nodeName": "n2"},
+        {"nodeSelector": {}},
+        {"allNodes": True},
+    ]
+    devices = [{"name": "gpu-0", "attributes": {"x": {"int": 1}}}]
+    devices += [{"name": f"odd-{i}", **one} for i, one in enumerate(odd)]
+    found = read(
+        RESOURCE_SLICES,
+        {
+            "spec": {
+                "driver": "gpu.example",
+                "pool": {"name": "n1", "generation": 3, "resourceSliceCount": 1},
+                "nodeName": "n1",
+                "devices": devices,
+            }
+        },
+    )
+    assert found == surroundings.ResourceSlice(
+        uid="uid-one",
+        name="one",
+        resource_version=7,
+        driver="gpu.example",
+        pool="n1",
+        generation=3,
+        node="n1",
+        devices=("gpu-0",),
+    )
+
+
+def test_a_slice_of_several_nodes_says_which() -> None:
+    selected = read(RESOURCE_SLICES, {"spec": {"nodeSelector": {"nodeSelectorTerms": [TERM]}}})
+    assert (selected.node_affinity, selected.all_nodes) == ((ON_N1,), False)
+    everywhere = read(RESOURCE_SLICES, {"spec": {"allNodes": True}})
+    assert (everywhere.node_affinity, everywhere.all_nodes) == (None, True)
+
+
+def claim(**devices: Any) -> surroundings.ResourceClaim:
+    found = read(RESOURCE_CLAIMS, {"spec": {"devices": devices}})
+    assert isinstance(found, surroundings.ResourceClaim)
+    return found
+
+
+def exactly(**more: Any) -> dict[str, Any]:
+    return {"name": "gpu", "exactly": {"deviceClassName": "gpu", **more}}
+
+
+def test_a_claim_for_whole_devices_of_a_class_is_supported() -> None:
+    found = claim(requests=[exactly(allocationMode="ExactCount", count=2), exactly()])
+    assert found.unsupported == ()
+    assert found.requests == (
+        surroundings.DeviceRequest(name="gpu", device_class="gpu", count=2),
+        surroundings.DeviceRequest(name="gpu", device_class="gpu", count=1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("devices", "path"),
+    [
+        ({"requests": [exactly(selectors=[{}])]}, "spec.devices.requests[0].exactly.selectors"),
+        (
+            {"requests": [exactly(), exactly(allocationMode="All")]},
+            "spec.devices.requests[1].exactly.allocationMode",
+        ),
+        ({"requests": [exactly(adminAccess=True)]}, "spec.devices.requests[0].exactly.adminAccess"),
+        ({"requests": [exactly(tolerations=[{}])]}, "spec.devices.requests[0].exactly.tolerations"),
+        (
+            {"requests": [exactly(capacity={"requests": {"memory": "1Gi"}})]},
+            "spec.devices.requests[0].exactly.capacity",
+        ),
+        (
+            {"requests": [{"name": "x", "firstAvailable": [{}]}]},
+            "spec.devices.requests[0].firstAvailable",
+        ),
+        ({"requests": [{"name": "x"}]}, "spec.devices.requests[0]"),
+        ({"constraints": [{}]}, "spec.devices.constraints"),
+        ({"config": [{}]}, "spec.devices.config"),
+    ],
+)
+def test_what_a_claim_asks_beyond_that_is_named(devices: dict[str, Any], path: str) -> None:
+    assert claim(**devices).unsupported == (path,)
+
+
+def test_an_allocated_claim_holds_its_devices_and_says_for_whom() -> None:
+    results = [
+        {"request": "gpu", "driver": "gpu.example", "pool": "n1", "device": "gpu-0"},
+        {"driver": "gpu.example", "pool": "n1", "device": "gpu-1", "adminAccess": True},
+    ]
+    found = read(
+        RESOURCE_CLAIMS,
+        {
+            "spec": {"devices": {"requests": [exactly()]}},
+            "status": {
+                "allocation": {
+                    "devices": {"results": results},
+                    "nodeSelector": {"nodeSelectorTerms": [TERM]},
+                },
+                "reservedFor": [{"resource": "pods", "name": "b", "uid": "uid-b"}, {"uid": "a"}],
+            },
+        },
+        ownerReferences=[{"kind": "Pod", "uid": "uid-pod", "controller": True}],
+    )
+    assert found.allocated == (("gpu.example", "n1", "gpu-0"),)
+    assert found.node_affinity == (ON_N1,)
+    assert (found.reserved_for, found.owner_uid) == (("a", "uid-b"), "uid-pod")
