@@ -47,6 +47,8 @@ class Watched:
         self.life = life
         self.gang_ids = {life.owner_uid, nameless_gang_id("", NAMESPACE, life.name)}
         self.started = False
+        #: UIDs placed while it was started: what comes back with its node is no new start.
+        self.known: set[str] = set()
         #: Undisturbed seconds in a row partly bound, and without anybody who cares.
         self.partly_s = 0.0
         self.unowned_s = 0.0
@@ -258,8 +260,10 @@ class Checkers:
         life = watched.life
         placed = [pod for pod in pods if self._placed(pod)]
         minimum = self._minimum(life)
-        if len(placed) >= minimum or watched.gang_ids & self.truth.started:
+        uids = {pod["metadata"]["uid"] for pod in placed}
+        if len(placed) >= minimum or watched.gang_ids & self.truth.started or uids & watched.known:
             watched.started = True
+            watched.known |= uids
         if not placed:
             watched.started = False
             self.truth.started -= watched.gang_ids

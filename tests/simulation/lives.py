@@ -353,10 +353,12 @@ class Lives:
                 self._make_group(life)
             for slot in range(life.size if life.made else 0):
                 left = found.get((life.name, slot))
-                if left is None or left["status"].get("phase") != "Succeeded":
-                    life.succeeded.discard(slot)
-                if slot in life.succeeded:
+                if left is not None and left["status"].get("phase") == "Succeeded":
+                    life.pods[slot] = left["metadata"]["uid"]
+                    life.succeeded.add(slot)
+                    self._maybe_done(life)
                     continue
+                life.succeeded.discard(slot)
                 life.pods[slot] = left["metadata"]["uid"] if left is not None else ""
                 if left is None:
                     self._again(life, slot, "was lost in a restore")

@@ -29,8 +29,8 @@ from tests.simulation.world import World
 
 #: Virtual time from the last fault within which everything must have ended.
 CALM_S: Final = 240.0
-#: Real time of a run that is given up; they take a second.
-_REAL_S_MAX: Final = 60.0
+#: CPU time of a run that is given up; they take a second. Not the clock's: the machine is shared.
+_CPU_S_MAX: Final = 60.0
 #: Users wait so long before they delete what can never become whole, and look again so often.
 _PATIENCE_S: Final = 40.0
 _HOPELESS_EVERY_S: Final = 15.0
@@ -231,10 +231,10 @@ def bounded() -> Iterator[None]:
     def ring(*_: object) -> NoReturn:
         raise Stuck("no end in sight:\n" + "".join(traceback.format_stack(limit=12)))
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, _REAL_S_MAX)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, _CPU_S_MAX)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

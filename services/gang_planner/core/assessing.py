@@ -181,10 +181,14 @@ def _refusal(state: State, gang: Gang) -> str:
 def _being_proved(state: State, gang: Gang) -> bool:
     """Whether a decision whose bindings are proved first has no outcome yet: if one of them is
     refused none is bound, and who was bound counting on them would be bound in part.
+
+    The gang may have had another id when that was decided: its members say by what they are held.
     """
+    held_by = {member.room.seq for member in gang.members.values() if member.room is not None}
     return any(
-        one.act.preflight and one.outcome is None and one.act.gang_id == gang.gang_id
-        for one in state.open.values()
+        one.act.preflight and one.outcome is None
+        for seq in held_by
+        if (one := state.open.get(seq)) is not None
     )
 
 

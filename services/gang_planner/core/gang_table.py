@@ -56,8 +56,11 @@ class GangTable:
         gang.counted = phase
 
     def touch(self, gang: Gang) -> None:
-        """Have the gang assessed."""
-        self.changed[gang.key] = gang
+        """Have the gang assessed; one that was dropped is nobody's business, whatever is still owed
+        to it: another one may have its key by now.
+        """
+        if self.gangs.get(gang.key) is gang:
+            self.changed[gang.key] = gang
 
     def touch_all(self) -> None:
         """Have every gang assessed: a queue, a priority class or the configuration changed."""
@@ -148,12 +151,12 @@ class GangTable:
 
     def drop_if_empty(self, gang: Gang) -> None:
         """Forget a gang that has neither object nor members, and nothing open in the log."""
-        if not gang.vacant or gang.key in self._declared:
+        if not gang.vacant or gang.key in self._declared or self.gangs.get(gang.key) is not gang:
             return
         if gang.history.notes or gang.bucket is not None:
             # It is assessed first: that takes it out of the backlog, and comes here again.
             return
-        self.gangs.pop(gang.key, None)
+        del self.gangs[gang.key]
         self.changed.pop(gang.key, None)
         self.unadmitted.pop(gang.key, None)
         self.count_phase(gang, "")

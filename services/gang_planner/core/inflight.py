@@ -155,10 +155,8 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
     act = state.open.get(outcome.decision_seq)
     if act is not None:
         act.outcome, act.outcome_seq = outcome, outcome_seq
-        gang = state.gangs.by_id.get(act.act.gang_id)
-        if gang is not None and act.act.preflight:
-            # Others may have waited for it.
-            state.gangs.touch(gang)
+        if act.act.preflight:
+            _touch_waiting(state, act.act)
         # One that was repeated has been in binders' hands under its first number, too.
         delivered += 1 if act.act.again else 0
     for found in outcome.members:
@@ -167,6 +165,14 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
         for room in state.rooms.rows(found.uid):
             if room.seq == outcome.decision_seq:
                 _take_in(state, room, found, outcome_seq, delivered=delivered)
+
+
+def _touch_waiting(state: State, decision: GangDecision) -> None:
+    """Others of the gang may have waited for the proof; it may have another id by now."""
+    for binding in decision.bindings:
+        member = state.members.get(binding.uid)
+        if member is not None and member.gang is not None:
+            state.gangs.touch(member.gang)
 
 
 def _take_in(state: State, room: Room, found: Found, outcome_seq: int, *, delivered: int) -> None:

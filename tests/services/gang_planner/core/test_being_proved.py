@@ -66,3 +66,35 @@ def test_it_is_placed_when_the_others_were_proved_and_bound() -> None:
     story.carry_out(phase="Running")
     story.until_quiet()
     assert story.bound("job") == 2
+
+
+def test_a_member_waits_although_the_group_was_made_again_meanwhile() -> None:
+    """Found by the simulation (seed 101391): the proof was asked for under the group's old id."""
+    story = second_attempt()
+    bound = len(story.decisions)
+    story.remove(story.objects["group-job"])
+    story.put(make_group("job", 2, uid="group-again"))
+    (other,) = (pod for pod in story.pods.values() if pod.name == "job-worker-1")
+    story.remove(other)
+    story.put(msgspec.structs.replace(other, uid="third"))
+    story.until_quiet()
+    assert len(story.decisions) == bound
+    story.carry_out()
+    story.until_quiet(within_ms=10_000)
+    assert len(story.decisions) > bound
+    assert all(one.preflight for _, one in story.decisions[bound:])
+    assert story.bound("job") == 0
+
+
+def test_it_is_placed_when_all_are_bound_that_were_proved_under_an_old_id() -> None:
+    story = second_attempt()
+    story.refuses = lambda _: False
+    story.remove(story.objects["group-job"])
+    story.put(make_group("job", 3, uid="group-again"))
+    story.put(make_pods("job", 3, WORKER)[2])
+    story.until_quiet()
+    assert story.bound("job") == 0
+    story.carry_out(phase="Running")
+    story.until_quiet()
+    story.carry_out(phase="Running")
+    assert story.bound("job") == 3

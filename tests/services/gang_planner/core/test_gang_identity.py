@@ -190,3 +190,24 @@ def test_a_gang_found_with_members_that_only_failed_is_placed_whole() -> None:
     scene.put(make_group("a", 4))
     scene.put(msgspec.structs.replace(failed, node="n0", phase="Failed"), again)
     assert scene.settle() == []
+
+
+def test_pods_of_an_owner_whose_others_are_all_gone_are_a_gang_of_their_own() -> None:
+    """What is still owed to the gang that was must not take the new one's members along."""
+    nodes = [make_node(f"n{i}") for i in range(4)]
+    scene = Scene(nodes)
+    pods = make_pods("web", 4, CPU, group_name="", owner=OWNER, group_min_member=2)
+    scene.put(*pods[:2])
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    lost = {binding.node for binding in decision.bindings}
+    scene.remove(*(node for node in nodes if node.name in lost))
+    scene.step()
+    assert scene.planner.open_holds == 2
+    scene.remove(*pods[:2])
+    scene.put(pods[2])
+    assert scene.settle() == []
+    scene.put(pods[3])
+    (again,) = scene.settle()
+    assert {binding.uid for binding in again.bindings} == {pods[2].uid, pods[3].uid}
