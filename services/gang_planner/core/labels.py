@@ -69,7 +69,7 @@ class LabelColumns:
                 return np.zeros(len(values), dtype=np.bool_)
 
     def _among(self, requirement: Requirement, values: Ints) -> Bools:
-        among: Bools = np.isin(values, self._ids(requirement.values))
+        among: Bools = np.isin(values, self.ids(requirement.values))
         return among
 
     @staticmethod
@@ -106,7 +106,8 @@ class LabelColumns:
             self._numbers.append(as_number(value))
         return found
 
-    def _ids(self, values: Sequence[str]) -> Ints:
+    def ids(self, values: Sequence[str]) -> Ints:
+        """Value ids of these texts."""
         # A value that no node has gets an id of its own that no column holds.
         return np.array([self._value_ids.get(value, -1) for value in values], dtype=np.int64)
 

@@ -31,7 +31,11 @@ _Kind = TypeVar("_Kind", bound=Surrounding)
 class Table(dict[str, _Kind]):
     """Objects of one kind by UID; `changes` counts what was put and removed."""
 
-    changes = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = 0
+        #: By namespace ("" where the kind has none) and name.
+        self.by_name: dict[tuple[str, str], _Kind] = {}
 
     def put(self, one: _Kind, *, anew: bool = False) -> bool:
         """An object appeared or changed; False: an older version of what is known, or the same."""
@@ -41,15 +45,25 @@ class Table(dict[str, _Kind]):
         ):
             return False
         self[one.uid] = one
+        self.by_name[_name_of(one)] = one
         self.changes += 1
         return True
 
     def remove(self, uid: str) -> bool:
         """An object is gone; False: it was not known."""
-        if self.pop(uid, None) is None:
+        one = self.pop(uid, None)
+        if one is None:
             return False
+        name = _name_of(one)
+        # One made again under the name may have come before the end of this one.
+        if self.by_name[name].uid == uid:
+            del self.by_name[name]
         self.changes += 1
         return True
+
+
+def _name_of(one: Surrounding) -> tuple[str, str]:
+    return getattr(one, "namespace", ""), one.name
 
 
 class Surroundings:

@@ -19,6 +19,17 @@ from services.gang_planner.core.shapes import ShapeEntry
 #: Pods of one shape that a node holds when nothing limits them: more than any decision binds.
 UNLIMITED: Final = 2**31
 
+#: Filters that have nothing to say about shapes without claims.
+CLAIM_FILTERS: Final = frozenset(
+    {
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "DynamicResources",
+    }
+)
+
 
 class NodeFilter(Protocol):
     """A rule about the node itself."""

@@ -1,0 +1,125 @@
+"""How many volumes of a driver a node still takes: CSINode's limits against the volumes that pods
+there use.
+
+A volume counts once per node, whoever uses it; a claim that has none yet counts under its own name
+for the driver that will make it, as in kube-scheduler. VolumeAttachments of pods that are gone are
+not read.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from services.gang_planner.core.columns import Bools, Ints, grown_ints
+from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.storage.demand import Key, class_of, fully_bound
+from services.gang_planner.core.surroundings import Surroundings
+
+Handle: TypeAlias = tuple[str, str]
+"""Driver, and what identifies the volume to it."""
+
+_UNLIMITED: Final = 2**31
+
+
+class Attachments:
+    """Volumes in use per node and driver, kept up to date node by node."""
+
+    def __init__(self, tables: Surroundings, nodes: NodeTable) -> None:
+        self._tables = tables
+        self._nodes = nodes
+        #: Pods per claim, of each node that has any.
+        self._users: dict[int, dict[Key, int]] = {}
+        self._dirty: dict[int, None] = {}
+        #: Distinct volumes by driver, one count per slot; only drivers that have a limit anywhere.
+        self._counts: dict[str, Ints] = {}
+        self._limits: dict[str, Ints] = {}
+        self._seen: tuple[int, ...] = ()
+
+    def copy(self) -> "Attachments":
+        """An independent count of the same pods."""
+        other = Attachments(self._tables, self._nodes)
+        other._users = {slot: dict(keys) for slot, keys in self._users.items()}
+        return other
+
+    def change(self, slot: int, key: Key, count: int) -> None:
+        """So many more pods on the node use the claim; fewer, if negative."""
+        keys = self._users.setdefault(slot, {})
+        keys[key] = keys.get(key, 0) + count
+        if not keys[key]:
+            del keys[key]
+            if not keys:
+                del self._users[slot]
+        self._dirty[slot] = None
+
+    def full(self, keys: list[Key], uses: Mapping[Key, Iterable[int]]) -> Bools | None:
+        """Slots of nodes that cannot take all of these claims' volumes any more; None: none is.
+
+        Args:
+            keys: the claims of one shape.
+            uses: the slots in which claims are used already: what is there is not attached again.
+        """
+        self._look_at_limits()
+        wanted = {key: handle for key in keys if (handle := self._handle(key)) is not None}
+        drivers = sorted({driver for driver, _ in wanted.values()} & self._limits.keys())
+        if not drivers:
+            return None
+        self._count()
+        full: Bools = np.zeros(self._nodes.size, dtype=np.bool_)
+        for driver in drivers:
+            mine = {key for key, handle in wanted.items() if handle[0] == driver}
+            new = np.full(self._nodes.size, len(mine), dtype=np.int64)
+            for key in mine:
+                for slot in uses.get(key, ()):
+                    new[slot] -= 1
+            counts = self._counts[driver][: self._nodes.size]
+            full |= (new > 0) & (counts + new > self._limits[driver])
+        return full
+
+    def _look_at_limits(self) -> None:
+        """Read the limits anew when they, or what claims are bound to, changed."""
+        tables, nodes = self._tables, self._nodes
+        seen = (
+            tables.csi_nodes.changes,
+            nodes.changes.position,
+            tables.claims.changes,
+            tables.volumes.changes,
+            tables.storage_classes.changes,
+        )
+        if seen == self._seen:
+            return
+        self._seen = seen
+        self._limits.clear()
+        self._counts.clear()
+        self._dirty.update(dict.fromkeys(self._users))
+        for one in tables.csi_nodes.values():
+            slot = nodes.find(one.name)
+            for limit in one.drivers if slot is not None else ():
+                if limit.volumes_max < 0:
+                    continue
+                limits = self._limits.get(limit.driver)
+                if limits is None:
+                    limits = np.full(nodes.size, _UNLIMITED, dtype=np.int64)
+                    self._limits[limit.driver] = limits
+                limits[slot] = limit.volumes_max
+
+    def _count(self) -> None:
+        for driver in self._limits:
+            counts = self._counts.get(driver, np.zeros(0, dtype=np.int64))
+            self._counts[driver] = grown_ints(counts, self._nodes.size)
+        for slot in self._dirty:
+            handles = {self._handle(key) for key in self._users.get(slot, ())}
+            for driver, counts in self._counts.items():
+                counts[slot] = sum(one is not None and one[0] == driver for one in handles)
+        self._dirty.clear()
+
+    def _handle(self, key: Key) -> Handle | None:
+        """What the claim's volume is to its driver; None: it is none of a driver's."""
+        claim = self._tables.claims.by_name.get(key)
+        if claim is None:
+            return None
+        if not fully_bound(claim):
+            found = class_of(claim, self._tables)
+            return (found.provisioner, f"{key[0]}/{key[1]}") if found is not None else None
+        volume = self._tables.volumes.by_name.get(("", claim.volume_name))
+        return (volume.driver, volume.handle) if volume is not None and volume.driver else None
