@@ -49,14 +49,14 @@ class State:
     def __init__(self) -> None:
         self.resources = ResourceIndex()
         self.shapes = ShapeTable(self.resources)
+        self.surroundings = Surroundings()
         self.nodes = NodeTable(self.resources)
-        self.ground = Ground(self.nodes)
+        self.ground = Ground(self.nodes, self.surroundings)
         self.rooms = RoomTable(self.ground)
         self.debts = DebtTable()
         self.queues = QueueTable(self.resources)
         self.gangs = GangTable(self.queues, self.shapes)
         self.backlog = Backlog()
-        self.surroundings = Surroundings()
         self.members: dict[str, Member] = {}
         #: Members accounted on a node, by slot.
         self.residents: dict[int, dict[str, Member]] = {}

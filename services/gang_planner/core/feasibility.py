@@ -12,7 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from services.gang_planner.core.columns import Bools, Ints
-from services.gang_planner.core.filters import NodeFilter, RoomFilter, versioned, versions
+from services.gang_planner.core.filters import (
+    CLAIM_FILTERS,
+    NodeFilter,
+    RoomFilter,
+    versioned,
+    versions,
+)
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.shapes import ShapeEntry
@@ -146,6 +152,8 @@ class Fits:
         current = self.masks.versions(shape)
         if self._versioned:
             current += versions(self._versioned, shape)
+        if shape.attached:
+            current += self.ground.claims_version(shape)
         if fit is not None and fit.masked_at == masked_at and fit.versions == current:
             if fit.position == position:
                 return fit
@@ -167,6 +175,8 @@ class Fits:
         least: Ints | None = None
         for one in self.filters:
             if one.name == "NodePorts" and not shape.shape.host_ports:
+                continue
+            if one.name in CLAIM_FILTERS and not shape.attached:
                 continue
             capacity = one.capacity(shape, self.ground, slots)
             least = capacity if least is None else np.minimum(least, capacity)

@@ -8,18 +8,24 @@ back, a node that changed. Whoever was refused at a count need not look again un
 import numpy as np
 
 from services.gang_planner.core.columns import ChangeLog, Grid, Ints
+from services.gang_planner.core.devices.ledger import Devices
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.ports import PortTable
 from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.storage.ledger import Storage
+from services.gang_planner.core.surroundings import Surroundings
 
 
 class Ground:
-    """Free amounts and host ports of all nodes."""
+    """Free amounts and host ports of all nodes, and claims in use."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(self, nodes: NodeTable, surroundings: Surroundings | None = None) -> None:
+        tables = Surroundings() if surroundings is None else surroundings
         self.nodes = nodes
         self.free = Grid()
         self.ports = PortTable()
+        self.storage = Storage(tables, nodes)
+        self.devices = Devices(tables, nodes)
         #: Columns whose free amounts or ports changed.
         self.changes = ChangeLog()
         self.freed = 0
@@ -32,6 +38,8 @@ class Ground:
             cells[row, slot] -= amount
         if shape.shape.host_ports:
             self.ports.take(slot, shape.shape.host_ports)
+        if shape.attached:
+            self._take_claims(slot, 1, shape)
         self.changes.add(slot)
 
     def give(self, slot: int, shape: ShapeEntry) -> None:
@@ -41,6 +49,8 @@ class Ground:
             cells[row, slot] += amount
         if shape.shape.host_ports:
             self.ports.give(slot, shape.shape.host_ports)
+        if shape.attached:
+            self._give_claims(slot, 1, shape)
         self.changes.add(slot)
         self.freed += 1
 
@@ -48,12 +58,30 @@ class Ground:
         """`counts[i]` pods of this shape go to `slots[i]`; slots are distinct."""
         self.fit_cells()
         self.free.cells[np.ix_(shape.rows, slots)] -= shape.column * counts
-        self._change_ports(slots, counts, shape, taking=True)
+        self._change_others(slots, counts, shape, taking=True)
 
     def give_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
         """Undo one `take_many`; nothing is `freed`, the world is as it was."""
         self.free.cells[np.ix_(shape.rows, slots)] += shape.column * counts
-        self._change_ports(slots, counts, shape, taking=False)
+        self._change_others(slots, counts, shape, taking=False)
+
+    def claims_version(self, shape: ShapeEntry) -> tuple[int, ...]:
+        """Changes whenever what filters say of the shape's claims may have changed on any node."""
+        version: tuple[int, ...] = ()
+        if shape.shape.claims:
+            version += self.storage.version(shape)
+        if shape.shape.device_claims:
+            version += self.devices.version(shape)
+        return version
+
+    def one_by_one(self, shape: ShapeEntry) -> bool:
+        """Whether placing one pod of the shape changes where the next may go: a claim of theirs has
+        no volume or devices yet, or is for one pod.
+        """
+        if not shape.attached:
+            return False
+        volumes = self.storage.demand(shape)
+        return bool(volumes.delayed or volumes.exclusive or self.devices.demand(shape).open)
 
     def add_capacity(self, slot: int, delta: Ints) -> None:
         """The node's allocatable amounts changed by `delta`, one number per row."""
@@ -65,7 +93,7 @@ class Ground:
     def emptied(self) -> "Ground":
         """The same nodes with nothing on them: for questions about what could ever fit."""
         self.fit_cells()
-        ground = Ground(self.nodes)
+        ground = Ground(self.nodes, self.storage.tables)
         ground.free = self.nodes.allocatable.copy()
         ground.free.ensure(*self.free.cells.shape)
         return ground
@@ -73,9 +101,11 @@ class Ground:
     def copy(self) -> "Ground":
         """An independent ground with the same room: for questions about now."""
         self.fit_cells()
-        ground = Ground(self.nodes)
+        ground = Ground(self.nodes, self.storage.tables)
         ground.free = self.free.copy()
         ground.ports = self.ports.copy()
+        ground.storage = self.storage.copy()
+        ground.devices = self.devices.copy()
         return ground
 
     def fit_cells(self) -> None:
@@ -84,10 +114,26 @@ class Ground:
         """
         self.free.ensure(len(self.nodes.resources.names), self.nodes.size)
 
-    def _change_ports(self, slots: Ints, counts: Ints, shape: ShapeEntry, *, taking: bool) -> None:
+    def _change_others(self, slots: Ints, counts: Ints, shape: ShapeEntry, *, taking: bool) -> None:
         listed: list[int] = slots.tolist()
         if shape.shape.host_ports:
             change = self.ports.take if taking else self.ports.give
             for slot, count in zip(listed, counts.tolist(), strict=True):
                 change(slot, shape.shape.host_ports, count)
+        if shape.attached:
+            attach = self._take_claims if taking else self._give_claims
+            for slot, count in zip(listed, counts.tolist(), strict=True):
+                attach(slot, count, shape)
         self.changes.extend(listed)
+
+    def _take_claims(self, slot: int, count: int, shape: ShapeEntry) -> None:
+        if shape.shape.claims:
+            self.changes.extend(self.storage.take(slot, shape, count))
+        if shape.shape.device_claims:
+            self.devices.take(slot, shape, count)
+
+    def _give_claims(self, slot: int, count: int, shape: ShapeEntry) -> None:
+        if shape.shape.claims:
+            self.changes.extend(self.storage.give(slot, shape, count))
+        if shape.shape.device_claims:
+            self.devices.give(shape, count)

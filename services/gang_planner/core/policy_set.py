@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.filters import NodeFilter, RoomFilter, resources_fit
+from services.gang_planner.core.filters import (
+    NodeFilter,
+    RoomFilter,
+    dynamic_resources,
+    resources_fit,
+    volume_binding,
+    volume_restrictions,
+)
 from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.policy import Policy
@@ -42,8 +49,15 @@ class PolicySet:
         rooms: list[RoomFilter] = [
             rule for one in self.policies for rule in _made(one.room_filters, state)
         ]
-        #: Resources are judged whatever is configured: nothing here ever over-commits a node.
-        self.room_filters: tuple[RoomFilter, ...] = (*rooms, resources_fit.FILTER)
+        #: Judged whatever is configured: nothing here ever over-commits a node, or binds a pod
+        #: beside its volumes and devices.
+        self.room_filters: tuple[RoomFilter, ...] = (
+            *rooms,
+            resources_fit.FILTER,
+            volume_restrictions.FILTER,
+            volume_binding.FILTER,
+            dynamic_resources.FILTER,
+        )
 
     def bind(self, state: "State") -> "PolicySet":
         """The same policies, with the rules that need the planner's tables."""

@@ -5,6 +5,7 @@ replay.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -85,6 +86,12 @@ class Session:
 
         `within`: one flag per slot, only these may be used (a topology domain); None: all.
         """
+        if wanted > 1 and shape.attached and self.ground.one_by_one(shape):
+            one = partial(self.spread, statement, queue, role, shape, 1, avoid)
+            placed = 0
+            while placed < wanted and one(packed=packed, within=within):
+                placed += 1
+            return placed
         wanted = queue.headroom(shape, wanted)
         if wanted <= 0:
             return 0

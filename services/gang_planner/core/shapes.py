@@ -21,7 +21,7 @@ class ShapeEntry:
     asks for zero.
     """
 
-    __slots__ = ("amounts", "best_effort", "column", "encoded", "id", "pairs", "rows", "shape")
+    __slots__ = ("amounts", "attached", "best_effort", "column", "encoded", "id", "pairs", "rows", "shape")
 
     def __init__(
         self, shape_id: int, encoded: bytes, shape: Shape, resources: ResourceIndex
@@ -38,6 +38,8 @@ class ShapeEntry:
         self.amounts: Ints = np.array([amount for _, amount in self.pairs], dtype=np.int64)
         #: Amounts standing, to be multiplied with a row of counts.
         self.column: Ints = self.amounts.reshape(-1, 1)
+        #: Has claims, to volumes or devices.
+        self.attached: bool = bool(shape.claims or shape.device_claims)
         #: Asks for nothing but its place in the node's count of pods.
         self.best_effort: bool = all(name == PODS or not amount for name, amount in shape.requests)
 

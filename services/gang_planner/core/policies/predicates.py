@@ -14,6 +14,8 @@ from services.gang_planner.core.filters import (
     node_ready,
     node_unschedulable,
     taint_toleration,
+    volume_limits,
+    volume_zone,
 )
 from services.gang_planner.core.policy import Policy
 
@@ -30,4 +32,8 @@ def build(arguments: Arguments) -> Policy:
         filters.append(node_affinity.FILTER)
     if arguments.boolean("predicate.NodePortsEnable", default=True):
         room_filters.append(node_ports.FILTER)
+    if arguments.boolean("predicate.NodeVolumeLimitsEnable", default=True):
+        room_filters.append(volume_limits.FILTER)
+    if arguments.boolean("predicate.VolumeZoneEnable", default=True):
+        room_filters.append(volume_zone.FILTER)
     return Policy(name="predicates", node_filters=tuple(filters), room_filters=tuple(room_filters))
