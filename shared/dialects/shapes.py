@@ -47,8 +47,6 @@ _SHARED_DEVICES: Final = frozenset(
     }
 )
 _SHARED_DEVICES_PREFIX: Final = "volcano.sh/vgpu-"
-#: What `Shape.unsupported` says of such a resource: this, then its name.
-DEVICE_PREFIX: Final = "device:"
 #: Sources longer than this are computed each time, so that 8,192 cached ones stay below 64 MiB.
 _CACHED_SOURCE_BYTES_MAX: Final = 8 * 1024
 
@@ -336,4 +334,4 @@ def _unsupported(spec: kube.PodSpec) -> Iterator[str]:
 def _shared_devices(requests: model.Resources) -> Iterator[str]:
     for name, _ in requests:
         if name in _SHARED_DEVICES or name.startswith(_SHARED_DEVICES_PREFIX):
-            yield f"{DEVICE_PREFIX}{name}"
+            yield f"{model.DEVICE_PREFIX}{name}"

@@ -9,7 +9,7 @@ Not here: how a message travels (`shared.contracts`), how an object is read (`sh
 `shared.kube`).
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from shared.model.surroundings import (
     Budget,
@@ -39,6 +39,7 @@ from shared.model.terms import (
 )
 
 __all__ = [
+    "DEVICE_PREFIX",
     "KINDS",
     "ClusterObject",
     "HostPort",
@@ -98,6 +99,10 @@ class HostPort(Struct, frozen=True, kw_only=True):
     port: int
     protocol: str = "TCP"
     ip: str = ""
+
+
+DEVICE_PREFIX: Final = "device:"
+"""Of an entry of `Shape.unsupported` that names a resource which stands for a part of a device."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):

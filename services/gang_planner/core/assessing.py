@@ -8,7 +8,8 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | GroupMissing, GroupDeleting, InvalidGroup | the object that declares it |
 | QueueMissing, QueueNotOpen | its queue |
 | NotAdmitted | the enqueue action has not admitted it |
-| NotEnoughPods, NotEnoughPodsOfTask, Gated, Unsupported | members that could be placed |
+| NotEnoughPods, NotEnoughPodsOfTask | members that exist |
+| Gated, Unsupported, UnsupportedDevice | members that could be placed |
 | ActionMissing | the configuration does not name the action that would place it |
 | Backoff | its last decision failed; it is tried again at an instant |
 | BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | what is bound of it
@@ -23,6 +24,7 @@ NotEnoughQuota).
 from collections.abc import Sequence
 from typing import Final
 
+from services.gang_planner.core import unsupported
 from services.gang_planner.core.backlog import Need, Wanted
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.inflight import BAD_PAIR_MS
@@ -68,7 +70,7 @@ def assess(
     gang.refused = "" if gang.silent else _refusal(state, gang)
     if gang.refused or gang.silent or not gang.counts[WAITING]:
         if not gang.refused and gang.counts[UNSUPPORTED]:
-            gang.refused = "Unsupported"
+            gang.refused = unsupported.reason(gang)
         state.backlog.take(gang)
         return just_started
     need = _need(state, gang)
@@ -219,7 +221,7 @@ def _member_refusal(gang: Gang) -> str:
         if gang.counts[GATED] >= missing:
             return "Gated"
         if gang.counts[UNSUPPORTED] + gang.counts[GATED] >= missing:
-            return "Unsupported"
+            return unsupported.reason(gang)
         return "NotEnoughPods"
     for role, count in gang.role_minima:
         if gang.able(role) < count:

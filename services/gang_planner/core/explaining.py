@@ -8,13 +8,14 @@ once per bucket and state of the ground.
 from collections import Counter
 from typing import Final, NamedTuple
 
+from services.gang_planner.core import unsupported
 from services.gang_planner.core.amounts import in_words, listed
 from services.gang_planner.core.backlog import Bucket, Need
 from services.gang_planner.core.deadlines import not_running_words
 from services.gang_planner.core.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.holds_told import in_words as holds_in_words
-from services.gang_planner.core.members import GATED, UNSUPPORTED
+from services.gang_planner.core.members import GATED
 from services.gang_planner.core.placing import Attempt, Group
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.retrying import REFUSED
@@ -35,6 +36,8 @@ _FIXED_SENTENCES: Final = {
     "GroupDeleting": "PodGroup {gang} is being deleted",
     "QueueMissing": "queue {queue} does not exist",
     "ActionMissing": "no action of the configuration places such pods",
+    "Gated": "{gated} members have scheduling gates",
+    "GangTooLarge": "a quorum of {quorum} members does not fit into one decision",
     "Backoff": "its last decision could not be carried out; it is tried again shortly",
     "AwaitsOutcome": "its members under way are being proved first, and the others count on them",
     "ClusterViewStale": "the picture of the cluster is stale: no watcher has renewed it",
@@ -239,7 +242,12 @@ def _sentence(
 def _plain_sentence(gang: Gang, reason: str) -> str:
     """Sentences for what needs no look at the nodes."""
     if reason in _FIXED_SENTENCES:
-        return _FIXED_SENTENCES[reason].format(gang=gang.full_name, queue=gang.queue.name)
+        return _FIXED_SENTENCES[reason].format(
+            gang=gang.full_name,
+            queue=gang.queue.name,
+            gated=gang.counts[GATED],
+            quorum=gang.min_member,
+        )
     match reason:
         case "InvalidGroup":
             return "; ".join(gang.group.errors if gang.group is not None else ())
@@ -254,12 +262,8 @@ def _plain_sentence(gang: Gang, reason: str) -> str:
                 for role, count in gang.role_minima
                 if gang.able(role) < count
             )
-        case "Gated":
-            return f"{gang.counts[GATED]} members have scheduling gates"
-        case "Unsupported":
-            return _unsupported(gang)
-        case "GangTooLarge":
-            return f"a quorum of {gang.min_member} members does not fit into one decision"
+        case unsupported.CONSTRAINT | unsupported.DEVICE:
+            return unsupported.sentence(gang)
         case "NotStarting":
             return not_running_words(gang)
         case _:
@@ -278,14 +282,3 @@ def _failure(gang: Gang, reason: str) -> str:
     if backoff is None or backoff.reason != reason:
         return reason
     return f"it was released: {backoff.message}; it is tried again later"
-
-
-def _unsupported(gang: Gang) -> str:
-    fields = {
-        field
-        for member in gang.members.values()
-        if member.state == UNSUPPORTED
-        for field in member.shape.shape.unsupported
-    }
-    named = ", ".join(sorted(fields)[:_REASONS_MAX])
-    return f"members have constraints that are not supported: {named}"

@@ -32,6 +32,9 @@ WORKER = make_shape({GPU: 1, "cpu": 1000})
 BEST_EFFORT = make_shape()
 
 
+VGPU = "device:volcano.sh/vgpu-number"
+
+
 @dataclass
 class Gang:
     name: str
@@ -191,6 +194,15 @@ SCENARIOS = {
         {},
         {"a": "Unsupported"},
         says={"a": "spec.volumes[0]"},
+    ),
+    "a part of a device is never placed by count": Scenario(
+        [
+            Gang("a", 2, make_shape({"volcano.sh/vgpu-number": 1}, unsupported=(VGPU,))),
+            Gang("b", 1, make_shape({"cpu": 1})),
+        ],
+        {"b": 1},
+        {"a": "UnsupportedDevice"},
+        says={"a": "not placed by count: volcano.sh/vgpu-number"},
     ),
     "a group with errors is never planned": Scenario(
         [Gang("a", 1, group={"errors": ("spec.minMember: must not be negative",)})],
