@@ -50,7 +50,7 @@ class State:
         self.resources = ResourceIndex()
         self.shapes = ShapeTable(self.resources)
         self.surroundings = Surroundings()
-        self.nodes = NodeTable(self.resources)
+        self.nodes = NodeTable(self.resources, self.surroundings.hypernodes)
         self.ground = Ground(self.nodes, self.surroundings)
         self.rooms = RoomTable(self.ground)
         self.debts = DebtTable()

@@ -95,6 +95,8 @@ class GangDecision(
     #: What the binder does for members before it binds them.
     volumes: tuple[VolumeChoice, ...] = ()
     devices: tuple[DeviceChoice, ...] = ()
+    #: The topology domain that all members are in: a HyperNode's name, or "label=value"; "": none.
+    domain: str = ""
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -233,6 +235,8 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_on: tuple[str, ...] = ()
     #: Namespace and name, as decisions tell them: another object may have that name by now.
     gang: str = ""
+    #: The topology domain that it was placed in last.
+    home: str = ""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="checkpoint"):

@@ -8,7 +8,7 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | GroupMissing, GroupDeleting, InvalidGroup | the object that declares it |
 | QueueMissing, QueueNotOpen | its queue |
 | NotAdmitted | the enqueue action has not admitted it |
-| NotEnoughPods, NotEnoughPodsOfTask | members that exist |
+| NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup | members that exist |
 | Gated, Unsupported, UnsupportedDevice | members that could be placed |
 | ActionMissing | the configuration does not name the action that would place it |
 | Backoff | its last decision failed; it is tried again at an instant |
@@ -24,8 +24,8 @@ NotEnoughQuota).
 from collections.abc import Sequence
 from typing import Final
 
-from services.gang_planner.core import unsupported
-from services.gang_planner.core.backlog import Need, Wanted
+from services.gang_planner.core import sub_gangs, unsupported
+from services.gang_planner.core.backlog import Need, Structure, Wanted
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.inflight import BAD_PAIR_MS
 from services.gang_planner.core.members import (
@@ -91,13 +91,15 @@ def starts(gang: Gang) -> bool:
     if gang.key[0] == "name" and gang.group is None and gang.history.attempt:
         # Its object was deleted while it was bound: how many it needs nobody can say now.
         return False
-    return gang.quorum_placed
+    return gang.quorum_placed and sub_gangs.all_placed(gang)
 
 
 def enough(gang: Gang) -> bool:
     """Whether every minimum holds by members that count."""
-    return gang.have() >= gang.min_member and all(
-        gang.have(role) >= count for role, count in gang.role_minima
+    return (
+        gang.have() >= gang.min_member
+        and all(gang.have(role) >= count for role, count in gang.role_minima)
+        and sub_gangs.enough(gang)
     )
 
 
@@ -226,7 +228,7 @@ def _member_refusal(gang: Gang) -> str:
     for role, count in gang.role_minima:
         if gang.able(role) < count:
             return "NotEnoughPodsOfTask"
-    return ""
+    return "" if sub_gangs.enough_exist(gang) else "NotEnoughPodsOfSubGroup"
 
 
 def _size_refusal(state: State, gang: Gang) -> str:
@@ -267,7 +269,22 @@ def _need(state: State, gang: Gang) -> Need:
         wanted=wanted,
         best_effort=all(shapes[shape_id].best_effort for _, shape_id, _ in wanted),
         avoid=_avoided(gang),
+        structure=_structure(state, gang),
     )
+
+
+def _structure(state: State, gang: Gang) -> Structure | None:
+    """How close together its members are to be; None for most gangs."""
+    group = gang.group
+    if group is None or (group.topology is None and not group.sub_groups):
+        return None
+    names = state.nodes.names
+    parts, minima = sub_gangs.needs(gang, names)
+    if group.topology is None:
+        return Structure(sub_gangs=parts, sub_minima=minima)
+    near = sub_gangs.nodes_of(gang.members.values(), names)
+    home = "" if near else gang.history.home
+    return Structure(group.topology, near, home, parts, minima)
 
 
 def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:
@@ -279,7 +296,7 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
         (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
     )
     refused = refused_members(gang)
-    if not refused:
+    if not refused or (gang.group is not None and gang.group.sub_groups):
         return tuple(everybody)
     others = [
         (role, shape_id, count - len(refused & gang.waiting[role, shape_id].keys()))

@@ -7,10 +7,11 @@ gangs cost one attempt, and an unrelated pod costs none.
 
 import heapq
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
 from services.gang_planner.core.shapes import ShapeTable
+from shared.model.objects import NetworkTopology
 
 if TYPE_CHECKING:
     from services.gang_planner.core.explaining import Explanation
@@ -19,10 +20,36 @@ Wanted: TypeAlias = tuple[str, int, int]
 """(role, shape id, members that can be placed)."""
 
 
+class SubNeed(NamedTuple):
+    """What one sub-gang asks for: its quorum is placed whole or nothing of it is."""
+
+    #: Name of the sub-group policy that makes it, and what tells it from the policy's others.
+    policy: str
+    part: str
+    quorum: int
+    wanted: tuple[Wanted, ...]
+    topology: NetworkTopology | None = None
+    #: Nodes that hold members of it.
+    near: tuple[str, ...] = ()
+
+
+class Structure(NamedTuple):
+    """What a gang asks beyond numbers: to be close together, whole or in parts."""
+
+    topology: NetworkTopology | None = None
+    #: Nodes that hold members of it: where its domains must be.
+    near: tuple[str, ...] = ()
+    #: The domain that it was in when it last had members placed; tried before others.
+    home: str = ""
+    sub_gangs: tuple[SubNeed, ...] = ()
+    #: How many more sub-gangs of each policy must be placed.
+    sub_minima: tuple[tuple[str, int], ...] = ()
+
+
 class Need:
     """What a gang asks of the cluster. Equal needs in one queue are interchangeable."""
 
-    __slots__ = ("avoid", "best_effort", "minima", "queue", "quorum", "wanted")
+    __slots__ = ("avoid", "best_effort", "minima", "queue", "quorum", "structure", "wanted")
 
     def __init__(
         self,
@@ -33,6 +60,7 @@ class Need:
         wanted: tuple[Wanted, ...],
         best_effort: bool,
         avoid: tuple[str, ...] = (),
+        structure: Structure | None = None,
     ) -> None:
         self.queue = queue
         #: How many must be placed together; 0: each that fits.
@@ -44,6 +72,8 @@ class Need:
         self.best_effort = best_effort
         #: Nodes that refused one of its members lately.
         self.avoid = avoid
+        #: None: any nodes will do.
+        self.structure = structure
 
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
         """What its quorum (or, without one, one member) asks for, by resource row."""
@@ -59,7 +89,7 @@ class Need:
     @property
     def signature(self) -> tuple[object, ...]:
         """What makes gangs interchangeable."""
-        return self.queue, self.quorum, self.minima, self.wanted, self.avoid
+        return self.queue, self.quorum, self.minima, self.wanted, self.avoid, self.structure
 
 
 class Bucket:
@@ -67,6 +97,7 @@ class Bucket:
 
     __slots__ = (
         "entries",
+        "exceeded",
         "explained_at",
         "explanation",
         "need",
@@ -82,6 +113,8 @@ class Bucket:
         self.refused_at = -1
         #: Refused by the queue's ceiling, not by the nodes.
         self.short_of_quota = False
+        #: The search for room ended by its budget.
+        self.exceeded = False
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None
         self.explained_at = -1
@@ -94,7 +127,9 @@ class Bucket:
         """Why it was refused last; "" before any attempt."""
         if self.refused_at < 0:
             return ""
-        return "NotEnoughQuota" if self.short_of_quota else "NotEnoughResources"
+        if self.short_of_quota:
+            return "NotEnoughQuota"
+        return "SearchBudgetExceeded" if self.exceeded else "NotEnoughResources"
 
 
 class Backlog:

@@ -16,6 +16,7 @@ from services.gang_planner.core.members import Member, placing_order
 from services.gang_planner.core.release_costs import release_cost
 from services.gang_planner.core.settings import preflight_always
 from services.gang_planner.core.statement import Allocation
+from services.gang_planner.core.sub_gangs import part_of
 from services.gang_planner.state import State
 from shared.contracts.decisions import Binding, Cycle, GangDecision
 from shared.contracts.identity import gang_trace_id
@@ -46,14 +47,17 @@ def decide(
     cycle: Cycle,
     *,
     fills: Sequence[Debt] = (),
+    domain: str = "",
 ) -> GangDecision:
     """Assign members to the nodes allocated, assume them, and count the attempt; `fills` are the
-    debts that end with it.
+    debts that end with it, `domain` the topology domain that all of it is in.
     """
     placed = _assign(state, gang, allocations)
     history = gang.history
     history.attempt += 1
     history.known_as = gang.gang_id
+    domain = "" if history.started else domain
+    history.home = domain or history.home
     gang.latest = tuple(member.pod.uid for member, _ in placed)
     names = state.nodes.names
     decision = GangDecision(
@@ -79,6 +83,7 @@ def decide(
         cycle=cycle,
         traceparent=_traceparent(gang, placed),
         fills=tuple(debt.uid for debt in fills),
+        domain=domain,
     )
     history.full_name = decision.gang
     inflight.adopt(state, gang, placed)
@@ -88,21 +93,27 @@ def decide(
 def _assign(
     state: State, gang: Gang, allocations: Iterable[Allocation]
 ) -> list[tuple[Member, int]]:
-    """Members in their order to nodes in the order of names: neighbours in rank share nodes."""
-    per_group: dict[tuple[str, int], dict[int, int]] = {}
+    """Members in their order to nodes in the order of topology and names: neighbours in rank are
+    neighbours on the network.
+    """
+    per_group: dict[tuple[str, int, str], dict[int, int]] = {}
     for allocation in allocations:
-        counts = per_group.setdefault((allocation.role, allocation.shape.id), {})
+        key = (allocation.role, allocation.shape.id, allocation.part)
+        counts = per_group.setdefault(key, {})
         pairs = zip(allocation.slots.tolist(), allocation.counts.tolist(), strict=True)
         for slot, count in pairs:
             counts[slot] = counts.get(slot, 0) + count
-    rank = state.nodes.rank()
+    order = state.nodes.topology.order(gang.group.topology if gang.group is not None else None)
     refused = refused_members(gang) if gang.history.bad else set[str]()
     placed: list[tuple[Member, int]] = []
-    for key, counts in sorted(per_group.items(), key=_group_place):
+    for (role, shape_id, part), counts in sorted(per_group.items(), key=_group_place):
         slots = np.fromiter(counts, dtype=np.int64)
-        slots = slots[np.argsort(rank[slots])]
+        slots = slots[np.argsort(order[slots])]
         expanded = [slot for slot in slots.tolist() for _ in range(counts[slot])]
-        members = sorted(gang.waiting[key].values(), key=placing_order)
+        waiting = list(gang.waiting[role, shape_id].values())
+        if gang.group is not None and gang.group.sub_groups:
+            waiting = [one for one in waiting if part_of(gang, one.pod) == part]
+        members = sorted(waiting, key=placing_order)
         if refused:
             # Where not all are placed, those that a policy refused are left out.
             members.sort(key=lambda member: member.pod.uid in refused)
@@ -110,7 +121,9 @@ def _assign(
     return placed
 
 
-def _group_place(item: tuple[tuple[str, int], dict[int, int]]) -> tuple[str, int]:
+def _group_place(
+    item: tuple[tuple[str, int, str], dict[int, int]],
+) -> tuple[str, int, str]:
     return item[0]
 
 

@@ -21,6 +21,8 @@ from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.retrying import REFUSED
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import PODS
+from services.gang_planner.core.sub_gangs import lacking_in_words
+from services.gang_planner.core.topology import telling
 from services.gang_planner.state import State
 from shared.contracts.verdicts import Reason, ShapeReport, Why
 
@@ -132,11 +134,13 @@ class Explainer:
                 )
             )
         attempt.statement.discard()
+        domains = telling.in_words(self._session, need, attempt)
         if need.avoid:
             blocking["node(s) refused one of its members lately"] = len(need.avoid)
         names = self._holding(need.queue, short)
+        sentence = _sentence(state.nodes.count, blocking, short, fitting, wanted)
         return Explanation(
-            sentence=_sentence(state.nodes.count, blocking, short, fitting, wanted),
+            sentence=f"{domains}; {sentence}" if domains else sentence,
             shapes=tuple(reports),
             ahead=tuple(names[:_AHEAD_MAX]),
             ahead_count=len(names),
@@ -262,6 +266,8 @@ def _plain_sentence(gang: Gang, reason: str) -> str:
                 for role, count in gang.role_minima
                 if gang.able(role) < count
             )
+        case "NotEnoughPodsOfSubGroup":
+            return lacking_in_words(gang)
         case unsupported.CONSTRAINT | unsupported.DEVICE:
             return unsupported.sentence(gang)
         case "NotStarting":

@@ -23,7 +23,7 @@ from services.gang_planner.core.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.shapes import ShapeEntry
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import MemberResult
-from shared.model.objects import Owner, Pod, PodGroup
+from shared.model.objects import Owner, Pod, PodGroup, SubGroup
 
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 GangKey: TypeAlias = tuple[str, str, str]
 """("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
+
+Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
+"""The sub-group policy of a pod, and its values of the policy's keys; None: it is in none."""
 
 OrderKey: TypeAlias = tuple[int | str, ...]
 """What sorts gangs; all keys of one configuration have items of the same types in the same places.
@@ -69,6 +72,7 @@ class History:
         "failures",
         "first_seen_ms",
         "full_name",
+        "home",
         "known_as",
         "notes",
         "reset_at",
@@ -97,6 +101,8 @@ class History:
         #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
         #: next cycle on. Node "": the pod was refused itself, on whatever node.
         self.bad: dict[tuple[str, str], int] = {}
+        #: The topology domain that it was placed in last; "": none.
+        self.home = ""
         #: Nodes on which a member failed since the gang started: room is not held there again.
         self.failed_on: dict[str, None] = {}
 
@@ -156,6 +162,7 @@ class Gang:
         "namespace",
         "order",
         "ours",
+        "parts",
         "phase",
         "pod_minimum",
         "pod_priority",
@@ -180,6 +187,8 @@ class Gang:
         self.group: PodGroup | None = None
         self.members: dict[str, Member] = {}
         self.counts = [0] * STATES
+        #: What sub-gangs members are in, remembered by `sub_gangs`.
+        self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
         self.roles: dict[str, list[int]] = {}
         #: Members that can be placed, by role and shape.
         self.waiting: dict[tuple[str, int], dict[str, Member]] = {}
@@ -317,6 +326,7 @@ class Gang:
         pod = member.pod
         self._count(member, member.state, -1)
         del self.members[pod.uid]
+        self.parts.pop(pod.uid, None)
         member.gang = None
         self.ours -= pod.ours
         self.implied -= pod.group_implied

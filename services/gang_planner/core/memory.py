@@ -82,6 +82,8 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         if record.fills:
             state.debts.recall_filled(state, record.fills)
         inflight.recall(state, seq, record)
+        if record.domain:
+            state.gangs.history(record.gang_id).home = record.domain
         return
     history = state.gangs.history(record.gang_id)
     history.attempt = max(history.attempt, record.attempt)
@@ -108,6 +110,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history.known_as = gang.gang_id
             history.full_name = gang.gang
             history.told_at = page.up_to
+            history.home = gang.home
             for note in gang.notes:
                 if note.kind == "hold":
                     state.debts.recall(state, note)
@@ -260,5 +263,6 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         failed_on=tuple(history.failed_on),
         first_seen_ms=history.first_seen_ms,
         gang=history.full_name,
+        home=history.home,
         notes=(*(note for _, note in sorted(history.notes.items())), *holds),
     )

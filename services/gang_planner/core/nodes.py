@@ -19,8 +19,11 @@ from services.gang_planner.core.columns import (
     grown_ints,
 )
 from services.gang_planner.core.labels import LabelColumns
+from services.gang_planner.core.surroundings import Table
 from services.gang_planner.core.taints import TaintSets
+from services.gang_planner.core.topology.table import TopologyTable
 from shared.model.objects import Node
+from shared.model.surroundings import HyperNode
 
 #: Requests of one resource whose shares are kept.
 _REQUESTS_MAX = 256
@@ -56,8 +59,12 @@ class Units:
 class NodeTable:
     """Static facts of all nodes, by slot; what is free on them is `ground.Ground`."""
 
-    def __init__(self, resources: ResourceIndex) -> None:
+    def __init__(
+        self, resources: ResourceIndex, hypernodes: Table[HyperNode] | None = None
+    ) -> None:
         self.resources = resources
+        #: Which domains the nodes lie in.
+        self.topology = TopologyTable(self, Table() if hypernodes is None else hypernodes)
         self.allocatable = Grid()
         self.labels = LabelColumns()
         self.taints = TaintSets()

@@ -1,22 +1,37 @@
 """Places one gang: its quorum whole or nothing, then as many of the rest as fit.
 
-A gang has a few *groups*, each a role and a shape. The quorum is found greedily: every group gets a
-target (its role's minimum first, the rest where most room is), targets are placed scarcest group
-first, shortfalls are made up by other groups. If that fails, once more with nodes filled up instead
-of levelled, which leaves more room for the next shape. One group is placed exactly whenever it
-fits; several shapes that compete may, rarely, be refused although a cleverer order exists.
+A gang is placed in *parts*: its sub-gangs, each whole or not at all, and all members that are in
+none. A part has a few *groups*, each a role and a shape. Its quorum is found greedily: every group
+gets a target (its role's minimum first, the rest where most room is), targets are placed scarcest
+group first, shortfalls are made up by other groups. If that fails, once more with nodes filled up
+instead of levelled, which leaves more room for the next shape. One group is placed exactly whenever
+it fits.
+
+With a topology all of this happens inside one domain, the closest that holds it
+(`topology.spaces`); sub-gangs have domains of their own inside the gang's. Domains that disappoint
+are bounded by `_FAILURES_MAX`: a gang that has not been placed by then is `exceeded`, not
+impossible.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.backlog import Need
-from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.backlog import Need, Structure, Wanted
+from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.statement import Statement
+from services.gang_planner.core.topology.spaces import Demand, Space, spaces, wider
+from shared.model.objects import NetworkTopology
+
+#: Domains tried in vain before an attempt gives up: each costs as much as a gang that does not fit.
+_FAILURES_MAX: Final = 64
+_NOWHERE: Final[Ints] = np.zeros(0, dtype=np.int64)
+_PLAIN: Final = Structure()
 
 
 @dataclass(slots=True)
@@ -37,99 +52,252 @@ class Group:
         return self.wanted - self.placed
 
 
-class Attempt:
-    """One try to place a need."""
+@dataclass(slots=True)
+class Part:
+    """Members that are placed together, or not at all up to their quorum."""
 
-    def __init__(
-        self, session: Session, queue: QueueEntry, need: Need, *, members_max: int
-    ) -> None:
-        self._session = session
-        self._queue = queue
-        self._need = need
-        self._members_max = members_max
-        self._avoid = slots_of(session, need.avoid)
-        self._packed = False
-        self.statement = Statement(session.ground, queue)
-        shapes = session.shapes.entries
-        self.groups = [
-            Group(role, shapes[shape_id], wanted, min(wanted, session.total(shapes[shape_id])))
-            for role, shape_id, wanted in need.wanted
-        ]
-
-    def run(self) -> bool:
-        """Place quorum and extras. False: nothing is placed, the statement is discarded."""
-        if not self._hopeless():
-            for packed in (False, True):
-                self._packed = packed
-                if self._place_quorum():
-                    self._place_extras()
-                    if self.placed:
-                        return True
-                self._reset()
-                if len(self.groups) == 1:
-                    break
-        self.statement.discard()
-        return False
-
-    def run_partly(self) -> None:
-        """Place as much of the quorum as fits, to say what is missing; the caller discards the
-        statement.
-        """
-        need = self._need.quorum or 1
-        for group in self._scarcest_first():
-            self._place(group, min(group.left, need - self.placed))
+    groups: list[Group]
+    quorum: int
+    minima: tuple[tuple[str, int], ...] = ()
+    topology: NetworkTopology | None = None
+    near: tuple[str, ...] = ()
+    #: The sub-gang, and the policy that makes it; "": no sub-gang.
+    name: str = ""
+    policy: str = ""
+    #: Where its quorum was placed.
+    space: Space = field(default_factory=lambda: Space(None))
+    whole: bool = False
+    #: Nodes are filled up one after the other: it did not fit otherwise.
+    packed: bool = False
 
     @property
     def placed(self) -> int:
         """Members placed so far."""
         return sum(group.placed for group in self.groups)
 
-    def _hopeless(self) -> bool:
-        """Whether even each shape alone leaves the quorum short: the usual case in a full cluster,
-        so it is cheap.
+    @property
+    def wanted(self) -> int:
+        """Members to place."""
+        return sum(group.wanted for group in self.groups)
+
+
+class Attempt:
+    """One try to place a need."""
+
+    def __init__(
+        self,
+        session: Session,
+        queue: QueueEntry,
+        need: Need,
+        *,
+        members_max: int,
+        withheld: Ints | None = None,
+    ) -> None:
+        """`withheld` are slots of nodes that are left to others."""
+        self._session = session
+        self._queue = queue
+        self._need = need
+        self._members_max = members_max
+        self._avoid = slots_of(session, need.avoid)
+        if withheld is not None:
+            self._avoid = np.concatenate([self._avoid, withheld])
+        self._failures_left = _FAILURES_MAX
+        self.statement = Statement(session.ground, queue)
+        #: The search ended by its budget: whether the need fits is not known.
+        self.exceeded = False
+        #: The domain that all of it was placed in; "": none.
+        self.domain = ""
+        self._parts = _parts(session, need)
+        self.groups = [group for part in self._parts for group in part.groups]
+
+    def run(self) -> bool:
+        """Place quorum and extras. False: nothing is placed, the statement is discarded."""
+        if sum(group.fit for group in self.groups) < max(self._need.quorum, 1):
+            # The usual case in a full cluster.
+            pass
+        elif self._need.structure is None:
+            (part,) = self._parts
+            if self._place_whole(part, None):
+                self._place_extras(part, None)
+                if self.placed:
+                    return True
+        elif self._place_in_domains(self._need.structure):
+            return True
+        self._undo(0, self.groups)
+        self.statement.discard()
+        return False
+
+    def run_partly(self) -> None:
+        """Place as much of the quorum as fits anywhere, to say what is missing; the caller discards
+        the statement.
         """
+        need = self._need.quorum or 1
+        for part in _largest_first(self.sub_gangs):
+            part.whole = self._place_sub_gang(part, None)
+        for part in self._parts[-1:]:
+            for group in _scarcest_first(part.groups):
+                self._place(part, group, min(group.left, need - self.placed), None)
+
+    @property
+    def placed(self) -> int:
+        """Members placed so far."""
+        return sum(group.placed for group in self.groups)
+
+    @property
+    def sub_gangs(self) -> list[Part]:
+        """Its sub-gangs; `whole` says which are placed."""
+        return self._parts[:-1]
+
+    # ------------------------------------------------------------------ domains
+
+    def _place_in_domains(self, structure: Structure) -> bool:
+        """Place the gang in the first space that holds it."""
+        whole = Part(
+            self.groups, self._need.quorum, self._need.minima, structure.topology, structure.near
+        )
+        for space in self._spaces(whole, structure.home, None):
+            if self._fill(space, structure):
+                self._grow(whole, space)
+                if self.placed:
+                    self.domain = space.name
+                    return True
+            self._undo(0, self.groups)
+            if self._gives_up():
+                break
+        return False
+
+    def _fill(self, space: Space, structure: Structure) -> bool:
+        """Place all minima inside a space."""
         need = self._need
-        if sum(group.fit for group in self.groups) < max(need.quorum, 1):
-            return True
-        return any(
-            sum(group.fit for group in self.groups if group.role == role) < count
+        *sub_gangs, rest = self._parts
+        if not sub_gangs:
+            return self._place_whole(rest, space.mask)
+        for part in _largest_first(sub_gangs):
+            if self.placed + part.quorum <= self._members_max:
+                part.whole = self._place_sub_gang(part, space.mask)
+        rest.minima = tuple(
+            (role, count - placed)
             for role, count in need.minima
+            if (placed := _of_role(self.groups, role)) < count
+        )
+        least = sum(count for _, count in rest.minima)
+        rest.quorum = max(least, need.quorum - self.placed)
+        if not self._place_whole(rest, space.mask):
+            return False
+        return all(
+            sum(part.whole for part in sub_gangs if part.policy == policy) >= count
+            for policy, count in structure.sub_minima
         )
 
-    def _place_quorum(self) -> bool:
-        need = self._need
-        if not need.quorum:
-            return True
-        for role, count in need.minima:
-            members = [group for group in self.groups if group.role == role]
-            _aim(members, count)
-        _aim(self.groups, need.quorum - sum(group.target for group in self.groups))
-        for group in self._scarcest_first():
-            self._place(group, group.target)
-        for role, count in need.minima:
-            self._make_up([group for group in self.groups if group.role == role], count)
-        self._make_up(self.groups, need.quorum)
-        return self._holds()
+    def _place_sub_gang(self, part: Part, base: Bools | None) -> bool:
+        for space in self._spaces(part, "", base):
+            mark = self.statement.checkpoint()
+            if self._place_whole(part, space.mask):
+                part.space = space
+                return True
+            self._undo(mark, part.groups)
+            if self._gives_up():
+                break
+        return False
 
-    def _holds(self) -> bool:
-        need = self._need
-        return self.placed >= need.quorum and all(
-            sum(group.placed for group in self.groups if group.role == role) >= count
-            for role, count in need.minima
+    def _spaces(self, part: Part, home: str, base: Bools | None) -> Iterable[Space]:
+        """Where a part may be tried; at most one domain without a topology: everything."""
+        if part.topology is None:
+            return (Space(base),)
+        topology = self._session.ground.nodes.topology
+        demand = Demand(
+            roles=[group.role for group in part.groups],
+            wanted=[group.wanted for group in part.groups],
+            counts=lambda: [self._session.fits.counts(group.shape) for group in part.groups],
+            quorum=part.quorum,
+            minima=part.minima,
+        )
+        near = slots_of(self._session, part.near)
+        found = topology.levels(part.topology)
+        self._session.work_left -= len(found.levels) * self._session.ground.nodes.size
+        return spaces(found, demand, near, home, base)
+
+    def _grow(self, whole: Part, space: Space) -> None:
+        """Place extras: of each part in its own domain and what surrounds it inside the gang's, of
+        the gang in ever wider domains.
+        """
+        topology = self._session.ground.nodes.topology
+        *sub_gangs, rest = self._parts
+        masks: list[Bools | None] = [space.mask]
+        if whole.topology is not None:
+            masks += wider(topology.levels(whole.topology), space, None)
+        for part in sub_gangs:
+            if not part.whole:
+                continue
+            self._place_extras(part, part.space.mask)
+            if part.topology is not None:
+                found = topology.levels(part.topology)
+                for mask in wider(found, part.space, space.mask):
+                    self._place_extras(part, mask)
+        for mask in masks:
+            if not rest.groups or self.placed >= self._members_max:
+                return
+            self._place_extras(rest, mask)
+
+    def _gives_up(self) -> bool:
+        self._failures_left -= 1
+        self.exceeded = self.exceeded or self._failures_left <= 0
+        return self.exceeded
+
+    # ------------------------------------------------------------------- a part
+
+    def _place_whole(self, part: Part, within: Bools | None) -> bool:
+        """Place a part's quorum inside a mask; False: nothing of it is placed."""
+        part.packed = False
+        if part.quorum <= 0:
+            return True
+        self._measure(part, within)
+        if _hopeless(part):
+            return False
+        mark = self.statement.checkpoint()
+        for part.packed in (False, True):
+            if self._place_quorum(part, within):
+                return True
+            self._undo(mark, part.groups)
+            if len(part.groups) == 1:
+                break
+        return False
+
+    def _measure(self, part: Part, within: Bools | None) -> None:
+        if within is None:
+            return
+        for group in part.groups:
+            here = int(self._session.fits.counts(group.shape)[within].sum())
+            group.fit = min(group.wanted, here)
+
+    def _place_quorum(self, part: Part, within: Bools | None) -> bool:
+        groups = part.groups
+        for role, count in part.minima:
+            _aim([group for group in groups if group.role == role], count)
+        _aim(groups, part.quorum - sum(group.target for group in groups))
+        for group in _scarcest_first(groups):
+            self._place(part, group, group.target, within)
+        for role, count in part.minima:
+            of_role = [group for group in groups if group.role == role]
+            self._make_up(part, of_role, count, within)
+        self._make_up(part, groups, part.quorum, within)
+        return part.placed >= part.quorum and all(
+            _of_role(groups, role) >= count for role, count in part.minima
         )
 
-    def _make_up(self, groups: list[Group], wanted: int) -> None:
+    def _make_up(self, part: Part, groups: list[Group], wanted: int, within: Bools | None) -> None:
         for group in groups:
             missing = wanted - sum(one.placed for one in groups)
             if missing <= 0:
                 return
-            self._place(group, min(missing, group.left))
+            self._place(part, group, min(missing, group.left), within)
 
-    def _place_extras(self) -> None:
-        for group in self._scarcest_first():
-            self._place(group, min(group.left, self._members_max - self.placed))
+    def _place_extras(self, part: Part, within: Bools | None) -> None:
+        for group in _scarcest_first(part.groups):
+            wanted = min(group.left, self._members_max - self.placed)
+            self._place(part, group, wanted, within)
 
-    def _place(self, group: Group, wanted: int) -> None:
+    def _place(self, part: Part, group: Group, wanted: int, within: Bools | None) -> None:
         if wanted > 0:
             group.placed += self._session.spread(
                 self.statement,
@@ -138,16 +306,71 @@ class Attempt:
                 group.shape,
                 wanted,
                 self._avoid,
-                packed=self._packed,
+                packed=part.packed,
+                within=within,
+                part=part.name,
             )
 
-    def _scarcest_first(self) -> list[Group]:
-        return sorted(self.groups, key=_plenty)
-
-    def _reset(self) -> None:
-        self.statement.rollback(0)
-        for group in self.groups:
+    def _undo(self, mark: int, groups: Iterable[Group]) -> None:
+        self.statement.rollback(mark)
+        for group in groups:
             group.placed = group.target = 0
+
+
+def _parts(session: Session, need: Need) -> list[Part]:
+    """The sub-gangs of a need, and last what is in none of them."""
+    structure = need.structure or _PLAIN
+    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    parts: list[Part] = []
+    for sub in structure.sub_gangs:
+        for role, shape_id, count in sub.wanted:
+            left[role, shape_id] -= count
+        parts.append(
+            Part(
+                _groups(session, sub.wanted),
+                sub.quorum,
+                topology=sub.topology,
+                near=sub.near,
+                name=sub.part,
+                policy=sub.policy,
+            )
+        )
+    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
+    return [*parts, Part(_groups(session, rest), need.quorum, need.minima)]
+
+
+def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
+    shapes = session.shapes.entries
+    return [
+        Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
+        for role, shape_id, count in wanted
+    ]
+
+
+def _hopeless(part: Part) -> bool:
+    """Whether even each shape alone leaves the quorum short: the usual case in a full cluster, so
+    it is cheap.
+    """
+    groups = part.groups
+    if sum(group.fit for group in groups) < part.quorum:
+        return True
+    return any(
+        sum(group.fit for group in groups if group.role == role) < count
+        for role, count in part.minima
+    )
+
+
+def _of_role(groups: Iterable[Group], role: str) -> int:
+    return sum(group.placed for group in groups if group.role == role)
+
+
+def _largest_first(parts: Iterable[Part]) -> list[Part]:
+    """Large sub-gangs first: small ones find room between them."""
+    return sorted(parts, key=lambda part: (-part.quorum, part.name))
+
+
+def _scarcest_first(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=_plenty)
 
 
 def _aim(groups: list[Group], amount: int) -> None:

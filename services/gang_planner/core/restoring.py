@@ -32,6 +32,8 @@ class Placed(NamedTuple):
     statement: Statement
     #: Debts that end with it.
     filled: list[Debt]
+    #: The topology domain that all of it is in; "": none.
+    domain: str = ""
 
 
 def run(work: CycleWork) -> None:
@@ -69,7 +71,9 @@ def attempt(work: CycleWork, gang: Gang) -> Placed | None:
         loan = Loan(state, lent)
         most = deciding.members_max(state, gang, need)
         tried = Attempt(work.session, gang.queue, need, members_max=most)
-        if not tried.run():
+        fits = tried.run()
+        gang.bucket.exceeded = tried.exceeded
+        if not fits:
             loan.take_back()
             continue
         filled = _filled(owed, tried)
@@ -77,7 +81,7 @@ def attempt(work: CycleWork, gang: Gang) -> Placed | None:
             debt.dirty = True
             if debt.gang is not None:
                 state.gangs.touch(debt.gang)
-        return Placed(tried.statement, filled)
+        return Placed(tried.statement, filled, tried.domain)
     return None
 
 
@@ -89,7 +93,13 @@ def decide(work: CycleWork, gang: Gang, placed: Placed) -> None:
     state.backlog.take(gang)
     gang.queue.promise(gang.gang_id, {})
     decision = deciding.decide(
-        state, gang, need, placed.statement.commit(), work.cycle, fills=placed.filled
+        state,
+        gang,
+        need,
+        placed.statement.commit(),
+        work.cycle,
+        fills=placed.filled,
+        domain=placed.domain,
     )
     work.session.bindings_left -= len(decision.bindings)
     work.decisions.append(decision)

@@ -81,15 +81,17 @@ class Session:
         *,
         packed: bool = False,
         within: Bools | None = None,
+        part: str = "",
     ) -> int:
         """Allocate up to `wanted` members where the scores say; returns how many were.
 
         `within`: one flag per slot, only these may be used (a topology domain); None: all.
+        `part`: the sub-gang that they are for.
         """
         if wanted > 1 and shape.attached and self.ground.one_by_one(shape):
             one = partial(self.spread, statement, queue, role, shape, 1, avoid)
             placed = 0
-            while placed < wanted and one(packed=packed, within=within):
+            while placed < wanted and one(packed=packed, within=within, part=part):
                 placed += 1
             return placed
         wanted = queue.headroom(shape, wanted)
@@ -112,5 +114,5 @@ class Session:
         rank = self.ground.nodes.rank()[slots]
         taken = distribute(wanted, capacity, score[slots], slope, rank)
         used = np.flatnonzero(taken)
-        statement.allocate(Allocation(role, shape, slots[used], taken[used]))
+        statement.allocate(Allocation(role, shape, slots[used], taken[used], part))
         return wanted

@@ -22,6 +22,8 @@ class Allocation:
     shape: ShapeEntry
     slots: Ints
     counts: Ints
+    #: The sub-gang that they belong to; "": to none.
+    part: str = ""
 
     @property
     def total(self) -> int:
@@ -49,6 +51,11 @@ class Statement:
         self._allocations.append(allocation)
         left = self._ground.free.cells[np.ix_(shape.rows, allocation.slots)]
         assert not left.size or int(left.min()) >= 0, "a statement over-committed a node"
+
+    @property
+    def allocations(self) -> tuple[Allocation, ...]:
+        """What it holds now."""
+        return tuple(self._allocations)
 
     def checkpoint(self) -> int:
         """A mark to roll back to."""

@@ -1,0 +1,165 @@
+"""The topology as the picture shows it: levels of HyperNodes and of node labels, made when a gang
+asks for them, and made anew only when something that they are made of has changed.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.surroundings import Table
+from services.gang_planner.core.topology.hypernodes import Built
+from services.gang_planner.core.topology.levels import NOWHERE, Level, Levels
+from shared.model.objects import NetworkTopology, Node
+from shared.model.surroundings import HyperNode
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.nodes import NodeTable
+
+#: Changed nodes that are looked at one by one before everything is.
+_CHANGED_MAX: Final = 4096
+#: Node label keys whose levels are kept.
+_KEYS_MAX: Final = 64
+
+
+class TopologyTable:
+    """All levels of one table of nodes."""
+
+    def __init__(self, nodes: "NodeTable", hypernodes: Table[HyperNode]) -> None:
+        self._nodes = nodes
+        self._hypernodes = hypernodes
+        self._built: Built | None = None
+        self._built_of = (-1, -1)
+        #: Name and labels of each slot's node as of `_built`.
+        self._seen: list[Node | None] = []
+        self._labelled: dict[str, tuple[int, Level]] = {}
+        self._order: tuple[Built, Ints, Ints] | None = None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the HyperNodes, for people."""
+        return tuple(self._hyper().problems)
+
+    def levels(self, topology: NetworkTopology) -> Levels:
+        """Where this topology lets a gang be."""
+        if topology.label_key:
+            return self._by_labels(topology)
+        levels = self._hyper().levels
+        soft = topology.mode == "soft"
+        if not levels:
+            return Levels((), soft, "" if soft else "there are no HyperNodes")
+        limit = topology.highest_tier
+        if topology.highest_tier_name:
+            named = [
+                one.tier
+                for one in self._hypernodes.values()
+                if one.tier_name == topology.highest_tier_name
+            ]
+            if not named:
+                return Levels((), soft, f"no HyperNode has the tier {topology.highest_tier_name}")
+            limit = max(named)
+        elif not limit:
+            return Levels(levels, open=True)
+        allowed = tuple(one for one in levels if one.tier <= limit)
+        if soft:
+            return Levels(levels, open=True)
+        if not allowed:
+            return Levels((), open=False, problem=f"no HyperNode has tier {limit} or a lower one")
+        return Levels(allowed, open=limit > levels[-1].tier)
+
+    def order(self, topology: NetworkTopology | None) -> Ints:
+        """A number per slot that puts neighbours next to each other: by domain from the widest tier
+        to the closest, then by the node's name. Without HyperNodes or labels: by name.
+        """
+        rank = self._nodes.rank()
+        if topology is not None and topology.label_key:
+            return _order(rank, self._by_labels(topology).levels)
+        if not self._hypernodes:
+            return rank
+        built = self._hyper()
+        known = self._order
+        if known is not None and known[0] is built and known[1] is rank:
+            return known[2]
+        place = _order(rank, built.levels)
+        self._order = (built, rank, place)
+        return place
+
+    # ---------------------------------------------------------------- internal
+
+    def _hyper(self) -> Built:
+        nodes = self._nodes
+        now = (nodes.changes.position, self._hypernodes.changes)
+        if self._built is None or now[1] != self._built_of[1] or self._moved(now[0]):
+            self._built = Built(self._hypernodes.values(), nodes)
+            self._seen = list(nodes.objects)
+        self._built_of = now
+        return self._built
+
+    def _moved(self, position: int) -> bool:
+        """Whether a node came, went, or changed its labels since the levels were made."""
+        nodes = self._nodes
+        if position == self._built_of[0]:
+            return False
+        changed = nodes.changes.since(self._built_of[0], _CHANGED_MAX)
+        if changed is None or len(self._seen) != nodes.size:
+            return True
+        return any(_differs(self._seen[slot], nodes.objects[slot]) for slot in changed.tolist())
+
+    def _by_labels(self, topology: NetworkTopology) -> Levels:
+        """Keys separated by commas, from the closest domains to the widest."""
+        keys = [one.strip() for one in topology.label_key.split(",") if one.strip()]
+        if topology.mode == "hard" and topology.highest_tier:
+            keys = keys[: topology.highest_tier]
+        levels = tuple(self._labels_level(tier, key) for tier, key in enumerate(keys, start=1))
+        soft = topology.mode == "soft"
+        if not soft and not any(one.names for one in levels):
+            return Levels((), open=False, problem=f"no node has the label {topology.label_key}")
+        return Levels(levels, open=soft)
+
+    def _labels_level(self, tier: int, key: str) -> Level:
+        nodes = self._nodes
+        position = nodes.changes.position
+        found = self._labelled.get(key)
+        if found is None or found[0] != position or found[1].tier != tier:
+            if len(self._labelled) >= _KEYS_MAX:
+                self._labelled.clear()
+            found = self._labelled[key] = (position, self._make_labels_level(tier, key))
+        return found[1]
+
+    def _make_labels_level(self, tier: int, key: str) -> Level:
+        nodes = self._nodes
+        values = nodes.labels.column(key, nodes.objects)[: nodes.size]
+        ids, first = np.unique(values, return_index=True)
+        texts: list[tuple[str, int]] = []
+        for value, slot in zip(ids.tolist(), first.tolist(), strict=True):
+            node = nodes.objects[slot]
+            if value and node is not None:
+                texts.append((_label(node, key), value))
+        texts.sort()
+        domains = np.full(int(ids.max(initial=0)) + 1, NOWHERE, dtype=np.int64)
+        for domain, (_, value) in enumerate(texts):
+            domains[value] = domain
+        return Level(tier, key, domains[values], tuple(f"{key}={text}" for text, _ in texts))
+
+
+def _order(rank: Ints, levels: Sequence[Level]) -> Ints:
+    columns: list[Ints] = [rank]
+    for level in levels:
+        padded = np.full(len(rank), len(level.names), dtype=np.int64)
+        inside = level.domain_of >= 0
+        padded[: len(inside)][inside] = level.domain_of[inside]
+        columns.append(padded)
+    place = np.empty(len(rank), dtype=np.int64)
+    place[np.lexsort(columns)] = np.arange(len(rank))
+    return place
+
+
+def _label(node: Node, key: str) -> str:
+    return dict(node.labels)[key]
+
+
+def _differs(before: Node | None, now: Node | None) -> bool:
+    if before is None or now is None:
+        return before is not now
+    return before.name != now.name or before.labels != now.labels
