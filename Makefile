@@ -9,10 +9,10 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test sim demo chaos certify bench lock clean
+.PHONY: help setup fmt lint test sim demo chaos certify bench bench-planner lock clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
 
 setup: $(STAMP) ## Make .venv with everything that the lock names, and .venv/bin/tutti
 
@@ -55,6 +55,9 @@ certify: $(STAMP) ## What takes longer: benchmarks and long runs; writes docs/ce
 
 bench: $(STAMP) ## Drains and live gangs on a real API server (ARGS passes flags, such as --runs 1)
 	$(BIN)/tutti bench $(ARGS)
+
+bench-planner: $(STAMP) ## How fast the planner decides, in process (ARGS="placement" chooses cases)
+	$(BIN)/python -m bench.planner $(ARGS)
 
 lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/runtime.lock pyproject.toml

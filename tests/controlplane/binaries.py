@@ -67,17 +67,37 @@ def ensure_binaries(environ: Mapping[str, str] = os.environ) -> Binaries:
     return _binaries_in(folder, origin="the build")
 
 
+def ensure_oracle(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the executable of ``oracle/``, building it first if no cache has it.
+
+    It shares its packages with kube-scheduler: where that was built, this only links.
+
+    Raises:
+        BinariesError: The build failed.
+    """
+    root = cache_root(environ)
+    digest = module_digest(sources="oracle/*.go")
+    folder = root / f"oracle-{digest}"
+    with exclusive(root / f"{folder.name}.lock"):
+        if not folder.is_dir():
+            _build(folder, environ, packages="./oracle")
+    return folder / "oracle"
+
+
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder that holds every built version and, if needed, the Go toolchain."""
     base = environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "tutti" / "controlplane"
 
 
-def module_digest(module_dir: Path = MODULE_DIR) -> str:
+def module_digest(module_dir: Path = MODULE_DIR, sources: str = "cmd/*/*.go") -> str:
     """Return a short digest of everything that decides what is built."""
     digest = hashlib.sha256()
-    sources = [module_dir / "go.mod", module_dir / "go.sum", *sorted(module_dir.glob("cmd/*/*.go"))]
-    for source in sources:
+    for source in (
+        module_dir / "go.mod",
+        module_dir / "go.sum",
+        *sorted(module_dir.glob(sources)),
+    ):
         digest.update(f"{source.relative_to(module_dir).as_posix()}\0".encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
@@ -104,8 +124,8 @@ def _binaries_in(folder: Path, *, origin: str) -> Binaries:
     return Binaries(folder=folder, **paths)
 
 
-def _build(folder: Path, environ: Mapping[str, str]) -> None:
-    """Build all components beside ``folder`` and move them there in one rename."""
+def _build(folder: Path, environ: Mapping[str, str], packages: str = "./cmd/...") -> None:
+    """Build all of ``packages`` beside ``folder`` and move them there in one rename."""
     started_s = time.monotonic()
     go = _find_go(environ)
     version = kubernetes_version()
@@ -118,16 +138,16 @@ def _build(folder: Path, environ: Mapping[str, str]) -> None:
     }
     # Without these the API server introduces itself as v0.0.0 and clients refuse to talk to it.
     ldflags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{k}={v}" for k, v in stamps.items())])
-    logger.warning("building the control plane %s with %s (minutes, once)", version, go)
+    logger.warning("building %s of %s with %s (minutes, once)", packages, version, go)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
         output = Path(scratch) / "bin"
         output.mkdir()
         command = [go, "build", "-mod=readonly", "-trimpath", f"-ldflags={ldflags}"]
-        command += ["-o", f"{output}{os.sep}", "./cmd/..."]
+        command += ["-o", f"{output}{os.sep}", packages]
         build_environ = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
         _run(command, cwd=MODULE_DIR, environ=build_environ)
         output.rename(folder)
-    logger.warning("built the control plane in %.0f s", time.monotonic() - started_s)
+    logger.warning("built %s in %.0f s", packages, time.monotonic() - started_s)
 
 
 def _find_go(environ: Mapping[str, str]) -> str:

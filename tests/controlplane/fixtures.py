@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.binaries import ensure_binaries
+from tests.controlplane.binaries import ensure_binaries, ensure_oracle
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubelet import FakeKubelet
@@ -25,6 +25,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the binaries before the first test's timeout runs: cold, it takes minutes."""
     if any("control_plane" in getattr(item, "fixturenames", ()) for item in session.items):
         ensure_binaries()
+    if any("oracle" in getattr(item, "fixturenames", ()) for item in session.items):
+        ensure_oracle()
 
 
 @pytest.fixture(scope="session")

@@ -56,6 +56,18 @@ def test_a_changed_version_or_source_is_another_cache_folder(tmp_path: Path) -> 
     assert module_digest(tmp_path) in digests
 
 
+def test_the_oracle_is_built_anew_only_when_its_own_sources_change(tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module a")
+    (tmp_path / "go.sum").write_text("")
+    digests = [module_digest(tmp_path, "oracle/*.go")]
+    for name in ("cmd/etcd", "oracle"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "main.go").write_text("package main")
+        digests.append(module_digest(tmp_path, "oracle/*.go"))
+
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_the_version_is_the_one_that_go_mod_requires(tmp_path: Path) -> None:
     (tmp_path / "go.mod").write_text("require (\n\tk8s.io/kubernetes v1.36.3\n)\n")
     assert kubernetes_version(tmp_path) == "v1.36.3"

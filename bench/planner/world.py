@@ -1,0 +1,167 @@
+"""One planner with a cluster made for measuring: objects go in unmeasured, cycles are measured."""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.planner import Planner
+from shared.contracts.cluster import (
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    QueueChanges,
+    SnapshotPage,
+    Synced,
+)
+from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.model.objects import NetworkTopology, Node, Owner, Pod, PodGroup, Queue, Shape
+
+#: Racks and blocks of the cases with a topology.
+NODES_PER_RACK = 32
+RACKS_PER_BLOCK = 16
+RACK, BLOCK, ZONE, HOSTNAME = "rack", "block", "topology.kubernetes.io/zone", "hostname"
+_NOW_MS = 10_000
+
+
+def make_nodes(count: int, *, cpu_milli: int = 64_000, pods: int = 110) -> tuple[Node, ...]:
+    """Equal nodes in three zones, in racks and blocks."""
+    return tuple(
+        Node(
+            uid=f"node-uid-{i:05d}",
+            name=f"node-{i:05d}",
+            resource_version=1,
+            labels=(
+                (BLOCK, f"b{i // (NODES_PER_RACK * RACKS_PER_BLOCK)}"),
+                (HOSTNAME, f"node-{i:05d}"),
+                (RACK, f"r{i // NODES_PER_RACK}"),
+                (ZONE, f"zone-{i % 3}"),
+            ),
+            allocatable=(("cpu", cpu_milli), ("memory", 256 << 30), ("pods", pods)),
+        )
+        for i in range(count)
+    )
+
+
+def shape_of(cpu_milli: int, **fields: Any) -> bytes:
+    """A shape as pods carry it."""
+    requests = (("cpu", cpu_milli), ("memory", 512 << 20), ("pods", 1))
+    return msgspec.msgpack.encode(Shape(requests=requests, **fields))
+
+
+def make_gang(
+    name: str,
+    size: int,
+    shapes: Sequence[bytes],
+    *,
+    created_ms: int = 0,
+    topology: NetworkTopology | None = None,
+    queue: str = "",
+    nodes: Sequence[str] = (),
+    **fields: Any,
+) -> tuple[PodGroup, list[Pod]]:
+    """A gang whose members have these shapes by turns; on `nodes`, by turns, they run."""
+    group = PodGroup(
+        uid=f"group-{name}",
+        dialect="incubator",
+        namespace="team",
+        name=name,
+        resource_version=10,
+        created_ms=created_ms,
+        min_member=size,
+        topology=topology,
+        queue=queue,
+    )
+    owner = Owner(api_version="kubeflow.org/v1", kind="PyTorchJob", name=name, uid=f"owner-{name}")
+    pods = [
+        Pod(
+            uid=f"{name}-{index}",
+            namespace="team",
+            name=f"{name}-{index}",
+            resource_version=100,
+            shape=shapes[index % len(shapes)],
+            ours=True,
+            scheduler_name="kube-batch",
+            group_name=name,
+            role=f"r{index % len(shapes)}",
+            index=index,
+            owner=owner,
+            node=nodes[index % len(nodes)] if nodes else "",
+            phase="Running" if nodes else "Pending",
+            **fields,
+        )
+        for index in range(size)
+    ]
+    return group, pods
+
+
+class World:
+    """The planner, and what it decided."""
+
+    def __init__(self, nodes: Iterable[Node], *, configuration: str = "") -> None:
+        self.planner = Planner(parse_configuration(configuration))
+        self.cpu_s = 0.0
+        #: CPU of the slowest cycle.
+        self.cycle_s = 0.0
+        self.cycles = 0
+        self._cluster_seq = 10
+        self._decision_seq = 10
+        page = SnapshotPage(
+            snapshot="s",
+            page=0,
+            pages=1,
+            epoch=1,
+            cluster_seq=10,
+            synced=Synced(epoch=1, at_ms=_NOW_MS, watcher="bench"),
+            records=(NodeChanges(epoch=1, at_ms=_NOW_MS, changed=tuple(nodes)),),
+        )
+        self.planner.load_snapshot([page])
+        self.planner.lead(1)
+
+    def apply(self, record: Any) -> None:
+        """One record of CLUSTER."""
+        self._cluster_seq += 1
+        self.planner.apply_cluster(self._cluster_seq, record)
+
+    def put(
+        self,
+        *,
+        groups: Iterable[PodGroup] = (),
+        pods: Iterable[Pod] = (),
+        queues: Iterable[Queue] = (),
+    ) -> None:
+        """Objects appear."""
+        stamp: dict[str, Any] = {"epoch": 1, "at_ms": _NOW_MS}
+        self.apply(QueueChanges(**stamp, changed=tuple(queues)))
+        self.apply(PodGroupChanges(**stamp, changed=tuple(groups)))
+        self.apply(PodChanges(**stamp, changed=tuple(pods)))
+
+    def put_gangs(self, gangs: Iterable[tuple[PodGroup, list[Pod]]]) -> None:
+        """Gangs appear, groups first."""
+        listed = list(gangs)
+        self.put(
+            groups=(group for group, _ in listed), pods=(pod for _, pods in listed for pod in pods)
+        )
+
+    def decide(self) -> tuple[list[GangDecision], list[EvictionDecision]]:
+        """Cycles until nothing is left to do; their CPU is counted, appending is not."""
+        self.cpu_s = self.cycle_s = 0.0
+        self.cycles = 0
+        binds: list[GangDecision] = []
+        evictions: list[EvictionDecision] = []
+        while True:
+            before = time.process_time()
+            step = self.planner.step(_NOW_MS)
+            for record in (*step.decisions, *step.notes):
+                self._decision_seq += 1
+                self.planner.decided(self._decision_seq, record)
+            took = time.process_time() - before
+            self.cpu_s += took
+            self.cycle_s = max(self.cycle_s, took)
+            self.cycles += 1
+            for one in step.decisions:
+                (binds if isinstance(one, GangDecision) else evictions).append(one)  # type: ignore[arg-type]  # the branches keep them apart
+            if step.next_wakeup_ms is None or step.next_wakeup_ms > _NOW_MS:
+                return binds, evictions

@@ -1,0 +1,87 @@
+"""The same question to our own reader and planner: JSON objects in, nodes out."""
+
+import json
+from typing import Any, Final
+
+import msgspec
+
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.planner import Planner
+from shared.contracts.decisions import GangDecision
+from shared.dialects.discovery import kinds
+from shared.dialects.protocol import Kind, ReadingContext
+from shared.kube.decoding import KindDecoder, Undecodable
+from shared.model.objects import Pod
+from tests.oracle.scheduler import Cluster
+from tests.services.gang_planner.core.scene import Scene, make_group
+
+#: Our name among schedulers here; pods on nodes have another one's.
+SCHEDULER: Final = "tutti"
+_GROUP: Final = "scheduling.k8s.io/group-name"
+_CONTEXT: Final = ReadingContext(scheduler_names=frozenset({SCHEDULER}))
+_KINDS: Final[dict[str, Kind]] = {
+    kind.resource.plural: kind for kind in kinds() if "volcano" not in kind.resource.group
+}
+_DECODERS: Final = {plural: KindDecoder(kind.decoded) for plural, kind in _KINDS.items()}
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What our planner makes of a pod."""
+
+    #: How many such pods each node holds, by name; nodes with none are left out.
+    holds: dict[str, int]
+    #: Fields that it cannot judge: it never binds such a pod.
+    unsupported: tuple[str, ...]
+    #: The node that it decides for; "": none.
+    decided: str
+    #: The verdict's sentence while it waits.
+    sentence: str
+
+
+def reads(plural: str) -> bool:
+    """Whether any dialect reads this kind."""
+    return plural.lower() in _KINDS
+
+
+def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
+    """Ask the planner, with Volcano's default policies, where this pod may run, then to decide."""
+    scene = Scene()
+    for plural, objects in cluster.items():
+        for one in objects:
+            found = _read(plural, one)
+            if found is not None:
+                scene.put(found)
+    metadata = {**pod["metadata"], "annotations": {_GROUP: "asked"}}
+    spec = {**pod["spec"], "schedulerName": SCHEDULER}
+    pending = _read("pods", {**pod, "metadata": metadata, "spec": spec})
+    assert isinstance(pending, Pod)
+    scene.put(make_group("asked", 1, namespace=pending.namespace), pending)
+    planner: Planner = scene.planner
+    gang = _gang(planner)
+    entry = gang.members[pending.uid].shape
+    counts = planner._session.fits.counts(entry)
+    names = planner._state.nodes.names
+    holds = {names[slot]: int(count) for slot, count in enumerate(counts) if count}
+    scene.settle()
+    decided = [one for _, one in scene.decisions if isinstance(one, GangDecision)]
+    told = [one.why for one in scene.told if one.name == "asked" and one.why is not None]
+    return Judged(
+        holds={} if entry.shape.unsupported else holds,
+        unsupported=entry.shape.unsupported,
+        decided=decided[0].bindings[0].node if decided else "",
+        sentence=told[-1].sentence if told and not decided else "",
+    )
+
+
+def _gang(planner: Planner) -> Gang:
+    return next(one for one in planner._state.gangs.gangs.values() if one.name == "asked")
+
+
+def _read(plural: str, one: dict[str, Any]) -> Any:
+    kind = _KINDS.get(plural.lower())
+    if kind is None:
+        return None
+    found = _DECODERS[plural.lower()].object(json.dumps(one).encode())
+    if isinstance(found, Undecodable):
+        return kind.read_undecodable(found, _CONTEXT)
+    return kind.read(found, _CONTEXT)
