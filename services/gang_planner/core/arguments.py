@@ -2,7 +2,7 @@
 checked where read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
@@ -19,9 +19,29 @@ class ConfigurationError(ValueError):
 class Arguments:
     """The arguments of one plugin; a value of the wrong type raises `ConfigurationError`."""
 
-    def __init__(self, where: str, values: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        where: str,
+        values: Mapping[str, object],
+        flags: Collection[str] = frozenset(),
+    ) -> None:
+        """`flags` are those that the plugin's entry sets to true."""
         self._where = where
         self._values = values
+        self._flags = flags
+
+    def flag(self, name: str) -> bool:
+        """Whether the plugin's entry sets a flag to true."""
+        return name in self._flags
+
+    def wrong(self, name: str, rule: str) -> ConfigurationError:
+        """What to raise for a value that breaks a rule of the plugin's own."""
+        return ConfigurationError(self._path(name), rule)
+
+    def text(self, name: str) -> str | None:
+        """A value as text; None: it is not given."""
+        value = self._values.get(name)
+        return None if value is None else str(value).strip()
 
     def integer(self, name: str, default: int, *, minimum: int = 0) -> int:
         """A whole number; given as text or number."""

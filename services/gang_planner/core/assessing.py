@@ -7,6 +7,7 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | --- | --- |
 | GroupMissing, GroupDeleting, InvalidGroup | the object that declares it |
 | QueueMissing, QueueNotOpen | its queue |
+| QueueParentMissing, QueueCycle, QueueNotLeaf | a place of its queue in the tree of queues |
 | NotAdmitted | the enqueue action has not admitted it |
 | NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup | members that exist |
 | Gated, Unsupported, UnsupportedDevice | members that could be placed |
@@ -208,6 +209,8 @@ def _object_refusal(gang: Gang) -> str:
 def _queue_refusal(gang: Gang) -> str:
     if gang.queue.queue is None:
         return "QueueMissing"
+    if gang.queue.fault is not None and not gang.history.started and not gang.have():
+        return gang.queue.fault.reason
     if not gang.queue.open and not gang.history.started and not gang.have():
         return "QueueNotOpen"
     return ""

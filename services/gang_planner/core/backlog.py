@@ -9,6 +9,7 @@ import heapq
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from services.gang_planner.core.demand import Demand
 from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
 from services.gang_planner.core.shapes import ShapeTable
 from shared.model.objects import NetworkTopology
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 Wanted: TypeAlias = tuple[str, int, int]
 """(role, shape id, members that can be placed)."""
+
+Claimant: TypeAlias = tuple[str, int, tuple[int, ...]]
+"""(claiming queue, resource row, shapes that it waits with)."""
 
 
 class SubNeed(NamedTuple):
@@ -100,6 +104,9 @@ class Bucket:
         "exceeded",
         "explained_at",
         "explanation",
+        "held_by",
+        "hopeless",
+        "judged_at",
         "need",
         "over",
         "refused_at",
@@ -115,6 +122,12 @@ class Bucket:
         self.short_of_quota = False
         #: The search for room ended by its budget.
         self.exceeded = False
+        #: It would fit, but leaves the room to queues that claim it: their marks.
+        self.held_by: tuple[Claimant, ...] = ()
+        #: Not even empty nodes could hold it, as of `judged_at` in the nodes' changes: it is no
+        #: part of what its queue demands.
+        self.hopeless = False
+        self.judged_at = -1
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None
         self.explained_at = -1
@@ -141,6 +154,10 @@ class Backlog:
         self.fresh: dict[tuple[object, ...], Bucket] = {}
         #: `Ground.freed` when all buckets were last looked at.
         self.swept_at = -1
+        #: What waits, by queue and shape.
+        self.demand = Demand()
+        #: Buckets that leave room to claimants.
+        self.held: dict[tuple[object, ...], Bucket] = {}
 
     def put(self, gang: Gang, need: Need, order: OrderKey) -> None:
         """The gang wants to be placed, with this need and in this place."""
@@ -155,6 +172,8 @@ class Backlog:
         gang.bucket = bucket
         gang.order = order
         insort(bucket.entries, (order, gang.key, gang), key=_place)
+        if not bucket.hopeless:
+            self.demand.add(need.queue, need.wanted, 1)
 
     def take(self, gang: Gang) -> None:
         """The gang no longer waits."""
@@ -165,16 +184,45 @@ class Backlog:
         at = bisect_left(bucket.entries, (gang.order, gang.key), key=_place)
         assert bucket.entries[at][2] is gang, f"{gang.full_name} is not in its bucket"
         del bucket.entries[at]
+        if not bucket.hopeless:
+            self.demand.add(bucket.need.queue, bucket.need.wanted, -1)
         if not bucket.entries:
             signature = bucket.need.signature
             del self.buckets[signature]
             self.fresh.pop(signature, None)
+            self.held.pop(signature, None)
 
-    def refuse(self, bucket: Bucket, freed: int, *, short_of_quota: bool) -> None:
-        """Nothing of this signature fits until something is freed."""
+    def refuse(
+        self,
+        bucket: Bucket,
+        freed: int,
+        *,
+        short_of_quota: bool,
+        held_by: tuple[Claimant, ...] = (),
+    ) -> None:
+        """Nothing of this signature fits until something is freed, or those who hold it back no
+        longer do.
+        """
+        signature = bucket.need.signature
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
-        self.fresh.pop(bucket.need.signature, None)
+        bucket.held_by = held_by
+        if held_by:
+            self.held[signature] = bucket
+            bucket.explained_at = -1
+        else:
+            self.held.pop(signature, None)
+        self.fresh.pop(signature, None)
+
+    def judge(self, bucket: Bucket, nodes_at: int, *, hopeless: bool) -> None:
+        """Whether the nodes as of `nodes_at` could ever hold it: if not, its queue does not demand
+        it.
+        """
+        bucket.judged_at = nodes_at
+        if bucket.hopeless != hopeless:
+            bucket.hopeless = hopeless
+            gangs = len(bucket.entries)
+            self.demand.add(bucket.need.queue, bucket.need.wanted, -gangs if hopeless else gangs)
 
     def active(self, freed: int) -> list[Bucket]:
         """Buckets worth an attempt: all when something was freed since the last sweep, else the

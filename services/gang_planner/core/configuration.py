@@ -112,6 +112,8 @@ class PluginOption(msgspec.Struct, frozen=True, kw_only=True):
     tier: int
     #: Flags that are set to false.
     disabled: tuple[str, ...] = ()
+    #: Flags that are set to true: that changes nothing but for those that are false by default.
+    enabled: tuple[str, ...] = ()
     #: (name, value as text), sorted.
     arguments: tuple[tuple[str, str], ...] = ()
 
@@ -231,6 +233,7 @@ def _plugin(where: str, tier: int, value: object) -> PluginOption:
             f"{where}.name", f"unknown plugin {name!r}, known are {', '.join(sorted(known))}"
         )
     disabled: list[str] = []
+    enabled: list[str] = []
     for key, flag in fields.items():
         if key in {"name", "arguments"}:
             continue
@@ -238,25 +241,29 @@ def _plugin(where: str, tier: int, value: object) -> PluginOption:
             raise ConfigurationError(f"{where}.{key}", "unknown key")
         if not isinstance(flag, bool):
             raise ConfigurationError(f"{where}.{key}", f"must be true or false, not {flag!r}")
-        if not flag:
-            disabled.append(key)
+        (enabled if flag else disabled).append(key)
     arguments = fields.get("arguments")
     pairs = _mapping(f"{where}.arguments", {} if arguments is None else arguments)
     return PluginOption(
         name=name,
         tier=tier,
         disabled=tuple(sorted(disabled)),
+        enabled=tuple(sorted(enabled)),
         arguments=tuple(sorted((key, str(one)) for key, one in pairs.items() if one is not None)),
     )
 
 
 def _build(option: PluginOption) -> Policy:
     where = f"tiers[{option.tier}].plugins[{option.name}]"
-    policy = discovered()[option.name](Arguments(where, dict(option.arguments)))
+    policy = discovered()[option.name](
+        Arguments(where, dict(option.arguments), frozenset(option.enabled))
+    )
     return Policy(
         name=policy.name,
         group_key=None if "enableJobOrder" in option.disabled else policy.group_key,
         queue_key=None if "enableQueueOrder" in option.disabled else policy.queue_key,
+        deserve=policy.deserve,
+        hierarchical=policy.hierarchical,
         node_filters=() if "enablePredicate" in option.disabled else policy.node_filters,
         room_filters=() if "enablePredicate" in option.disabled else policy.room_filters,
         scores=() if "enableNodeOrder" in option.disabled else policy.scores,

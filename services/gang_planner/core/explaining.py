@@ -18,6 +18,11 @@ from services.gang_planner.core.holds_told import in_words as holds_in_words
 from services.gang_planner.core.members import GATED
 from services.gang_planner.core.placing import Attempt, Group
 from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.quota_told import (
+    claims_in_words,
+    shortage_in_words,
+    shortage_reasons,
+)
 from services.gang_planner.core.retrying import REFUSED
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import PODS
@@ -147,6 +152,9 @@ class Explainer:
         )
 
     def _quota(self, bucket: Bucket) -> Explanation:
+        if bucket.held_by:
+            sentence, quota = claims_in_words(self._state, bucket)
+            return Explanation(sentence, quota=quota)
         amounts = bucket.need.amounts(self._state.shapes)
         entry = self._state.queues.entry(bucket.need.queue)
         return self._over_quota(entry, amounts, promised=False)
@@ -162,16 +170,14 @@ class Explainer:
         self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool
     ) -> Explanation:
         names = self._state.resources.names
-        over = {names[row]: by for row, by in entry.excess(amounts, promised=promised).items()}
-        short = [in_words(name, by) for name, by in sorted(over.items())]
-        holders = self._holding(entry.name, over)
+        shortages = entry.shortages(amounts, promised=promised)
+        if not shortages:
+            return Explanation(f"queue {entry.name} has room for it again")
+        shortage = shortages[0]
+        holders = self._holding(shortage.queue, {names[row]: 0 for row in shortage.over})
         return Explanation(
-            sentence=f"queue {entry.name} is at its capability: "
-            f"job needs {listed(short)} more than it leaves",
-            quota=tuple(
-                Reason(reason="CapabilityExceeded", resource=name, short=by)
-                for name, by in sorted(over.items())
-            ),
+            sentence=shortage_in_words(entry, shortage, names),
+            quota=shortage_reasons(shortage, names),
             ahead=tuple(holders[:_AHEAD_MAX]),
             ahead_count=len(holders),
         )
@@ -188,7 +194,7 @@ class Explainer:
             holding = [
                 (gang.created_ms, gang.full_name)
                 for gang in self._state.gangs.gangs.values()
-                if gang.queue.name == queue
+                if any(one.name == queue for one in gang.queue.chain)
                 and any(row == key[1] for held in gang.held for row, _ in shapes[held].pairs)
             ]
             found = self._holders[key] = [name for _, name in sorted(holding)]
@@ -277,7 +283,10 @@ def _plain_sentence(gang: Gang, reason: str) -> str:
 
 
 def _failure(gang: Gang, reason: str) -> str:
-    """What went wrong in the gang's last attempt, and what is done about it."""
+    """What is wrong with its queue, or what went wrong in its last attempt."""
+    fault = gang.queue.fault
+    if fault is not None and fault.reason == reason:
+        return fault.sentence
     notes = gang.history.notes
     release, backoff = notes.get("release"), notes.get("backoff")
     if release is not None:

@@ -205,7 +205,7 @@ def _check_queues(state: State) -> None:
     for entry in state.queues.entries.values():
         used: Counter[int] = Counter()
         for gang in state.gangs.gangs.values():
-            if gang.queue is not entry:
+            if entry not in gang.queue.chain:
                 continue
             for shape_id, count in gang.held.items():
                 for row, amount in state.shapes.entries[shape_id].pairs:

@@ -141,6 +141,7 @@ class Planner:
         self._policies = policies
         self._masks = Masks(state.nodes, policies.node_filters)
         self._session = Session(state.ground, state.shapes, self._masks, policies)
+        state.queues.arrange(hierarchical=policies.hierarchical)
         state.ground.freed += 1
         state.gangs.touch_all()
 
@@ -203,6 +204,7 @@ class Planner:
         )
         work = CycleWork(state, self._session, cycle, self._timers)
         self._session.begin()
+        state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
         if resolved and state.gangs.remembered:
             memory.forget_gone(work)
         if resolved:

@@ -27,6 +27,11 @@ QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int]], tuple[int, ...]]
 resource row.
 """
 
+Deserve: TypeAlias = Callable[[QueueEntry, int], tuple[int, int | None]]
+"""By which weight a queue shares a resource, given its row, and how much of it at most; None: as
+much as its gangs hold and wait for.
+"""
+
 NodeFilterFactory: TypeAlias = Callable[["State"], NodeFilter]
 """Makes a filter that looks at the planner's tables; called once per configuration."""
 
@@ -48,6 +53,9 @@ class Policy:
     name: str
     group_key: GroupKey | None = None
     queue_key: QueueKey | None = None
+    deserve: Deserve | None = None
+    #: Whether parents of queues count.
+    hierarchical: bool = False
     node_filters: tuple[NodeFilter | NodeFilterFactory, ...] = ()
     room_filters: tuple[RoomFilter | RoomFilterFactory, ...] = ()
     #: (weight, score).

@@ -37,6 +37,9 @@ class PolicySet:
         self.policies = tuple(policies)
         self._group_keys = [one.group_key for one in self.policies if one.group_key is not None]
         self._queue_keys = [one.queue_key for one in self.policies if one.queue_key is not None]
+        #: How queues share; None: they do not.
+        self.deserve = next((one.deserve for one in self.policies if one.deserve is not None), None)
+        self.hierarchical = any(one.hierarchical for one in self.policies)
         self._scores: list[tuple[int, NodeScore]] = [
             (weight, made)
             for one in self.policies

@@ -46,10 +46,10 @@ def would_fit(
         best_effort=False,
     )
     now = _Trial(state, policies, shapes, state.ground.copy(), need)
-    if now.holds(_scratch_queue(state, queue, keep_used=True)):
+    if now.holds(queue.scratch(keep_used=True)):
         return FitAnswer(fits=True, ever=True)
     ever = _Trial(state, policies, shapes, state.ground.emptied(), need)
-    if ever.holds(_scratch_queue(state, queue, keep_used=False)):
+    if ever.holds(queue.scratch(keep_used=False)):
         return FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
     return FitAnswer(
         fits=False, ever=False, sentence=f"even on empty nodes: {ever.sentence(queue)}"
@@ -94,14 +94,6 @@ def _minima(group: PodGroup, counts: dict[tuple[str, int], int]) -> tuple[tuple[
     return tuple(
         (role, min(count, there.get(role, 0))) for role, count in group.min_task_member if count > 0
     )
-
-
-def _scratch_queue(state: State, queue: QueueEntry, *, keep_used: bool) -> QueueEntry:
-    scratch = QueueEntry(queue.name, state.resources)
-    scratch.queue = queue.queue
-    scratch.capability = dict(queue.capability)
-    scratch.used = dict(queue.used) if keep_used else {}
-    return scratch
 
 
 def _by_minimum(state: State, group: PodGroup) -> FitAnswer:

@@ -22,6 +22,7 @@ from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.lending import Loan
 from services.gang_planner.core.placing import Attempt, slots_of
 from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.sharing import UNLIMITED, Limit
 from services.gang_planner.core.statement import Allocation, Statement
 from services.gang_planner.state import State
 
@@ -56,8 +57,9 @@ def run(work: CycleWork) -> None:
                 _find_room(work, debt, gang, full)
 
 
-def attempt(work: CycleWork, gang: Gang) -> Placed | None:
-    """Try to place a gang of the backlog; None: it does not fit, and nothing has changed.
+def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | None:
+    """Try to place a gang of the backlog within what fairness allows it; None: it does not fit,
+    and nothing has changed.
 
     A gang that has not started has the room that is owed to it at its disposal. When that does not
     help, room held for gangs of lower priority is tried, too: what it does not need of it stays
@@ -70,7 +72,11 @@ def attempt(work: CycleWork, gang: Gang) -> Placed | None:
     for lent in _loans(state, gang, owed):
         loan = Loan(state, lent)
         most = deciding.members_max(state, gang, need)
-        tried = Attempt(work.session, gang.queue, need, members_max=most)
+        if limit.members_max is not None:
+            most = min(most, limit.members_max)
+        tried = Attempt(
+            work.session, gang.queue, need, members_max=most, withheld=limit.withheld
+        )
         fits = tried.run()
         gang.bucket.exceeded = tried.exceeded
         if not fits:

@@ -1,24 +1,33 @@
-"""Turns between queues of equal priority by weight: the one that holds the least share for its
-weight is next.
+"""Queues share the cluster by weight: each deserves what its gangs hold and wait for, at most its
+share, never below its guarantee, never above its capability; what one does not want goes to the
+others.
 
-A queue's share is that of the resource of which it holds the largest part of the cluster. Limits by
-deserved shares are not part of it yet: a queue may take what is free, up to its capability.
+Of queues of equal priority the one that holds the least for its weight has the next turn; what it
+holds is the largest part of the cluster, of any resource. A queue takes more than it deserves while
+nobody else claims it (see `sharing`), so two gangs larger than their queues' shares do not block
+each other.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.queues import QueueEntry
 
 #: Shares are compared in millionths of the cluster, per weight.
-_WHOLE = 1_000_000
+_WHOLE: Final = 1_000_000
 
 
 def build(arguments: Arguments) -> Policy:
     """Takes no arguments."""
     del arguments
-    return Policy(name="proportion", queue_key=_key)
+    return Policy(name="proportion", queue_key=_key, deserve=_by_weight)
+
+
+def _by_weight(queue: QueueEntry, row: int) -> tuple[int, int | None]:
+    del row
+    return queue.weight, None
 
 
 def _key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:

@@ -1,0 +1,291 @@
+"""What each queue deserves of what is contested, and who is held back because another one claims.
+
+A policy says by which weight and up to what a queue shares (`Policy.deserve`); here that becomes
+amounts, resource by resource and level by level: guarantees first, then everybody's level rises by
+weight until what there is has been given out or nobody wants more. Deserved amounts add up to no
+more than there is.
+
+They limit nobody while nobody else claims: a queue may take whatever is free. A queue *claims* a
+resource while gangs of it wait that the cluster could hold, and it holds less than it deserves.
+Then queues that hold what they deserve leave alone the nodes that the claimants' pods could use,
+and only those: a claim on GPU nodes keeps nobody from others. A queue below what it deserves may
+place one whole gang that goes beyond it, or two gangs larger than their queues' shares would block
+each other for ever.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from services.gang_planner.core.backlog import Bucket, Claimant, Need, Wanted
+from services.gang_planner.core.columns import Bools, Ints
+from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.placing import Attempt
+from services.gang_planner.core.policy import Deserve
+from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.session import Session
+from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.state import State
+
+
+class Party(NamedTuple):
+    """One of those among whom an amount is shared."""
+
+    weight: int
+    floor: int
+    #: It wants no more; at least `floor`.
+    most: int
+
+
+def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
+    """Share a total: floors first, in order, while they last; then all levels rise by weight until
+    each has its most or nothing is left. All of it is given out if it is wanted.
+    """
+    floors: list[int] = []
+    left = max(total, 0)
+    for party in parties:
+        floors.append(min(party.floor, left))
+        left -= floors[-1]
+    most = [max(party.most, floor) for party, floor in zip(parties, floors, strict=True)]
+    if sum(most) <= total:
+        return most
+    low, high = 0, total + 1
+    while high - low > 1:
+        level = (low + high) // 2
+        if sum(_risen(level, parties, floors, most)) <= total:
+            low = level
+        else:
+            high = level
+    shares = _risen(low, parties, floors, most)
+    left = total - sum(shares)
+    for index, party in enumerate(parties):
+        # Less than one more level: by order.
+        more = min(left, max(most[index] - shares[index], 0), party.weight)
+        shares[index] += more
+        left -= more
+    return shares
+
+
+def _risen(
+    level: int, parties: Sequence[Party], floors: Sequence[int], most: Sequence[int]
+) -> list[int]:
+    return [
+        min(cap, max(floor, level * party.weight))
+        for party, floor, cap in zip(parties, floors, most, strict=True)
+    ]
+
+
+def refresh(state: State, session: Session) -> None:
+    """Work out what every queue wants and deserves, if more than one holds or wants anything.
+
+    Idle queues and clusters of one queue cost nothing: nothing is deserved where nothing is shared.
+    """
+    entries = state.queues.entries
+    wanting = state.backlog.demand.by_queue
+    busy = wanting.keys() | {name for name, one in entries.items() if any(one.used.values())}
+    shared = session.policies.deserve is not None and len(busy) > 1
+    for entry in entries.values():
+        if entry.deserved or entry.demand:
+            entry.deserved, entry.demand = {}, {}
+    deserve = session.policies.deserve
+    if deserve is None or not shared:
+        return
+    for name in sorted(wanting):
+        for entry in state.queues.entry(name).chain:
+            for shape_id, count in wanting[name].items():
+                entry.demand[shape_id] = entry.demand.get(shape_id, 0) + count
+    for parent, children in state.queues.siblings():
+        has = dict(enumerate(session.totals)) if parent is None else parent.deserved
+        _share(state, children, has, deserve)
+
+
+def _share(
+    state: State, queues: Sequence[QueueEntry], has: dict[int, int], deserve: Deserve
+) -> None:
+    wanted = [_wanted(state, entry) for entry in queues]
+    for row, total in has.items():
+        parties: list[Party] = []
+        for entry, wants in zip(queues, wanted, strict=True):
+            weight, declared = deserve(entry, row)
+            most = wants.get(row, 0) if declared is None else declared
+            limit = entry.ceiling.get(row)
+            if limit is not None:
+                most = min(most, limit)
+            parties.append(Party(weight, entry.guarantee.get(row, 0), most))
+        for entry, amount in zip(queues, water_fill(total, parties), strict=True):
+            entry.deserved[row] = amount
+
+
+def _wanted(state: State, entry: QueueEntry) -> dict[int, int]:
+    """What a queue holds and waits for, by resource row."""
+    wants = dict(entry.used)
+    shapes = state.shapes.entries
+    for shape_id, count in entry.demand.items():
+        for row, amount in shapes[shape_id].pairs:
+            wants[row] = wants.get(row, 0) + amount * count
+    return wants
+
+
+class Limit(NamedTuple):
+    """What fairness allows a gang now."""
+
+    #: Members that one decision may place, above its quorum included; None: any number.
+    members_max: int | None = None
+    #: Nodes that are left to claimants.
+    withheld: Ints | None = None
+    #: Who is waited for.
+    claimants: tuple[Claimant, ...] = ()
+
+
+UNLIMITED: Final = Limit()
+
+
+class Claims:
+    """Who claims what, within one run of an action; worked out where somebody asks."""
+
+    def __init__(self, work: CycleWork) -> None:
+        self._work = work
+        #: A refusal has shown that a queue demands less than was thought.
+        self._outdated = False
+        self._look()
+
+    def _look(self) -> None:
+        state = self._work.state
+        refresh(state, self._work.session)
+        self._masks: dict[str, Bools] = {}
+        #: Without demand nobody shares, and there are no claims.
+        idle = not any(one.demand for one in state.queues.entries.values())
+        self._siblings: dict[QueueEntry | None, list[QueueEntry]] = (
+            {} if idle else dict(state.queues.siblings())
+        )
+        self._outdated = False
+
+    def limit(self, queue: QueueEntry, need: Need) -> Limit:
+        """What the queue's fair share leaves to a gang with this need."""
+        if not self._siblings:
+            return UNLIMITED
+        found = self._limit(queue, need)
+        if found is not UNLIMITED and self._outdated:
+            self._look()
+            found = self._limit(queue, need)
+        return found
+
+    def judge(self, bucket: Bucket) -> None:
+        """Find out whether a refused bucket demands what it could get: one that not even empty
+        nodes or its queue's own ceiling could hold claims nothing from anybody.
+        """
+        state, work = self._work.state, self._work
+        nodes_at = state.nodes.changes.position
+        if work.session.policies.deserve is None or bucket.judged_at == nodes_at:
+            return
+        before = bucket.hopeless
+        state.backlog.judge(bucket, nodes_at, hopeless=_hopeless(work, bucket.need))
+        self._outdated |= before != bucket.hopeless
+
+    def _limit(self, queue: QueueEntry, need: Need) -> Limit:
+        claimants: dict[Claimant, None] = {}
+        most: int | None = None
+        for row, amount in self._largest(need).items():
+            for entry in queue.chain:
+                others = self._claimants(entry, row)
+                left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
+                if others and left <= 0:
+                    for one in others:
+                        claimants[one.name, row, tuple(sorted(one.demand))] = None
+                elif others:
+                    fitting = -(-left // amount)
+                    most = fitting if most is None else min(most, fitting)
+        if claimants:
+            mask = np.zeros(self._work.state.nodes.size, dtype=np.bool_)
+            for name in dict.fromkeys(name for name, _, _ in claimants):
+                mask |= self._mask(name)
+            return Limit(None, np.flatnonzero(mask), tuple(claimants))
+        return UNLIMITED if most is None else Limit(max(most, need.quorum, 1))
+
+    def _largest(self, need: Need) -> dict[int, int]:
+        """The most that one of its members asks for, by resource row."""
+        shapes = self._work.state.shapes.entries
+        largest: dict[int, int] = {}
+        for _, shape_id, _ in need.wanted:
+            for row, amount in shapes[shape_id].pairs:
+                largest[row] = max(largest.get(row, 0), amount)
+        return largest
+
+    def released(self) -> list[Bucket]:
+        """Buckets that left room to claimants, where those are no longer the same."""
+        held = self._work.state.backlog.held
+        now: dict[tuple[str, tuple[Wanted, ...]], Limit] = {}
+        found: list[Bucket] = []
+        for bucket in held.values():
+            need = bucket.need
+            limit = now.get((need.queue, need.wanted))
+            if limit is None:
+                limit = self.limit(self._work.state.queues.entry(need.queue), need)
+                now[need.queue, need.wanted] = limit
+            if limit.claimants != bucket.held_by:
+                found.append(bucket)
+        return found
+
+    def _claimants(self, entry: QueueEntry, row: int) -> list[QueueEntry]:
+        return [
+            one
+            for one in self._siblings.get(entry.parent, ())
+            if one is not entry and one.demand and self._claims(one, row)
+        ]
+
+    def _claims(self, entry: QueueEntry, row: int) -> bool:
+        """Whether the queue waits for more of the resource and holds less than it deserves."""
+        if entry.used.get(row, 0) >= entry.deserved.get(row, 0):
+            return False
+        shapes = self._work.state.shapes.entries
+        return any(pair == row for shape_id in entry.demand for pair, _ in shapes[shape_id].pairs)
+
+    def _mask(self, name: str) -> Bools:
+        """Nodes that the waiting pods of a queue could use if they were empty."""
+        mask = self._masks.get(name)
+        if mask is None:
+            state, session = self._work.state, self._work.session
+            mask = np.zeros(state.nodes.size, dtype=np.bool_)
+            for shape_id in state.queues.entry(name).demand:
+                mask |= usable(session, state.shapes.entries[shape_id]) > 0
+            self._masks[name] = mask
+        return mask
+
+
+def usable(session: Session, shape: ShapeEntry) -> Ints:
+    """How many pods of the shape each node could hold if it were empty; not judged are ports."""
+    nodes = session.ground.nodes
+    mask = session.fits.masks.mask(shape)
+    if not len(shape.rows):
+        return mask.astype(np.int64)
+    session.ground.fit_cells()
+    nodes.allocatable.ensure(*session.ground.free.cells.shape)
+    has = nodes.allocatable.cells[shape.rows, : nodes.size]
+    counts: Ints = (has // shape.column).min(axis=0)
+    counts[~mask] = 0
+    return counts
+
+
+def fits_otherwise(work: CycleWork, bucket: Bucket) -> bool:
+    """Whether the bucket's gangs would fit, were nobody else to claim the room."""
+    need = bucket.need
+    queue = work.state.queues.entry(need.queue)
+    attempt = Attempt(work.session, queue, need, members_max=need.quorum or 1)
+    if not attempt.run():
+        return False
+    attempt.statement.discard()
+    return True
+
+
+def _hopeless(work: CycleWork, need: Need) -> bool:
+    state, session = work.state, work.session
+    amounts = need.amounts(state.shapes)
+    for one in state.queues.entry(need.queue).chain:
+        if any(amount > one.ceiling.get(row, amount) for row, amount in amounts.items()):
+            return True
+    fitting = 0
+    for _, shape_id, count in need.wanted:
+        session.work_left -= state.nodes.size
+        fitting += min(count, int(usable(session, state.shapes.entries[shape_id]).sum()))
+    return fitting < max(need.quorum, 1)
