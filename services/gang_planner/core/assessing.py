@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core import sub_gangs, unsupported
+from services.gang_planner.core.attaching import choice_bytes
 from services.gang_planner.core.backlog import Need, Structure, Wanted
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.inflight import BAD_PAIR_MS
@@ -35,12 +36,12 @@ from services.gang_planner.core.members import (
     GATED,
     UNSUPPORTED,
     WAITING,
+    Member,
 )
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.state import State
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.contracts.verdicts import GangPhase
-from shared.model.objects import Pod
 
 #: What a decision may take of a message: the rest is for its other fields and for the encoding.
 DECISION_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 32 * 1024
@@ -50,9 +51,12 @@ _BINDING_OVERHEAD_BYTES: Final = 48
 _NAME_BYTES_MAX: Final = 253
 
 
-def binding_bytes(pod: Pod, node_bytes: int) -> int:
-    """Upper bound of one binding's size in a decision."""
-    return _BINDING_OVERHEAD_BYTES + len(pod.uid) + len(pod.namespace) + len(pod.name) + node_bytes
+def binding_bytes(member: Member, node_bytes: int) -> int:
+    """Upper bound of what one member takes in a decision."""
+    pod = member.pod
+    named = len(pod.uid) + len(pod.namespace) + len(pod.name) + node_bytes
+    claims = choice_bytes(member, node_bytes) if member.shape.attached else 0
+    return _BINDING_OVERHEAD_BYTES + named + claims
 
 
 def assess(
@@ -236,10 +240,13 @@ def _member_refusal(gang: Gang) -> str:
 
 def _size_refusal(state: State, gang: Gang) -> str:
     needed = _quorum(gang)
-    if needed < DECISION_BYTES_MAX // (_BINDING_OVERHEAD_BYTES + 3 * _NAME_BYTES_MAX):
+    shapes = state.shapes.entries
+    if needed < DECISION_BYTES_MAX // (
+        _BINDING_OVERHEAD_BYTES + 3 * _NAME_BYTES_MAX
+    ) and not any(shapes[shape_id].attached for _, shape_id in gang.waiting):
         return ""
     sizes = sorted(
-        binding_bytes(member.pod, state.nodes.name_bytes_max)
+        binding_bytes(member, state.nodes.name_bytes_max)
         for members in gang.waiting.values()
         for member in members.values()
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core import inflight
+from services.gang_planner.core import attaching, inflight
 from services.gang_planner.core.assessing import DECISION_BYTES_MAX, binding_bytes, refused_members
 from services.gang_planner.core.backlog import Need
 from services.gang_planner.core.debts import Debt
@@ -29,10 +29,11 @@ _ALWAYS_FIT: Final = 1_000
 def members_max(state: State, gang: Gang, need: Need) -> int:
     """How many members one decision may hold so that it stays below the size of a message."""
     wanted = sum(count for _, _, count in need.wanted)
-    if wanted <= _ALWAYS_FIT:
+    shapes = state.shapes.entries
+    if wanted <= _ALWAYS_FIT and not any(shapes[one].attached for _, one, _ in need.wanted):
         return wanted
     longest = max(
-        binding_bytes(member.pod, state.nodes.name_bytes_max)
+        binding_bytes(member, state.nodes.name_bytes_max)
         for members in gang.waiting.values()
         for member in members.values()
     )
@@ -60,6 +61,7 @@ def decide(
     history.home = domain or history.home
     gang.latest = tuple(member.pod.uid for member, _ in placed)
     names = state.nodes.names
+    choices = attaching.choices_of(state, placed)
     decision = GangDecision(
         gang_id=gang.gang_id,
         gang=gang.full_name,
@@ -83,6 +85,8 @@ def decide(
         cycle=cycle,
         traceparent=_traceparent(gang, placed),
         fills=tuple(debt.uid for debt in fills),
+        volumes=choices.volumes,
+        devices=choices.devices,
         domain=domain,
     )
     history.full_name = decision.gang

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core import unsupported
 from services.gang_planner.core.amounts import in_words, listed
+from services.gang_planner.core.attaching import unsupported_device
 from services.gang_planner.core.backlog import Bucket, Need
 from services.gang_planner.core.deadlines import not_running_words
 from services.gang_planner.core.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
@@ -83,6 +84,8 @@ class Explainer:
             reason, found = self._not_admitted(gang)
         else:
             found = Explanation(_plain_sentence(gang, reason))
+        if gang.bucket is not None:
+            reason = self._device_reason(gang.bucket, reason)
         return Why(
             reason=reason,
             sentence=self._with_holds(gang, found.sentence)[:_SENTENCE_CHARACTERS_MAX],
@@ -92,6 +95,13 @@ class Explainer:
             ahead=tuple(name for name in found.ahead if name != gang.full_name),
             ahead_count=max(found.ahead_count - bool(gang.held), 0),
         )
+
+    def _device_reason(self, bucket: Bucket, reason: str) -> str:
+        """What no node will ever serve has a reason of its own."""
+        shapes = self._session.shapes.entries
+        wanted = (shapes[shape_id] for _, shape_id, _ in bucket.need.wanted)
+        refused = unsupported_device(self._session.ground, wanted)
+        return unsupported.DEVICE if refused else reason
 
     def _with_holds(self, gang: Gang, sentence: str) -> str:
         owed = self._state.debts.of(gang)

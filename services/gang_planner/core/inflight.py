@@ -8,6 +8,7 @@ keeps showing unbound was forgotten by the API server.
 
 from typing import Final
 
+from services.gang_planner.core import attaching
 from services.gang_planner.core.accounting import assume, end_room, settle
 from services.gang_planner.core.gangs import Failure, Gang
 from services.gang_planner.core.members import TERMINAL, Member
@@ -59,6 +60,7 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     if decision.again in state.open:
         _repeated(state, seq, decision)
         return
+    attaching.recall(state, decision)
     history = state.gangs.history(decision.gang_id)
     history.attempt = max(history.attempt, decision.attempt)
     history.first_seen_ms = decision.first_seen_ms

@@ -234,7 +234,9 @@ def _match(
     others: list[Debt] = []
     for debt in owed:
         key = (debt.role, debt.shape.id)
-        if debt.room is not None and debt.room.slot not in avoid and left.get(key):
+        # A place that was held says nothing of claims that the successor has: it is looked for.
+        held = debt.room is not None and not debt.shape.attached and debt.room.slot not in avoid
+        if held and left.get(key):
             left[key] -= 1
             exact.append((debt, key))
         else:

@@ -1,6 +1,6 @@
 """What the ResourceClaims of a shape need, as the tables have them now."""
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from services.gang_planner.core.surroundings import Surroundings
 from shared.model.objects import Shape
@@ -9,16 +9,13 @@ from shared.model.surroundings import ResourceClaim
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
 
-#: Reason of a gang's condition when a claim asks for more than whole devices of a class.
-UNSUPPORTED: Final = "UnsupportedDevice"
-
 
 class Wanted(NamedTuple):
     """One request of a claim that has no devices yet."""
 
     request: str
     driver: str
-    count: int
+    number: int
 
 
 class Demand(NamedTuple):

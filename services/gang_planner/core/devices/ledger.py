@@ -126,7 +126,7 @@ class Devices:
                 mask &= only
                 continue
             for one in requests:
-                needed[one.driver] = needed.get(one.driver, 0) + one.count
+                needed[one.driver] = needed.get(one.driver, 0) + one.number
         for driver, count in needed.items():
             mask &= self._free_devices(driver) >= count
         return mask
@@ -220,12 +220,13 @@ class Devices:
         self._stamp = stamp
         self._free.clear()
         claims = self._tables.resource_claims.by_name
-        for table in (self._grants, self._pins):
-            for key, one in list(table.items()):
-                claim = claims.get(key)
-                if claim is not None and claim.allocated:
-                    del table[key]
-                    self._release(one.devices)
+        chosen: dict[Key, Grant | Pin] = {**self._pins, **self._grants}
+        for key, one in chosen.items():
+            claim = claims.get(key)
+            if claim is not None and claim.allocated:
+                self._grants.pop(key, None)
+                self._pins.pop(key, None)
+                self._release(one.devices)
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         pin = self._pins.pop((claim.namespace, claim.name), None)
@@ -244,8 +245,8 @@ class Devices:
         mine: set[Device] = set()
         devices: list[tuple[str, Device]] = []
         for one in requests:
-            found = self._inventory.pick(one.driver, slot, one.count, self._chosen, mine)
-            if len(found) < one.count:
+            found = self._inventory.pick(one.driver, slot, one.number, self._chosen, mine)
+            if len(found) < one.number:
                 return None
             mine.update(found)
             devices.extend((one.request, device) for device in found)

@@ -268,12 +268,13 @@ class Storage:
         if self._pruned_at != self.changes:
             self._pruned_at = self.changes
             claims = self.tables.claims.by_name
-            for table in (self._choices, self._pins):
-                for key, one in list(table.items()):
-                    claim = claims.get(key)
-                    if claim is not None and fully_bound(claim):
-                        del table[key]
-                        self._chosen.pop(one.volume_uid, None)
+            chosen: dict[Key, Choice | Pin] = {**self._pins, **self._choices}
+            for key, one in chosen.items():
+                claim = claims.get(key)
+                if claim is not None and fully_bound(claim):
+                    self._choices.pop(key, None)
+                    self._pins.pop(key, None)
+                    self._chosen.pop(one.volume_uid, None)
         return self._chosen
 
     def _pinned_or_chosen(self, claims: list[Claim], slot: int) -> list[tuple[Claim, Choice]]:

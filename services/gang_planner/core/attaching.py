@@ -1,0 +1,117 @@
+"""Claims in decisions: what was chosen for members goes into the decision, and comes back out of a
+decision that is read from the log.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from services.gang_planner.core.devices import ledger as devices
+from services.gang_planner.core.devices.demand import claim_keys as device_keys
+from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.members import Member
+from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.storage import ledger as storage
+from services.gang_planner.core.storage.demand import claim_keys
+from services.gang_planner.state import State
+from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
+
+#: Field names and numbers around the texts of a choice.
+_CHOICE_OVERHEAD_BYTES = 128
+
+
+class Choices(NamedTuple):
+    """What a binder does for members before it binds them."""
+
+    volumes: tuple[VolumeChoice, ...] = ()
+    devices: tuple[DeviceChoice, ...] = ()
+
+
+def choices_of(state: State, placed: Sequence[tuple[Member, int]]) -> Choices:
+    """What was chosen for the claims of these members, whose room is taken."""
+    attached = [(member, slot) for member, slot in placed if member.shape.attached]
+    if not attached:
+        return Choices()
+    return Choices(
+        tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
+        tuple(one for member, slot in attached for one in _devices(state, member, slot)),
+    )
+
+
+def choice_bytes(member: Member, node_bytes: int) -> int:
+    """Upper bound of what a member's claims add to a decision."""
+    shape = member.shape.shape
+    texts = len(member.pod.uid) * 3 + len(member.pod.namespace) + node_bytes
+    # A volume has a name that nobody knows before it is chosen, a claim several devices.
+    volumes = sum(len(name) + 300 for name in shape.claims)
+    grants = sum(len(name) + 300 * 8 for name in shape.device_claims)
+    count = len(shape.claims) + len(shape.device_claims)
+    return count * (texts + _CHOICE_OVERHEAD_BYTES) + volumes + grants
+
+
+def recall(state: State, decision: GangDecision) -> None:
+    """What a decision read from the log has chosen is chosen again when its room is kept."""
+    for one in decision.volumes:
+        state.ground.storage.pin(
+            (one.namespace, one.claim),
+            storage.Pin(one.node, one.claim_uid, one.volume, one.volume_uid),
+        )
+    for grant in decision.devices:
+        if grant.devices:
+            chosen = tuple(
+                (request, (driver, pool, device)) for request, driver, pool, device in grant.devices
+            )
+            state.ground.devices.pin(
+                (grant.namespace, grant.claim), devices.Pin(grant.node, grant.claim_uid, chosen)
+            )
+
+
+def unsupported_device(ground: Ground, shapes: Iterable[ShapeEntry]) -> bool:
+    """Whether a ResourceClaim of these shapes asks for what is not judged."""
+    return any(
+        bool(ground.devices.demand(shape).unsupported)
+        for shape in shapes
+        if shape.shape.device_claims
+    )
+
+
+def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
+    found: list[VolumeChoice] = []
+    for key in claim_keys(member.shape.shape):
+        choice = state.ground.storage.choice(key)
+        if choice is not None:
+            found.append(
+                VolumeChoice(
+                    pod_uid=member.pod.uid,
+                    namespace=key[0],
+                    claim=key[1],
+                    claim_uid=choice.claim_uid,
+                    node=state.nodes.names[slot],
+                    volume=choice.volume,
+                    volume_uid=choice.volume_uid,
+                )
+            )
+    return found
+
+
+def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
+    """Every claim of the member: one that has devices already is still to be reserved for it."""
+    found: list[DeviceChoice] = []
+    claims = state.surroundings.resource_claims.by_name
+    for key in device_keys(member.shape.shape):
+        claim, grant = claims.get(key), state.ground.devices.grant(key)
+        if claim is None or member.pod.uid in claim.reserved_for:
+            continue
+        chosen = grant.devices if grant is not None else ()
+        found.append(
+            DeviceChoice(
+                pod_uid=member.pod.uid,
+                namespace=key[0],
+                claim=key[1],
+                claim_uid=claim.uid,
+                node=state.nodes.names[slot],
+                devices=tuple(
+                    (request, driver, pool, device) for request, (driver, pool, device) in chosen
+                ),
+            )
+        )
+    return found

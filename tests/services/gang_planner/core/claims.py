@@ -1,0 +1,92 @@
+"""Volumes, claims and devices for tests of the planner."""
+
+from typing import Any, Final
+
+from shared.model.surroundings import (
+    Claim,
+    DeviceClass,
+    DeviceRequest,
+    ResourceClaim,
+    ResourceSlice,
+    StorageClass,
+    Volume,
+)
+from shared.model.terms import Requirement, SelectorTerm
+
+GIB: Final = 1 << 30
+HOST: Final = "kubernetes.io/hostname"
+
+
+def on_host(*names: str) -> tuple[SelectorTerm, ...]:
+    """The node affinity of a local volume."""
+    return (SelectorTerm(expressions=(Requirement(key=HOST, operator="In", values=names),)),)
+
+
+def make_class(name: str = "local", *, provisioner: str = "", **fields: Any) -> StorageClass:
+    """A class that waits for the first consumer, without provisioner unless one is named."""
+    return StorageClass(
+        uid=f"class-{name}",
+        name=name,
+        resource_version=1,
+        provisioner=provisioner or "kubernetes.io/no-provisioner",
+        **{"wait_for_first_consumer": True, **fields},
+    )
+
+
+def make_volume(name: str, node: str = "", *, gib: int = 10, **fields: Any) -> Volume:
+    """An available volume of class `local`, on one node if one is named."""
+    defaults: dict[str, Any] = {
+        "capacity_bytes": gib * GIB,
+        "access_modes": ("ReadWriteOnce",),
+        "storage_class": "local",
+        "phase": "Available",
+        "node_affinity": on_host(node) if node else None,
+    }
+    return Volume(uid=f"pv-{name}", name=name, resource_version=1, **{**defaults, **fields})
+
+
+def make_claim(name: str, *, gib: int = 5, **fields: Any) -> Claim:
+    """An unbound claim of class `local` in namespace `team`."""
+    defaults: dict[str, Any] = {
+        "namespace": "team",
+        "storage_class": "local",
+        "access_modes": ("ReadWriteOnce",),
+        "request_bytes": gib * GIB,
+        "phase": "Pending",
+    }
+    return Claim(uid=f"pvc-{name}", name=name, resource_version=1, **{**defaults, **fields})
+
+
+def bound_to(name: str, volume: str, **fields: Any) -> Claim:
+    """A claim that has its volume for good."""
+    return make_claim(name, volume_name=volume, bind_completed=True, phase="Bound", **fields)
+
+
+def make_device_class(name: str = "gpu", driver: str = "gpu.example.com") -> DeviceClass:
+    """A class of all devices of one driver."""
+    return DeviceClass(uid=f"dc-{name}", name=name, resource_version=1, driver=driver)
+
+
+def make_slice(
+    node: str, devices: int, *, names: tuple[str, ...] = (), **fields: Any
+) -> ResourceSlice:
+    """So many devices on a node, or these."""
+    defaults: dict[str, Any] = {
+        "driver": "gpu.example.com",
+        "pool": node,
+        "generation": 1,
+        "node": node,
+        "devices": names or tuple(f"gpu-{index}" for index in range(devices)),
+    }
+    merged = {**defaults, **fields}
+    uid = f"slice-{node}-{merged['generation']}"
+    return ResourceSlice(uid=uid, name=uid, resource_version=1, **merged)
+
+
+def make_device_claim(name: str, count: int = 1, **fields: Any) -> ResourceClaim:
+    """A claim for devices of class `gpu` in namespace `team`."""
+    defaults: dict[str, Any] = {
+        "namespace": "team",
+        "requests": (DeviceRequest(name="r", device_class="gpu", count=count),),
+    }
+    return ResourceClaim(uid=f"rc-{name}", name=name, resource_version=1, **{**defaults, **fields})

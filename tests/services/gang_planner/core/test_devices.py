@@ -1,0 +1,201 @@
+"""Gangs whose members have ResourceClaims: whole devices, each for one claim."""
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from services.gang_planner.core.filters import dynamic_resources
+from shared.contracts.decisions import DeviceChoice
+from shared.model.objects import Node, Pod
+from shared.model.terms import Requirement, SelectorTerm
+from tests.services.gang_planner.core.claims import (
+    make_device_claim,
+    make_device_class,
+    make_slice,
+)
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+DRIVER = "gpu.example.com"
+
+
+def hosts(count: int) -> list[Node]:
+    return [make_node(f"n{index}") for index in range(count)]
+
+
+def members(gang: str, claims: Iterable[tuple[str, ...]], **requests: int) -> list[Pod]:
+    """One pod per entry, each with these claims."""
+    pods: list[Pod] = []
+    for index, names in enumerate(claims):
+        shape = make_shape(requests, device_claims=names, namespace="team")
+        (pod,) = make_pods(gang, 1, shape)
+        name = f"{gang}-{index}"
+        pods.append(msgspec.structs.replace(pod, uid=name, name=name, index=index))
+    return pods
+
+
+def told(scene: Scene, gang: str) -> tuple[str, str]:
+    scene.step(after_ms=3000)
+    why = scene.verdicts[f"group-{gang}"].why
+    assert why is not None
+    return why.reason, why.sentence
+
+
+def test_every_member_gets_devices_of_its_own_or_none_does() -> None:
+    scene = Scene(hosts(2))
+    scene.put(make_device_class(), make_slice("n0", 3), make_group("g", 3))
+    scene.put(*(make_device_claim(f"c{index}", 2) for index in range(3)))
+    scene.put(*members("g", [("c0",), ("c1",), ("c2",)]))
+    assert not scene.settle()
+    reason, sentence = told(scene, "g")
+    assert reason == "NotEnoughResources"
+    assert f"2 {dynamic_resources.TOO_FEW}" in sentence
+    scene.put(make_slice("n1", 4))
+    (decision,) = scene.settle()
+    nodes = {one.uid: one.node for one in decision.bindings}
+    assert sorted(nodes.values()) == ["n0", "n1", "n1"]
+    devices = [device[1:] for one in decision.devices for device in one.devices]
+    assert len(set(devices)) == len(devices) == 6
+    for one in decision.devices:
+        assert one.node == nodes[one.pod_uid]
+        assert {(request, driver, pool) for request, driver, pool, _ in one.devices} == {
+            ("r", DRIVER, one.node)
+        }
+
+
+def test_devices_that_claims_have_in_the_cluster_are_nobody_elses() -> None:
+    scene = Scene(hosts(1))
+    theirs = ((DRIVER, "n0", "gpu-0"),)
+    scene.put(make_device_class(), make_slice("n0", 2))
+    scene.put(make_device_claim("x", allocated=theirs, reserved_for=("foreign",)))
+    scene.put(make_device_claim("c"), make_group("g", 1), *members("g", [("c",)]))
+    (decision,) = scene.settle()
+    assert [one.devices for one in decision.devices] == [(("r", DRIVER, "n0", "gpu-1"),)]
+    scene.put(make_device_claim("d"), make_group("h", 1), *members("h", [("d",)]))
+    assert not scene.settle()
+    # The claim is deallocated: its device is free again.
+    scene.remove(make_device_claim("x"))
+    (decision,) = scene.settle()
+    assert [one.devices for one in decision.devices] == [(("r", DRIVER, "n0", "gpu-0"),)]
+
+
+def test_a_claim_that_has_devices_is_reserved_for_further_pods_where_they_can_be_used() -> None:
+    scene = Scene(hosts(3))
+    scene.put(make_device_class())
+    there = Requirement(key="metadata.name", operator="In", values=("n1",))
+    claim = make_device_claim(
+        "c",
+        allocated=((DRIVER, "n1", "gpu-0"),),
+        node_affinity=(SelectorTerm(fields=(there,)),),
+        reserved_for=("g-1",),
+    )
+    scene.put(claim, make_group("g", 3), *members("g", [("c",)] * 3, cpu=1000))
+    (decision,) = scene.settle()
+    assert {one.node for one in decision.bindings} == {"n1"}
+    assert {one.pod_uid for one in decision.devices} == {"g-0", "g-2"}
+    assert not any(one.devices for one in decision.devices)
+
+
+def test_members_with_one_claim_share_its_devices_on_one_node() -> None:
+    scene = Scene(hosts(3))
+    scene.put(make_device_class(), make_slice("n1", 1), make_slice("n2", 1))
+    scene.put(make_device_claim("c"), make_group("g", 3))
+    scene.put(*members("g", [("c",)] * 3, cpu=1000))
+    (decision,) = scene.settle()
+    assert len({one.node for one in decision.bindings}) == 1
+    assert len({one.devices for one in decision.devices}) == 1
+    assert len(decision.devices) == 3
+
+
+def test_only_the_newest_generation_of_a_pool_counts() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 4))
+    scene.put(make_slice("n0", 0, generation=2, names=("gpu-9",)))
+    scene.put(make_device_claim("c"), make_group("g", 1), *members("g", [("c",)]))
+    (decision,) = scene.settle()
+    assert [one.devices for one in decision.devices] == [(("r", DRIVER, "n0", "gpu-9"),)]
+
+
+@pytest.mark.parametrize(
+    ("name", "claim", "reason", "text"),
+    [
+        ("?c", None, "NotEnoughResources", "waiting for the ResourceClaim of c"),
+        ("c", None, "NotEnoughResources", 'resourceclaim "c" not found'),
+        (
+            "c",
+            make_device_claim("c", unsupported=("spec.devices.constraints",)),
+            "UnsupportedDevice",
+            "spec.devices.constraints",
+        ),
+        (
+            "c",
+            make_device_claim("c", deleting=True),
+            "NotEnoughResources",
+            'resourceclaim "c" is being deleted',
+        ),
+    ],
+    ids=["no claim made of its template", "missing", "not whole devices of a class", "deleting"],
+)
+def test_a_claim_that_cannot_be_served_is_waited_for(
+    name: str, claim: object, reason: str, text: str
+) -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_group("g", 1))
+    if claim is not None:
+        scene.put(claim)  # type: ignore[arg-type]
+    scene.put(*members("g", [(name,)]))
+    assert not scene.settle()
+    found, sentence = told(scene, "g")
+    assert found == reason
+    assert text in sentence
+
+
+def test_a_class_that_selects_by_attributes_is_not_served_by_count() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(driver=""), make_slice("n0", 1), make_group("g", 1))
+    scene.put(make_device_claim("c"), *members("g", [("c",)]))
+    assert not scene.settle()
+    assert told(scene, "g")[0] == "UnsupportedDevice"
+
+
+def test_what_a_logged_decision_chose_is_chosen_again_by_the_next_planner() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 2), make_device_claim("c"))
+    scene.put(make_group("g", 1), *members("g", [("c",)]))
+    scene.settle()
+    seq, decision = scene.decisions[0]
+    assert [one.devices[0][3] for one in decision.devices] == ["gpu-0"]
+    other = DeviceChoice(
+        pod_uid="g-0",
+        namespace="team",
+        claim="c",
+        claim_uid="rc-c",
+        node="n0",
+        devices=(("r", DRIVER, "n0", "gpu-1"),),
+    )
+    follower = Scene(hosts(1))
+    follower.put(make_device_class(), make_slice("n0", 2), make_device_claim("c"))
+    follower.planner.apply_decision(seq, msgspec.structs.replace(decision, devices=(other,)))
+    follower.put(make_group("g", 1), *members("g", [("c",)]))
+    follower.put(make_device_claim("d"), make_group("h", 1), *members("h", [("d",)]))
+    follower.decision_seq = seq
+    (second,) = follower.settle()
+    assert [one.devices[0][3] for one in second.devices] == ["gpu-0"]
+
+
+def test_devices_given_back_with_their_pod_are_free_for_others() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1))
+    for gang in ("g", "h"):
+        scene.put(make_device_claim(gang), make_group(gang, 1), *members(gang, [(gang,)]))
+    (first,) = scene.settle()
+    scene.outcome(first, {first.bindings[0].uid: "gone"})
+    scene.remove(scene.pods[first.bindings[0].uid])
+    (second,) = scene.settle()
+    assert second.devices[0].devices == first.devices[0].devices

@@ -1,0 +1,377 @@
+"""Gangs whose members have claims: whole or nothing, each volume once."""
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from services.gang_planner.core.filters import volume_binding, volume_restrictions
+from shared.contracts.decisions import VolumeChoice
+from shared.model.objects import Node, Pod
+from shared.model.surroundings import (
+    CsiDriver,
+    CsiLimit,
+    CsiNode,
+    StorageCapacity,
+)
+from shared.model.terms import Requirement, Selector, SelectorTerm
+from tests.services.gang_planner.core.claims import (
+    HOST,
+    bound_to,
+    make_claim,
+    make_class,
+    make_volume,
+)
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+
+def hosts(count: int, **labels: str) -> list[Node]:
+    return [
+        make_node(f"n{index}", labels=tuple(sorted({HOST: f"n{index}", **labels}.items())))
+        for index in range(count)
+    ]
+
+
+def members(gang: str, claims: Iterable[tuple[str, ...]], **requests: int) -> list[Pod]:
+    """One pod per entry, each with these claims."""
+    pods = make_pods(gang, 0, b"")
+    for index, names in enumerate(claims):
+        shape = make_shape(requests, claims=names, namespace="team")
+        (pod,) = make_pods(gang, 1, shape)
+        name = f"{gang}-{index}"
+        pods.append(msgspec.structs.replace(pod, uid=name, name=name, index=index))
+    return pods
+
+
+def sentence(scene: Scene, gang: str) -> str:
+    why = scene.verdicts[f"group-{gang}"].why
+    assert why is not None
+    return why.sentence
+
+
+def test_a_gang_gets_one_local_volume_per_member_or_nothing() -> None:
+    scene = Scene(hosts(3))
+    scene.put(make_class(), make_volume("a", "n0"), make_volume("b", "n1"), make_group("g", 3))
+    scene.put(*(make_claim(f"data-{index}") for index in range(3)))
+    scene.put(*members("g", [(f"data-{index}",) for index in range(3)]))
+    assert not scene.settle()
+    scene.step(after_ms=3000)
+    told = sentence(scene, "g")
+    assert f"3 {volume_binding.NONE_FOUND}" in told
+    assert "2 of 3 members would fit" in told
+    scene.put(make_volume("c", "n2"))
+    (decision,) = scene.settle()
+    nodes = {one.uid: one.node for one in decision.bindings}
+    assert sorted(nodes.values()) == ["n0", "n1", "n2"]
+    homes = {"a": "n0", "b": "n1", "c": "n2"}
+    assert {one.volume for one in decision.volumes} == set(homes)
+    for one in decision.volumes:
+        assert nodes[one.pod_uid] == one.node == homes[one.volume]
+        assert one.claim == f"data-{one.pod_uid.removeprefix('g-')}"
+        assert (one.claim_uid, one.volume_uid) == (f"pvc-{one.claim}", f"pv-{one.volume}")
+
+
+def test_the_smallest_volume_that_is_large_enough_is_taken() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_class(), make_group("g", 1), make_claim("data", gib=5))
+    scene.put(make_volume("s", "n0", gib=4), make_volume("l", "n0", gib=50))
+    scene.put(make_volume("m", "n0", gib=6), *members("g", [("data",)]))
+    (decision,) = scene.settle()
+    assert [one.volume for one in decision.volumes] == ["m"]
+
+
+def test_a_pod_with_two_claims_gets_two_volumes_on_one_node() -> None:
+    scene = Scene(hosts(3))
+    scene.put(make_class(), make_group("g", 1), make_claim("x"), make_claim("y", gib=8))
+    scene.put(make_volume("a", "n0"), make_volume("b", "n1"), make_volume("c", "n2", gib=7))
+    scene.put(*members("g", [("x", "y")]))
+    assert not scene.settle()
+    scene.put(make_volume("d", "n2"))
+    (decision,) = scene.settle()
+    assert {(one.claim, one.volume, one.node) for one in decision.volumes} == {
+        ("x", "c", "n2"),
+        ("y", "d", "n2"),
+    }
+
+
+def test_a_volume_assumed_for_one_gang_is_not_given_to_another() -> None:
+    scene = Scene(hosts(2))
+    scene.put(make_class(), make_volume("a", "n0"))
+    for gang in ("g", "h"):
+        scene.put(make_group(gang, 1), make_claim(gang), *members(gang, [(gang,)]))
+    (first,) = scene.settle()
+    assert [one.volume for one in first.volumes] == ["a"]
+    # The claim's pod goes before anything was bound: its choice goes with it.
+    scene.remove(scene.pods[first.bindings[0].uid])
+    (second,) = scene.settle()
+    assert [one.volume for one in second.volumes] == ["a"]
+    assert second.gang_id != first.gang_id
+
+
+def test_a_bound_volume_says_where_its_pod_goes() -> None:
+    scene = Scene(hosts(4))
+    scene.put(make_class(), make_volume("a", "n2", phase="Bound", claim_name="data"))
+    scene.put(bound_to("data", "a"), make_group("g", 1), *members("g", [("data",)]))
+    (decision,) = scene.settle()
+    assert [one.node for one in decision.bindings] == ["n2"]
+    assert not decision.volumes
+
+
+@pytest.mark.parametrize(
+    ("claims", "text"),
+    [
+        ([], 'persistentvolumeclaim "data" not found'),
+        (
+            [make_claim("data", storage_class="fast")],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            [make_claim("data", volume_name="a")],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        ([bound_to("data", "none")], volume_binding.NOT_THERE),
+        (
+            [make_claim("data", deleting=True)],
+            'persistentvolumeclaim "data" is being deleted',
+        ),
+        (
+            [make_claim("data", phase="Lost", volume_name="a")],
+            'persistentvolumeclaim "data" bound to non-existent persistentvolume "a"',
+        ),
+        ([make_claim("data", access_modes=("ReadWriteMany",))], volume_binding.NONE_FOUND),
+        ([make_claim("data", mode="Block")], volume_binding.NONE_FOUND),
+        ([make_claim("data", selected_node="n1")], volume_binding.NONE_FOUND),
+    ],
+    ids=[
+        "missing",
+        "immediate",
+        "not bound for good",
+        "volume is gone",
+        "being deleted",
+        "lost",
+        "other access mode",
+        "other volume mode",
+        "selected for another node",
+    ],
+)
+def test_a_claim_that_cannot_be_served_is_waited_for(claims: list[object], text: str) -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_class(), make_class("fast", wait_for_first_consumer=False))
+    scene.put(make_volume("a", "n0"), make_group("g", 1), *claims, *members("g", [("data",)]))  # type: ignore[arg-type]
+    assert not scene.settle()
+    scene.step(after_ms=3000)
+    assert text in sentence(scene, "g")
+    scene.remove(*claims)  # type: ignore[arg-type]
+    scene.put(make_claim("data"))
+    assert len(scene.settle()) == 1
+
+
+def test_a_selector_chooses_among_volumes_by_their_labels() -> None:
+    scene = Scene(hosts(1))
+    wanted = Selector(requirements=(Requirement(key="tier", operator="In", values=("fast",)),))
+    scene.put(make_class(), make_group("g", 1), make_claim("data", selector=wanted))
+    scene.put(make_volume("a", "n0"), *members("g", [("data",)]))
+    assert not scene.settle()
+    scene.put(make_volume("b", "n0", gib=99, labels=(("tier", "fast"),)))
+    (decision,) = scene.settle()
+    assert [one.volume for one in decision.volumes] == ["b"]
+
+
+def test_a_volume_that_names_a_claim_is_for_no_other() -> None:
+    scene = Scene(hosts(2))
+    scene.put(make_class(), make_claim("data"), make_claim("other"))
+    scene.put(make_volume("a", "n0", claim_namespace="team", claim_name="data"))
+    scene.put(make_group("h", 1), *members("h", [("other",)]))
+    assert not scene.settle()
+    # Smaller ones are there: the claim's own is taken all the same.
+    scene.put(make_volume("b", "n1", gib=5), make_group("g", 1), *members("g", [("data",)]))
+    assert {(one.claim, one.volume) for decision in scene.settle() for one in decision.volumes} == {
+        ("data", "a"),
+        ("other", "b"),
+    }
+
+
+class TestProvisioning:
+    """Claims of classes that make volumes."""
+
+    def test_the_node_is_selected_for_the_provisioner(self) -> None:
+        scene = Scene(hosts(2))
+        scene.put(make_class("csi", provisioner="csi.example.com"), make_group("g", 2))
+        scene.put(*(make_claim(f"d{index}", storage_class="csi") for index in range(2)))
+        scene.put(*members("g", [("d0",), ("d1",)], cpu=3000))
+        (decision,) = scene.settle()
+        assert {(one.claim, one.node, one.volume) for one in decision.volumes} == {
+            ("d0", "n0", ""),
+            ("d1", "n1", ""),
+        }
+
+    def test_an_existing_volume_comes_before_one_that_is_made(self) -> None:
+        scene = Scene(hosts(2))
+        scene.put(make_class("csi", provisioner="csi.example.com"), make_group("g", 1))
+        scene.put(make_volume("a", "n1", storage_class="csi"))
+        scene.put(make_claim("d", storage_class="csi"), *members("g", [("d",)]))
+        (decision,) = scene.settle()
+        (choice,) = decision.volumes
+        assert choice.volume == ("a" if choice.node == "n1" else "")
+
+    def test_only_allowed_topologies_get_volumes(self) -> None:
+        scene = Scene(hosts(3))
+        here = Requirement(key=HOST, operator="In", values=("n1",))
+        allowed = (SelectorTerm(expressions=(here,)),)
+        scene.put(make_class("csi", provisioner="c", allowed_topologies=allowed))
+        scene.put(make_group("g", 1), make_claim("d", storage_class="csi"))
+        scene.put(*members("g", [("d",)]))
+        (decision,) = scene.settle()
+        assert [one.node for one in decision.volumes] == ["n1"]
+
+    def test_published_capacity_is_enough_or_the_node_refuses(self) -> None:
+        scene = Scene(hosts(2))
+        scene.put(make_class("csi", provisioner="c"), make_group("g", 1))
+        scene.put(CsiDriver(uid="d", name="c", resource_version=1, storage_capacity=True))
+        scene.put(make_claim("d", storage_class="csi", gib=5), *members("g", [("d",)]))
+        assert not scene.settle()
+        scene.step(after_ms=3000)
+        assert volume_binding.NO_SPACE in sentence(scene, "g")
+        here = Selector(requirements=(Requirement(key=HOST, operator="In", values=("n1",)),))
+        capacity = StorageCapacity(
+            uid="c",
+            namespace="kube-system",
+            name="c",
+            resource_version=1,
+            storage_class="csi",
+            node_topology=here,
+            capacity_bytes=100 << 30,
+            volume_bytes_max=4 << 30,
+        )
+        scene.put(capacity)
+        assert not scene.settle()
+        scene.put(msgspec.structs.replace(capacity, resource_version=2, volume_bytes_max=5 << 30))
+        (decision,) = scene.settle()
+        assert [one.node for one in decision.volumes] == ["n1"]
+
+    def test_a_node_that_was_selected_before_is_the_only_one(self) -> None:
+        scene = Scene(hosts(3))
+        scene.put(make_class("csi", provisioner="c"), make_group("g", 1))
+        scene.put(make_claim("d", storage_class="csi", selected_node="n2"))
+        scene.put(*members("g", [("d",)]))
+        (decision,) = scene.settle()
+        assert [one.node for one in decision.volumes] == ["n2"]
+
+
+class TestSharing:
+    """Pods that name one claim."""
+
+    def test_members_with_one_unbound_claim_follow_its_first_choice(self) -> None:
+        scene = Scene(hosts(3))
+        scene.put(make_class(), make_volume("a", "n1"), make_group("g", 3), make_claim("data"))
+        scene.put(*members("g", [("data",)] * 3, cpu=1000))
+        (decision,) = scene.settle()
+        assert {one.node for one in decision.bindings} == {"n1"}
+        assert {(one.claim, one.volume) for one in decision.volumes} == {("data", "a")}
+        assert len(decision.volumes) == 3
+
+    def test_a_bound_claim_is_shared_by_any_number(self) -> None:
+        scene = Scene(hosts(3))
+        scene.put(make_class(), make_volume("a", phase="Bound", claim_name="data"))
+        scene.put(bound_to("data", "a", access_modes=("ReadWriteMany",)), make_group("g", 12))
+        scene.put(*members("g", [("data",)] * 12, cpu=1000))
+        (decision,) = scene.settle()
+        assert len(decision.bindings) == 12
+
+    def test_a_claim_for_one_pod_is_for_one_pod(self) -> None:
+        scene = Scene(hosts(3))
+        scene.put(make_class(), make_volume("a", phase="Bound", claim_name="data"))
+        scene.put(bound_to("data", "a", access_modes=("ReadWriteOncePod",)))
+        scene.put(make_group("g", 2), *members("g", [("data",)] * 2))
+        assert not scene.settle()
+        scene.put(make_group("h", 1), *members("h", [("data",)]))
+        (decision,) = scene.settle()
+        scene.bind(decision, phase="Running")
+        scene.put(make_group("i", 1), *members("i", [("data",)]))
+        assert not scene.settle()
+        scene.step(after_ms=3000)
+        assert volume_restrictions.IN_USE in sentence(scene, "i")
+        scene.change(decision.bindings[0].uid, phase="Succeeded")
+        assert len(scene.settle()) == 1
+
+
+def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
+    scene = Scene(hosts(2))
+    limits = (CsiLimit(driver="csi.example.com", volumes_max=2),)
+    for name in ("n0", "n1"):
+        scene.put(CsiNode(uid=f"csi-{name}", name=name, resource_version=1, drivers=limits))
+    for index in range(4):
+        volume = make_volume(
+            f"v{index}",
+            phase="Bound",
+            claim_name=f"d{index}",
+            driver="csi.example.com",
+            handle=f"h{index}",
+        )
+        scene.put(volume, bound_to(f"d{index}", volume.name))
+    scene.put(make_class("csi", provisioner="csi.example.com"))
+    scene.put(make_claim("new", storage_class="csi"))
+    # Two pods of one claim on one node are one volume.
+    scene.put(make_group("g", 5), *members("g", [("d0",), ("d1",), ("d2",), ("d3",), ("d0",)]))
+    (decision,) = scene.settle()
+    scene.bind(decision, phase="Running")
+    scene.put(make_group("h", 1), *members("h", [("new",)]))
+    assert not scene.settle()
+    scene.step(after_ms=3000)
+    assert "2 node(s) exceed max volume count" in sentence(scene, "h")
+    for binding in decision.bindings:
+        if binding.uid in {"g-1", "g-2"}:
+            scene.change(binding.uid, phase="Succeeded")
+    assert len(scene.settle()) == 1
+
+
+def test_a_volume_with_a_zones_label_stays_in_the_zone() -> None:
+    zone = "topology.kubernetes.io/zone"
+    nodes = [make_node(f"n{index}", labels=((zone, f"z{index}"),)) for index in range(3)]
+    scene = Scene(nodes)
+    labels = ((zone, "z2__z3"),)
+    scene.put(make_volume("a", phase="Bound", claim_name="data", labels=labels))
+    scene.put(bound_to("data", "a"), make_group("g", 1), *members("g", [("data",)]))
+    (decision,) = scene.settle()
+    assert [one.node for one in decision.bindings] == ["n2"]
+    scene.put(make_group("h", 1), *members("h", [("data",)], cpu=4001))
+    scene.step()
+    scene.step(after_ms=3000)
+    assert "2 node(s) had no available volume zone" in sentence(scene, "h")
+
+
+def test_what_a_logged_decision_chose_is_chosen_again_by_the_next_planner() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_class(), make_volume("a", "n0"), make_volume("b", "n0"))
+    for gang in ("g", "h"):
+        scene.put(make_group(gang, 1), make_claim(gang))
+    scene.put(*members("g", [("g",)]))
+    (first,) = scene.settle()
+    assert [one.volume for one in first.volumes] == ["a"]
+    # In the log it stands that the gang got the other one.
+    seq, decision = scene.decisions[0]
+    other = VolumeChoice(
+        pod_uid="g-0",
+        namespace="team",
+        claim="g",
+        claim_uid="pvc-g",
+        node="n0",
+        volume="b",
+        volume_uid="pv-b",
+    )
+    follower = Scene(hosts(1))
+    follower.put(make_class(), make_volume("a", "n0"), make_volume("b", "n0"))
+    logged = msgspec.structs.replace(decision, volumes=(other,))
+    follower.planner.apply_decision(seq, logged)
+    for gang in ("g", "h"):
+        follower.put(make_group(gang, 1), make_claim(gang))
+        follower.put(*members(gang, [(gang,)]))
+    follower.decision_seq = seq
+    (second,) = follower.settle()
+    assert [(one.claim, one.volume) for one in second.volumes] == [("h", "a")]
