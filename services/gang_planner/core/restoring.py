@@ -16,6 +16,7 @@ import numpy as np
 
 from services.gang_planner.core import deciding
 from services.gang_planner.core.backlog import Bucket, Need
+from services.gang_planner.core.columns import Bools
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.debts import Debt, keep_room
 from services.gang_planner.core.gangs import Gang, OrderKey
@@ -24,6 +25,8 @@ from services.gang_planner.core.placing import Attempt, slots_of
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.sharing import UNLIMITED, Limit
 from services.gang_planner.core.statement import Allocation, Statement
+from services.gang_planner.core.sub_gangs import nodes_of
+from services.gang_planner.core.topology.spaces import where_it_stays
 from services.gang_planner.state import State
 
 
@@ -48,7 +51,7 @@ def run(work: CycleWork) -> None:
         if work.session.exhausted:
             return
         if gang.bucket is not None and _worth_trying(work, gang):
-            if gang.history.started:
+            if gang.history.started and gang.bucket.need.structure is None:
                 _fill(work, gang)
             elif (placed := attempt(work, gang)) is not None:
                 decide(work, gang, placed)
@@ -61,14 +64,16 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
     """Try to place a gang of the backlog within what fairness allows it; None: it does not fit,
     and nothing has changed.
 
-    A gang that has not started has the room that is owed to it at its disposal. When that does not
+    A gang that has not started, or whose members have to be close together, has the room that is
+    owed to it at its disposal. When that does not
     help, room held for gangs of lower priority is tried, too: what it does not need of it stays
     held, the debts that lose theirs look for another place.
     """
     state = work.state
     assert gang.bucket is not None
     need = gang.bucket.need
-    owed = () if gang.history.started else state.debts.of(gang)
+    plain = gang.history.started and need.structure is None
+    owed = () if plain else state.debts.of(gang)
     for lent in _loans(state, gang, owed):
         loan = Loan(state, lent)
         most = deciding.members_max(state, gang, need)
@@ -286,12 +291,14 @@ def _find_room(work: CycleWork, debt: Debt, gang: Gang, full: set[tuple[object, 
     if debt.tried == mark:
         return
     debt.tried = mark
-    equal = (gang.queue.name, *mark)
+    topology = gang.group.topology if gang.group is not None else None
+    equal = (gang.queue.name if topology is None else gang.full_name, *mark)
     if equal in full:
         return
     statement = Statement(state.ground, gang.queue)
     avoid = slots_of(session, bad)
-    if not session.spread(statement, gang.queue, debt.role, debt.shape, 1, avoid):
+    within = _domain(work, gang)
+    if not session.spread(statement, gang.queue, debt.role, debt.shape, 1, avoid, within=within):
         statement.discard()
         full.add(equal)
         return
@@ -299,3 +306,13 @@ def _find_room(work: CycleWork, debt: Debt, gang: Gang, full: set[tuple[object, 
     keep_room(state, debt, int(allocation.slots[0]), adopted=True)
     debt.dirty = True
     state.gangs.touch(gang)
+
+
+def _domain(work: CycleWork, gang: Gang) -> Bools | None:
+    """Where the gang's topology wants its next member; None: anywhere."""
+    group = gang.group
+    if group is None or group.topology is None:
+        return None
+    names = nodes_of(gang.members.values(), work.state.nodes.names)
+    found = work.state.nodes.topology.levels(group.topology)
+    return where_it_stays(found, slots_of(work.session, names))

@@ -84,6 +84,18 @@ def wider(found: Levels, space: Space, base: Bools | None) -> Iterator[Bools | N
         yield base
 
 
+def where_it_stays(found: Levels, near: Ints) -> Bools | None:
+    """The widest domain allowed around these slots: where a gang with members there has to stay;
+    None: anywhere.
+    """
+    if not found.open and len(near):
+        for level in reversed(found.levels):
+            domain = level.around(near)
+            if domain != NOWHERE:
+                return level.mask(domain)
+    return None
+
+
 def room(level: Level, counts: Ints, base: Bools | None) -> Ints:
     """How many members each domain of a level holds."""
     return level.sums(counts if base is None else counts * base)

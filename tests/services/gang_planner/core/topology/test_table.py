@@ -1,0 +1,180 @@
+"""Levels of domains, and what becomes of HyperNodes that contradict themselves."""
+
+import numpy as np
+import pytest
+
+from services.gang_planner.core.columns import ResourceIndex
+from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.surroundings import Table
+from shared.model.objects import NetworkTopology
+from shared.model.surroundings import HyperNode, HyperNodeMember
+from shared.model.terms import Requirement, Selector
+from tests.services.gang_planner.core.scene import make_node
+from tests.services.gang_planner.core.topology.racks import (
+    cluster,
+    exactly,
+    hypernode,
+    nodes_like,
+)
+
+ANY_TIER = NetworkTopology(mode="hard", highest_tier=9)
+
+
+def table(names: list[str], *hypernodes: HyperNode) -> NodeTable:
+    found: Table[HyperNode] = Table()
+    for one in hypernodes:
+        found.put(one)
+    nodes = NodeTable(ResourceIndex(), found)
+    for name in names:
+        nodes.put(make_node(name))
+    return nodes
+
+
+def domains(nodes: NodeTable, topology: NetworkTopology = ANY_TIER) -> list[dict[str, list[str]]]:
+    """Per level, the nodes of each domain."""
+    return [
+        {
+            name: sorted(np.array(nodes.names)[level.mask(domain)].tolist())
+            for domain, name in enumerate(level.names)
+        }
+        for level in nodes.topology.levels(topology).levels
+    ]
+
+
+def test_a_row_has_the_nodes_of_its_racks() -> None:
+    made, hypernodes = cluster(rows=1)
+    nodes = table([one.name for one in made], *hypernodes)
+    assert domains(nodes) == [
+        {"rack-0-0": ["n-0-0-0", "n-0-0-1"], "rack-0-1": ["n-0-1-0", "n-0-1-1"]},
+        {"row-0": ["n-0-0-0", "n-0-0-1", "n-0-1-0", "n-0-1-1"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topology", "tiers", "open_beyond"),
+    [
+        pytest.param(NetworkTopology(highest_tier=1), [1], False, id="hard, up to a tier"),
+        pytest.param(NetworkTopology(highest_tier=2), [1, 2], False, id="hard, up to the top"),
+        pytest.param(NetworkTopology(highest_tier=3), [1, 2], True, id="hard, above all tiers"),
+        pytest.param(NetworkTopology(), [1, 2], True, id="hard without a tier limits nothing"),
+        pytest.param(NetworkTopology(mode="soft", highest_tier=1), [1, 2], True, id="soft"),
+    ],
+)
+def test_a_topology_says_which_tiers_are_tried(
+    topology: NetworkTopology, tiers: list[int], *, open_beyond: bool
+) -> None:
+    made, hypernodes = cluster()
+    found = table([one.name for one in made], *hypernodes).topology.levels(topology)
+    assert ([one.tier for one in found.levels], found.open, found.problem) == (
+        tiers,
+        open_beyond,
+        "",
+    )
+
+
+def test_members_are_found_by_labels() -> None:
+    by_label = HyperNodeMember(
+        kind="Node",
+        labels=Selector(requirements=(Requirement(key="rack", operator="In", values=("x",)),)),
+    )
+    nodes = table([], hypernode("x", 1, by_label))
+    for name, rack in (("a", "x"), ("b", "y"), ("c", "x")):
+        nodes.put(make_node(name, labels=(("rack", rack),)))
+    assert domains(nodes) == [{"x": ["a", "c"]}]
+    nodes.put(make_node("b", labels=(("rack", "x"),), resource_version=2))
+    nodes.remove(0)
+    assert domains(nodes) == [{"x": ["b", "c"]}]
+
+
+def test_levels_are_made_anew_only_when_names_labels_or_hypernodes_change() -> None:
+    nodes = table(["a", "b"], hypernode("x", 1, exactly("a")))
+    before = nodes.topology.levels(ANY_TIER).levels[0]
+    nodes.put(make_node("b", {"cpu": 1}, resource_version=2))
+    assert nodes.topology.levels(ANY_TIER).levels[0] is before
+    nodes.put(make_node("c"))
+    assert nodes.topology.levels(ANY_TIER).levels[0] is not before
+
+
+@pytest.mark.parametrize(
+    ("hypernodes", "problem"),
+    [
+        pytest.param(
+            [
+                hypernode("x", 1, exactly("y", "HyperNode"), exactly("a")),
+                hypernode("y", 2, exactly("x", "HyperNode"), exactly("b")),
+            ],
+            "HyperNode x is a member of itself through y",
+            id="a ring",
+        ),
+        pytest.param(
+            [hypernode("x", 1, exactly("x", "HyperNode"), exactly("a"), exactly("b"))],
+            "HyperNode x is a member of itself through x",
+            id="its own member",
+        ),
+        pytest.param(
+            [hypernode("x", 1, exactly("a"), exactly("b"), exactly("gone"))],
+            "HyperNode x names node gone, which is missing",
+            id="a node that is missing",
+        ),
+        pytest.param(
+            [hypernode("x", 1, exactly("a"), exactly("b"), exactly("gone", "HyperNode"))],
+            "HyperNode x names HyperNode gone, which is missing",
+            id="a HyperNode that is missing",
+        ),
+        pytest.param(
+            [hypernode("x", 1, exactly("a"), exactly("b"), nodes_like("("))],
+            "HyperNode x has the pattern '(': ",
+            id="a pattern that is none",
+        ),
+        pytest.param(
+            [hypernode("x", 1, exactly("a"), exactly("b")), hypernode("y", 1, exactly("b"))],
+            "node b is in HyperNodes x and y of tier 1: it counts for x",
+            id="a node in two racks",
+        ),
+        pytest.param(
+            [
+                hypernode("x", 1, exactly("y", "HyperNode")),
+                hypernode("y", 1, exactly("a"), exactly("b")),
+            ],
+            "HyperNode y of tier 1 is a member of x of tier 1",
+            id="a member that is not below",
+        ),
+    ],
+)
+def test_what_is_wrong_with_hypernodes_is_said_and_the_rest_counts(
+    hypernodes: list[HyperNode], problem: str
+) -> None:
+    nodes = table(["a", "b"], *hypernodes)
+    assert any(one.startswith(problem) for one in nodes.topology.problems)
+    found = {name for level in domains(nodes) for names in level.values() for name in names}
+    assert found == {"a", "b"}
+
+
+def test_hypernodes_above_each_other_without_end_break_nothing() -> None:
+    chain = [hypernode(f"h{i:03}", i, exactly(f"h{i + 1:03}", "HyperNode")) for i in range(500)]
+    nodes = table(["a"], *chain, hypernode("h500", 500, exactly("a")))
+    assert any("lies below more than" in one for one in nodes.topology.problems)
+
+
+def test_label_keys_are_levels_from_the_closest_to_the_widest() -> None:
+    nodes = table([])
+    for name, rack, row in (("a", "1", "x"), ("b", "2", "x"), ("c", "3", "y")):
+        nodes.put(make_node(name, labels=(("rack", rack), ("row", row))))
+    nodes.put(make_node("d"))
+    assert domains(nodes, NetworkTopology(label_key="rack,row")) == [
+        {"rack=1": ["a"], "rack=2": ["b"], "rack=3": ["c"]},
+        {"row=x": ["a", "b"], "row=y": ["c"]},
+    ]
+    assert len(domains(nodes, NetworkTopology(label_key="rack,row", highest_tier=1))) == 1
+    assert nodes.topology.levels(NetworkTopology(label_key="no")).problem == (
+        "no node has the label no"
+    )
+
+
+def test_the_order_of_slots_keeps_racks_and_rows_together() -> None:
+    made, hypernodes = cluster()
+    names = sorted((one.name for one in made), key=lambda name: name[::-1])
+    nodes = table([*names, "outside"], *hypernodes)
+    order = nodes.topology.order(None)
+    ordered = [nodes.names[slot] for slot in np.argsort(order).tolist()]
+    assert ordered == [*sorted(names), "outside"]
