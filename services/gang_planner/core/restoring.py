@@ -65,9 +65,9 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
     and nothing has changed.
 
     A gang that has not started, or whose members have to be close together, has the room that is
-    owed to it at its disposal. When that does not
-    help, room held for gangs of lower priority is tried, too: what it does not need of it stays
-    held, the debts that lose theirs look for another place.
+    owed to it at its disposal. When that does not help, room held for gangs of lower priority is
+    tried, too: what it does not need of it stays held, the debts that lose theirs look for another
+    place.
     """
     state = work.state
     assert gang.bucket is not None
@@ -79,9 +79,7 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
         most = deciding.members_max(state, gang, need)
         if limit.members_max is not None:
             most = min(most, limit.members_max)
-        tried = Attempt(
-            work.session, gang.queue, need, members_max=most, withheld=limit.withheld
-        )
+        tried = Attempt(work.session, gang.queue, need, members_max=most, withheld=limit.withheld)
         fits = tried.run()
         gang.bucket.exceeded = tried.exceeded
         if not fits:
