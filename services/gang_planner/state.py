@@ -12,6 +12,8 @@ from services.gang_planner.core.debts import DebtTable
 from services.gang_planner.core.gang_table import GangTable
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.pairwise.labelling import LabelIndex
+from services.gang_planner.core.preempting.table import Preemptions
 from services.gang_planner.core.queues import QueueTable
 from services.gang_planner.core.room import RoomTable
 from services.gang_planner.core.settings import Defaults
@@ -66,6 +68,8 @@ class State:
         self.evictions: dict[int, OpenEviction] = {}
         #: Bindings of logged decisions on pods that this picture is too old to know.
         #: By decision and pod.
+        #: Evictions decided for gangs, and the room kept for them.
+        self.preemptions = Preemptions()
         self.unresolved: dict[int, dict[str, Unresolved]] = {}
         #: Outcomes that came before their decision, or before the picture it is assumed in.
         self.early: dict[int, tuple[int, Outcome]] = {}

@@ -22,6 +22,8 @@ DEGRADED_GRACE_SECONDS = "tutti.dev/degraded-grace-seconds"
 #: Seconds from a gang's first binding until what is bound of it is released, if its quorum is not
 #: placed by then; 30 unless said.
 REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
+#: Seconds that a gang's pods run before they may be evicted for another gang; 0 unless said.
+MINIMUM_RUN_SECONDS = "tutti.dev/minimum-run-seconds"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"
 # Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.

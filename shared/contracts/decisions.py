@@ -95,6 +95,9 @@ class GangDecision(
     #: What the binder does for members before it binds them.
     volumes: tuple[VolumeChoice, ...] = ()
     devices: tuple[DeviceChoice, ...] = ()
+    #: Sequence of the eviction for this gang that ends with this record: the room kept for it goes
+    #: to these bindings. 0: none.
+    preemption: int = 0
     #: The topology domain that all members are in: a HyperNode's name, or "label=value"; "": none.
     domain: str = ""
 
@@ -134,6 +137,8 @@ class EvictionDecision(
     cycle: Cycle
     #: As in `GangDecision`.
     traceparent: str = ""
+    #: Of an eviction: who has not begun with it by then leaves it. 0: no such end.
+    until_ms: int = 0
 
 
 class EpochOpened(msgspec.Struct, frozen=True, kw_only=True, tag="epoch.opened"):
@@ -158,8 +163,9 @@ class GangStarted(
     cycle: Cycle | None = None
 
 
-NoteKind = Literal["repair", "release", "hold", "backoff", "start", "degraded"]
-"""repair: a starting gang has something bound and not its quorum. release: what is bound of it is
+NoteKind = Literal["repair", "release", "hold", "backoff", "start", "degraded", "preemption"]
+"""preemption: pods are evicted for the gang, and what they leave is kept for it. Its opening is the
+`EvictionDecision` itself, its end the `GangDecision` that names it, or a `NoteClosed`. repair: a starting gang has something bound and not its quorum. release: what is bound of it is
 being deleted. hold: room is owed for a lost member. backoff: a pause after a failure. start:
 placed, and to run by a deadline. degraded: started, below its quorum, and to be restored by a
 deadline.
@@ -205,8 +211,11 @@ class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     at_ms: int
     reason: str
     #: Which of the gang's open notes of this kind, by the pods they are about; empty: all of them.
+    #: Of a preemption: the victims that were refused.
     pod_uids: tuple[str, ...] = ()
     cycle: Cycle | None = None
+    #: Why, in words: a budget's, the API server's.
+    message: str = ""
 
 
 class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -217,6 +226,8 @@ class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     #: What became of it, where that was read before the checkpoint: it will not be read again.
     outcome: Outcome | None = None
     outcome_seq: int = 0
+    #: Of an eviction: nothing is kept for the gang any more, and pods that it named are still there.
+    ended: bool = False
 
 
 class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -235,6 +246,12 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_on: tuple[str, ...] = ()
     #: Namespace and name, as decisions tell them: another object may have that name by now.
     gang: str = ""
+    #: Evictions for it that came to nothing, in a row; until when it asks for none; how the last
+    #: one ended; victims that were refused, with the instant until which they are left alone.
+    preemptions_failed: int = 0
+    preempt_after_ms: int = 0
+    preemption_ended: str = ""
+    spared: tuple[tuple[str, int], ...] = ()
     #: The topology domain that it was placed in last.
     home: str = ""
 

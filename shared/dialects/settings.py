@@ -17,6 +17,7 @@ from shared.model import objects as model
 _SECONDS: Final = (
     annotations.DEGRADED_GRACE_SECONDS,
     annotations.HOLD_SECONDS,
+    annotations.MINIMUM_RUN_SECONDS,
     annotations.REPAIR_DEADLINE_SECONDS,
     annotations.START_DEADLINE_SECONDS,
 )

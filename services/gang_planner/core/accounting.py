@@ -113,6 +113,7 @@ def settle(state: State, member: Member) -> None:
         gang.hold(member.shape, 1 if holds else -1)
 
 
+        state.preemptions.stirred += found == PLACED or found == RUNNING
 def assume(state: State, member: Member, room: Room, *, adopted: bool) -> None:
     """Keep room for a decided member. An older decision's room on the same pod becomes late."""
     if member.room is not None:

@@ -15,6 +15,8 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | Backoff | its last decision failed; it is tried again at an instant |
 | BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | what is bound of it
 is being released, or was, and it is tried again at an instant |
+| Preempting | others are being evicted for it, and room is kept on their nodes |
+| Evicted | all of it is being evicted for another; it is placed whole when it has left |
 | AwaitsOutcome | its members under way are being proved first, and the others count on them |
 | GangTooLarge | its quorum does not fit into one message |
 
@@ -34,6 +36,8 @@ from services.gang_planner.core.members import (
     ASSUMED,
     FAILED,
     GATED,
+    PLACED,
+    RUNNING,
     UNSUPPORTED,
     WAITING,
     Member,
@@ -49,6 +53,12 @@ DECISION_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 32 * 1024
 _BINDING_OVERHEAD_BYTES: Final = 48
 #: Names in Kubernetes have at most this many bytes.
 _NAME_BYTES_MAX: Final = 253
+
+
+#: Others are evicted for it.
+PREEMPTING: Final = "Preempting"
+#: It is evicted, whole.
+EVICTED: Final = "Evicted"
 
 
 def binding_bytes(member: Member, node_bytes: int) -> int:
@@ -78,7 +88,7 @@ def assess(
             gang.refused = unsupported.reason(gang)
         state.backlog.take(gang)
         return just_started
-    need = _need(state, gang)
+    need = need_of(state, gang)
     if not need.wanted:
         # A policy refused lately all that wait, and the gang has started without them.
         gang.refused = "BindingRefused"
@@ -171,6 +181,8 @@ def _refusal(state: State, gang: Gang) -> str:
     if gang.history.releasing:
         return gang.history.notes["release"].reason
     found = _object_refusal(gang) or _queue_refusal(gang)
+    if not found and state.preemptions.victims and evicted_whole(state, gang):
+        return EVICTED
     if not found and not gang.admitted:
         found = "NotAdmitted"
     backoff = gang.history.notes.get("backoff")
@@ -184,7 +196,22 @@ def _refusal(state: State, gang: Gang) -> str:
         return backoff.reason if named else "Backoff"
     if gang.counts[ASSUMED] and not gang.history.started and _being_proved(state, gang):
         return "AwaitsOutcome"
+    if state.preemptions.of(gang) is not None:
+        return PREEMPTING
     return _size_refusal(state, gang)
+
+
+def evicted_whole(state: State, gang: Gang) -> bool:
+    """Whether evictions of ours that are under way leave the gang less than its quorum: what comes
+    in for evicted members is placed whole with the others, when all have left.
+    """
+    victims = state.preemptions.victims
+    leaving = going = 0
+    for uid in victims.keys() & gang.members.keys():
+        member = gang.members[uid]
+        leaving += member.slot >= 0
+        going += member.state in {PLACED, RUNNING}
+    return leaving > 0 and gang.have() - going < max(gang.min_member, 1)
 
 
 def _being_proved(state: State, gang: Gang) -> bool:
@@ -260,7 +287,8 @@ def _quorum(gang: Gang) -> int:
     return max(0, gang.min_member - gang.have())
 
 
-def _need(state: State, gang: Gang) -> Need:
+def need_of(state: State, gang: Gang) -> Need:
+    """What its waiting members ask of the cluster."""
     quorum = _quorum(gang)
     minima: tuple[tuple[str, int], ...] = ()
     if not gang.history.started:

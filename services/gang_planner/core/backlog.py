@@ -100,6 +100,7 @@ class Bucket:
     """Gangs of one signature, in order."""
 
     __slots__ = (
+        "asked",
         "entries",
         "exceeded",
         "explained_at",
@@ -128,6 +129,8 @@ class Bucket:
         #: part of what its queue demands.
         self.hopeless = False
         self.judged_at = -1
+        #: With what others were asked for room in vain, by kind, and when to ask again all the same.
+        self.asked: dict[str, tuple[tuple[object, ...], int]] = {}
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None
         self.explained_at = -1

@@ -43,13 +43,13 @@ tiers:
   - name: nodeorder
 """
 
-ACTIONS: Final = frozenset({"enqueue", "allocate", "backfill"})
-_ACTIONS_NOT_YET: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle"})
+ACTIONS: Final = frozenset(
+    {"enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim"}
+)
+_ACTIONS_NOT_YET: Final = frozenset({"shuffle"})
 _PLUGINS_NOT_YET: Final = frozenset(
     {
         "capacity",
-        "cdp",
-        "conformance",
         "deviceshare",
         "drf",
         "extender",
@@ -57,7 +57,6 @@ _PLUGINS_NOT_YET: Final = frozenset(
         "nodegroup",
         "numa-aware",
         "overcommit",
-        "pdb",
         "rescheduling",
         "resource-strategy-fit",
         "resourcequota",
@@ -267,6 +266,12 @@ def _build(option: PluginOption) -> Policy:
         node_filters=() if "enablePredicate" in option.disabled else policy.node_filters,
         room_filters=() if "enablePredicate" in option.disabled else policy.room_filters,
         scores=() if "enableNodeOrder" in option.disabled else policy.scores,
+        victims=None
+        if policy.victims is None
+        else policy.victims.only(
+            preempt="enablePreemptable" not in option.disabled,
+            reclaim="enableReclaimable" not in option.disabled,
+        ),
     )
 
 

@@ -49,11 +49,13 @@ def decide(
     *,
     fills: Sequence[Debt] = (),
     domain: str = "",
+    preemption: int = 0,
 ) -> GangDecision:
     """Assign members to the nodes allocated, assume them, and count the attempt; `fills` are the
-    debts that end with it, `domain` the topology domain that all of it is in.
+    debts that end with it, `domain` the topology domain that all of it is in, `preemption` the
+    eviction whose room it takes over.
     """
-    placed = _assign(state, gang, allocations)
+    placed = assign(state, gang, allocations)
     history = gang.history
     history.attempt += 1
     history.known_as = gang.gang_id
@@ -87,6 +89,7 @@ def decide(
         fills=tuple(debt.uid for debt in fills),
         volumes=choices.volumes,
         devices=choices.devices,
+        preemption=preemption,
         domain=domain,
     )
     history.full_name = decision.gang
@@ -94,7 +97,7 @@ def decide(
     return decision
 
 
-def _assign(
+def assign(
     state: State, gang: Gang, allocations: Iterable[Allocation]
 ) -> list[tuple[Member, int]]:
     """Members in their order to nodes in the order of topology and names: neighbours in rank are

@@ -75,7 +75,11 @@ class History:
         "home",
         "known_as",
         "notes",
+        "preempt_after_ms",
+        "preemption_ended",
+        "preemptions_failed",
         "reset_at",
+        "spared",
         "started",
         "told_at",
     )
@@ -105,6 +109,13 @@ class History:
         self.home = ""
         #: Nodes on which a member failed since the gang started: room is not held there again.
         self.failed_on: dict[str, None] = {}
+        #: Evictions for it that came to nothing, in a row, and until when it asks for none.
+        self.preemptions_failed = 0
+        self.preempt_after_ms = 0
+        #: How the last preemption for it ended that came to nothing, for people.
+        self.preemption_ended = ""
+        #: Victims that were refused, with the instant until which they are left alone.
+        self.spared: dict[str, int] = {}
 
     @property
     def dormant(self) -> bool:

@@ -45,6 +45,9 @@ def judge(state: State) -> None:
             del table.pending[loss.uid]
     for loss in table.losses:
         gang = state.gangs.gangs.get(loss.key)
+        if loss.uid in state.preemptions.victims:
+            # We decided so ourselves: the room is for whom it was evicted for.
+            continue
         if gang is not None and not table.knows(loss.uid) and _owed(gang, loss):
             table.pending[loss.uid] = loss._replace(started=gang.history.has_started)
             state.gangs.touch(gang)

@@ -42,7 +42,10 @@ def adopt(state: State, gang: Gang, placed: list[tuple[Member, int]]) -> None:
 def number(state: State, seq: int, decision: Act) -> None:
     """The log gave a decision of ours its sequence."""
     if isinstance(decision, EvictionDecision):
-        state.evictions[seq] = OpenEviction(seq, decision)
+        if decision.via == "eviction":
+            state.preemptions.number(seq, decision)
+        else:
+            state.evictions[seq] = OpenEviction(seq, decision)
         return
     if decision.again:
         _repeated(state, seq, decision)
@@ -90,8 +93,15 @@ def _repeated(state: State, seq: int, decision: GangDecision) -> None:
 
 
 def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
-    """A release read from the log goes on, and so does its wait for what a binder says."""
-    state.evictions[seq] = OpenEviction(seq, decision)
+    """A release or preemption read from the log goes on, and so does its wait for what a binder
+    says. Victims of a preemption whose loss the picture has shown already are owed nothing.
+    """
+    if decision.via == "eviction":
+        state.preemptions.recall(seq, decision)
+        for victim in decision.victims:
+            state.debts.pending.pop(victim.uid, None)
+    else:
+        state.evictions[seq] = OpenEviction(seq, decision)
     early = state.early.pop(seq, None)
     if early is not None:
         _take_outcome(state, *early)
@@ -152,6 +162,12 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
         gang = state.gangs.by_id.get(eviction.act.gang_id)
         if gang is not None:
             state.gangs.touch(gang)
+        return
+    preemption = state.preemptions.logged.get(outcome.decision_seq)
+    if preemption is not None:
+        preemption.outcome, preemption.outcome_seq = outcome, outcome_seq
+        if preemption.gang is not None:
+            state.gangs.touch(preemption.gang)
         return
     delivered = outcome.delivered
     act = state.open.get(outcome.decision_seq)

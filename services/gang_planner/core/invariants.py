@@ -39,6 +39,7 @@ def validate(state: State, now_ms: int) -> None:
     _check_members(state)
     _check_rooms(state)
     _check_debts(state)
+    _check_preemptions(state)
     _check_starts(state, now_ms)
     _check_queues(state)
 
@@ -83,6 +84,7 @@ def _check_gang(state: State, gang: Gang) -> None:
         if member.gang is not gang:
             raise InvariantViolation(gang.full_name, f"{uid} believes to be in another gang")
     held.update(debt.shape.id for debt in state.debts.of(gang) if debt.room is not None)
+    held.update(room.shape.id for room in state.preemptions.held_of(gang))
     if counts != gang.counts:
         raise InvariantViolation(gang.full_name, f"counts {gang.counts}, members say {counts}")
     if dict(held) != gang.held:
@@ -178,6 +180,27 @@ def _debt_error(state: State, debt: Debt) -> str:
     if state.nodes.names[room.slot] != debt.node:
         return f"keeps room on {state.nodes.names[room.slot]}, says {debt.node}"
     return ""
+
+
+def _check_preemptions(state: State) -> None:
+    """Every row for a preemptor belongs to one open preemption, and ends by its deadline."""
+    kept = {room.uid: room for room in state.preemptions.rooms()}
+    if kept != state.rooms.promised:
+        raise InvariantViolation(
+            "room for preemptors", f"{sorted(state.rooms.promised)} kept, {sorted(kept)} promised"
+        )
+    owners: set[str] = set()
+    for one in state.preemptions.opened:
+        if one.act.gang_id in owners:
+            raise InvariantViolation(one.act.gang, "has two open preemptions")
+        owners.add(one.act.gang_id)
+        for room, gang in one.rooms.values():
+            if room.reason != "preemptor" or room.until_ms <= 0 or not room.owner:
+                raise InvariantViolation(
+                    f"room for preemptor {room.uid}", "has no owner, reason or deadline"
+                )
+            if gang is not one.gang:
+                raise InvariantViolation(one.act.gang, f"{gang.full_name} is charged for its room")
 
 
 def _check_starts(state: State, now_ms: int) -> None:

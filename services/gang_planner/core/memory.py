@@ -8,6 +8,8 @@ import msgspec
 from services.gang_planner.core import inflight
 from services.gang_planner.core.cycle import RENAMED, CycleWork
 from services.gang_planner.core.gangs import History
+from services.gang_planner.core.preempting import ended
+from services.gang_planner.core.preempting.table import Preemption
 from services.gang_planner.core.retrying import MEMORY_MS
 from services.gang_planner.state import State
 from shared.contracts.cluster import StreamOpened
@@ -81,6 +83,8 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
     if isinstance(record, GangDecision):
         if record.fills:
             state.debts.recall_filled(state, record.fills)
+        if record.preemption in state.preemptions.logged:
+            ended.taken_over(state, state.preemptions.logged[record.preemption])
         inflight.recall(state, seq, record)
         if record.domain:
             state.gangs.history(record.gang_id).home = record.domain
@@ -88,6 +92,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
     history = state.gangs.history(record.gang_id)
     history.attempt = max(history.attempt, record.attempt)
     history.full_name = record.gang
+    history.first_seen_ms = history.first_seen_ms or record.first_seen_ms
     inflight.recall_eviction(state, seq, record)
 
 
@@ -111,6 +116,10 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history.full_name = gang.gang
             history.told_at = page.up_to
             history.home = gang.home
+            history.preemptions_failed = gang.preemptions_failed
+            history.preempt_after_ms = gang.preempt_after_ms
+            history.preemption_ended = gang.preemption_ended
+            history.spared = dict(gang.spared)
             for note in gang.notes:
                 if note.kind == "hold":
                     state.debts.recall(state, note)
@@ -121,6 +130,8 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                 inflight.recall(state, decision.seq, decision.decision)
             else:
                 inflight.recall_eviction(state, decision.seq, decision.decision)
+                if decision.ended:
+                    state.preemptions.logged[decision.seq].ended = True
             if decision.outcome is not None:
                 inflight.apply_outcome(state, decision.outcome_seq, decision.outcome)
 
@@ -218,6 +229,9 @@ def _close(state: State, note: NoteClosed) -> None:
     if note.kind == "hold":
         state.debts.recall_end(state, note.gang_id, note.pod_uids)
         return
+    if note.kind == "preemption":
+        ended.recall(state, note)
+        return
     gang = state.gangs.by_id.get(note.gang_id)
     history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)
     if history is None:
@@ -232,10 +246,18 @@ def _close(state: State, note: NoteClosed) -> None:
 
 def _open_items(state: State) -> list[OpenDecision | OpenGang]:
     items: list[OpenDecision | OpenGang] = []
-    acts: list[OpenAct | OpenEviction] = [*state.open.values(), *state.evictions.values()]
+    acts: list[OpenAct | OpenEviction | Preemption] = [
+        *state.open.values(),
+        *state.evictions.values(),
+        *state.preemptions.logged.values(),
+    ]
     items.extend(
         OpenDecision(
-            seq=one.seq, decision=one.act, outcome=one.outcome, outcome_seq=one.outcome_seq
+            seq=one.seq,
+            decision=one.act,
+            outcome=one.outcome,
+            outcome_seq=one.outcome_seq,
+            ended=isinstance(one, Preemption) and one.ended,
         )
         for one in sorted(acts, key=lambda one: one.seq)
     )
@@ -250,7 +272,9 @@ def _open_items(state: State) -> list[OpenDecision | OpenGang]:
 
 
 def _worth_keeping(history: History) -> bool:
-    return bool(history.attempt or history.started or history.notes)
+    return bool(
+        history.attempt or history.started or history.notes or history.preemptions_failed
+    )
 
 
 def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> OpenGang:
@@ -264,5 +288,9 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         first_seen_ms=history.first_seen_ms,
         gang=history.full_name,
         home=history.home,
+        preemptions_failed=history.preemptions_failed,
+        preempt_after_ms=history.preempt_after_ms,
+        preemption_ended=history.preemption_ended,
+        spared=tuple(sorted(history.spared.items())),
         notes=(*(note for _, note in sorted(history.notes.items())), *holds),
     )

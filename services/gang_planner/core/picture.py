@@ -140,6 +140,7 @@ def _apply_groups(state: State, record: PodGroupChanges, *, anew: bool) -> None:
     for gone in record.removed:
         state.gangs.remove_group(gone.uid)
 
+            state.preemptions.stirred += 1
 
 def _put_node(state: State, node: Node, *, anew: bool) -> None:
     nodes = state.nodes

@@ -28,7 +28,7 @@ from services.gang_planner.core import (
     restoring,
     retrying,
 )
-from services.gang_planner.core.actions import allocate, backfill, enqueue
+from services.gang_planner.core.actions import allocate, backfill, enqueue, preempt, reclaim
 from services.gang_planner.core.configuration import Configuration
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.explaining import Explainer
@@ -36,6 +36,7 @@ from services.gang_planner.core.feasibility import Masks
 from services.gang_planner.core.gangs import Failure, Gang
 from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.invariants import validate as check_invariants
+from services.gang_planner.core.preempting import following
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.verdicts import Book
 from services.gang_planner.state import State
@@ -205,6 +206,8 @@ class Planner:
         work = CycleWork(state, self._session, cycle, self._timers)
         self._session.begin()
         state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
+        if state.preemptions.logged:
+            state.preemptions.sync(state)
         if resolved and state.gangs.remembered:
             memory.forget_gone(work)
         if resolved:
@@ -287,6 +290,8 @@ class Planner:
                 self._open_holds(work)
             if state.debts.open_count:
                 holding.review(work)
+            if decisive and state.preemptions.logged:
+                following.follow(work)
             if resolved and state.repairs:
                 # What is bound in part is made whole even while the picture is stale.
                 repairing.place_first(work)
@@ -373,6 +378,10 @@ class Planner:
                     allocate.run(work)
                 case "backfill":
                     backfill.run(work)
+                case "preempt" | "gangpreempt":
+                    preempt.run(work, gangs=action == "gangpreempt")
+                case "reclaim" | "gangreclaim":
+                    reclaim.run(work, gangs=action == "gangreclaim")
                 case _:
                     raise InvariantViolation(f"action {action}", "was accepted and does not exist")
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.filters import NodeFilter, RoomFilter
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.pairwise.switches import NOTHING, Switches
+from services.gang_planner.core.preempting.rules import VictimRule
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.scores import NodeScore
 
@@ -58,6 +60,10 @@ class Policy:
     hierarchical: bool = False
     node_filters: tuple[NodeFilter | NodeFilterFactory, ...] = ()
     room_filters: tuple[RoomFilter | RoomFilterFactory, ...] = ()
+    #: What is judged and preferred of terms between pods.
+    pairwise: Switches = NOTHING
+    #: Whom it protects from eviction for others.
+    victims: VictimRule | None = None
     #: (weight, score).
     scores: tuple[tuple[int, NodeScore | NodeScoreFactory], ...] = ()
 

@@ -18,6 +18,7 @@ from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.preempting.rules import Kind, VictimRules, combined
 from services.gang_planner.core.scores import Candidates, NodeScore
 from services.gang_planner.core.shapes import ShapeEntry
 
@@ -74,6 +75,10 @@ class PolicySet:
         """
         half_placed = bool(gang.have()) and not gang.history.started
         key: list[int | str] = [0 if half_placed else 1]
+    def victims(self, kind: Kind) -> VictimRules:
+        """What all policies together say of victims."""
+        return combined((one.victims for one in self.policies if one.victims is not None), kind)
+
         for one in self._group_keys:
             key.extend(one(gang))
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)

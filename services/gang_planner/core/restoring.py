@@ -38,6 +38,8 @@ class Placed(NamedTuple):
     filled: list[Debt]
     #: The topology domain that all of it is in; "": none.
     domain: str = ""
+    #: Sequence of the eviction that made room for it; 0: none did.
+    preemption: int = 0
 
 
 def run(work: CycleWork) -> None:
@@ -109,6 +111,7 @@ def decide(work: CycleWork, gang: Gang, placed: Placed) -> None:
         work.cycle,
         fills=placed.filled,
         domain=placed.domain,
+        preemption=placed.preemption,
     )
     work.session.bindings_left -= len(decision.bindings)
     work.decisions.append(decision)

@@ -7,7 +7,8 @@
 | late | the same events, or two minutes after the outcome | nothing |
 | repair | the end of its gang's repair, or its pod's successor | nothing |
 | debt | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
-| preemptor, reservation | its deadline, or what it waits for | the order of gangs |
+| preemptor | its gang's decision, or the end of its preemption, at its deadline at the latest | nothing |
+| reservation | its deadline, or what it waits for | the order of gangs |
 
 Every row has an owner, the gang it was decided for.
 
@@ -17,7 +18,8 @@ planned elsewhere meanwhile, and a late POST finds room. Every row is subtracted
 exactly once, by `keep`, or before by the Statement whose allocation it adopts.
 
 Rows of *repair* and *debt* stand for a pod that is lost (`debts`); there is at most one per lost
-pod, and no decision owns it.
+pod, and no decision owns it. A *preemptor* row stands for a pod that waits for others to leave
+(`preempting`); until they have, what is free on its node may be negative.
 """
 
 from typing import Final, Literal
@@ -65,6 +67,8 @@ class RoomTable:
         self.late: dict[str, None] = {}
         #: Rows for lost pods, by the lost pod's UID.
         self.owed: dict[str, Room] = {}
+        #: Rows for pods of preemptors, by the UID of the pod that waits.
+        self.promised: dict[str, Room] = {}
 
     @property
     def pods_under_way(self) -> int:
@@ -108,13 +112,27 @@ class RoomTable:
         if not handed_over:
             self._ground.give(room.slot, room.shape)
 
+    def keep_promised(self, room: Room) -> None:
+        """Add a row for a pod that waits for others to leave."""
+        assert room.owner, f"room for preemptor {room.uid} has no owner"
+        assert room.uid not in self.promised, f"preemptor {room.uid} has room already"
+        self._ground.take(room.slot, room.shape)
+        self.promised[room.uid] = room
+        self._per_slot[room.slot] = self._per_slot.get(room.slot, 0) + 1
+
+    def end_promised(self, room: Room) -> None:
+        """Remove a row of a preemptor; its room is free."""
+        del self.promised[room.uid]
+        self._uncount(self._per_slot, room.slot)
+        self._ground.give(room.slot, room.shape)
+
     def rows(self, uid: str) -> tuple[Room, ...]:
         """Rows of decisions kept for a pod."""
         return tuple(self._rows.get(uid, ()))
 
     def every(self) -> list[Room]:
         """All rows."""
-        return [*self.of_decisions(), *self.owed.values()]
+        return [*self.of_decisions(), *self.owed.values(), *self.promised.values()]
 
     def of_decisions(self) -> list[Room]:
         """Rows that decisions keep."""

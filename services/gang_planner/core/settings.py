@@ -49,6 +49,11 @@ def degraded_grace_ms(gang: Gang) -> int:
     return _SECOND_MS * (_seconds(gang, annotations.DEGRADED_GRACE_SECONDS) or 0)
 
 
+def minimum_run_ms(gang: Gang) -> int:
+    """How long its pods run before they may be evicted for others; 0: not at all."""
+    return _SECOND_MS * (_seconds(gang, annotations.MINIMUM_RUN_SECONDS) or 0)
+
+
 def preflight_always(gang: Gang, defaults: Defaults) -> bool:
     """Whether all bindings are proven before the first is sent, whatever owns the pods."""
     found = _given(gang, annotations.PREFLIGHT)

@@ -82,4 +82,6 @@ class Statement:
         self._open = False
         for allocation in self._allocations:
             self._queue.charge(allocation.shape, -allocation.total)
+            # Who must be near it, or waits for the others to catch up, may look again.
+            self._ground.freed += self._ground.pairs.attracts(allocation.shape.profile)
         return tuple(self._allocations)

@@ -1,4 +1,5 @@
-"""Gangs that have not reached their quorum before those that only grow.
+"""Gangs that have not reached their quorum before those that only grow. No gang is evicted below
+its quorum: members above it may be (flags `enablePreemptable` and `enableReclaimable`).
 
 That a gang is placed whole or not at all is no policy: the Statement sees to it, whatever the
 configuration says.
@@ -7,12 +8,13 @@ configuration says.
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.preempting.rules import VictimRule
 
 
 def build(arguments: Arguments) -> Policy:
     """Takes no arguments."""
     del arguments
-    return Policy(name="gang", group_key=_key)
+    return Policy(name="gang", group_key=_key, victims=VictimRule(keeps_quorum=True))
 
 
 def _key(gang: Gang) -> tuple[int, ...]:

@@ -58,10 +58,11 @@ def test_an_empty_file_is_volcanos_built_in_default() -> None:
 
 def test_volcanos_chart_is_accepted_and_what_does_nothing_yet_is_listed() -> None:
     found = parse_configuration(CHART)
-    assert found.not_yet == ("conformance", "overcommit", "drf")
+    assert found.not_yet == ("overcommit", "drf")
     assert [one.name for one in found.policies().policies] == [
         "priority",
         "gang",
+        "conformance",
         "predicates",
         "proportion",
         "nodeorder",
@@ -71,8 +72,8 @@ def test_volcanos_chart_is_accepted_and_what_does_nothing_yet_is_listed() -> Non
 
 def test_kube_batchs_example_is_accepted() -> None:
     found = parse_configuration(KUBE_BATCH)
-    assert found.actions == ("allocate", "backfill")
-    assert found.not_yet == ("reclaim", "preempt", "conformance", "drf")
+    assert found.actions == ("reclaim", "allocate", "backfill", "preempt")
+    assert found.not_yet == ("drf",)
 
 
 def test_the_digest_tells_configurations_apart() -> None:

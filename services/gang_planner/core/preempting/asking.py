@@ -1,0 +1,197 @@
+"""Asks for room on behalf of gangs that were refused, gang after gang in their order, and decides
+the evictions that make it.
+
+A gang that was refused asks again only when something has changed that could let it in: room that
+was freed, members that were placed, what queues deserve, an instant at which somebody's protection
+ends. So what a search found does not depend on how often it was made.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from services.gang_planner.core import assessing, deciding
+from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.preempting.following import ANSWER_MS
+from services.gang_planner.core.preempting.rules import Asks, Kind
+from services.gang_planner.core.preempting.search import VICTIMS_MAX, Found, Search
+from shared.contracts.decisions import Binding, EvictionDecision, Victim
+from shared.contracts.identity import gang_trace_id
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.backlog import Bucket
+    from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
+    from services.gang_planner.core.preempting.rules import VictimRules
+
+#: Preemptions that are open at a time: each keeps room that nobody can use yet.
+_OPEN_MAX: Final = 16
+_REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
+#: Names in a sentence; the others are counted.
+_NAMES_MAX: Final = 3
+
+
+def ask(work: CycleWork, kind: Kind, *, whole: bool) -> None:
+    """Ask for every gang whose bucket was refused, until the cycle's budget is spent.
+
+    Args:
+        work: This cycle.
+        kind: From whom it may take.
+        whole: The action takes whole gangs, whatever protects a gang's quorum.
+    """
+    state = work.state
+    policies = work.session.policies
+    rules = policies.victims(kind)
+    if whole:
+        rules = rules._replace(keeps_quorum=False)
+    lowest = _lowest_priorities(work) if kind == "preempt" else {}
+    buckets = [one for one in state.backlog.buckets.values() if one.reason]
+
+    def place(bucket: "Bucket") -> "tuple[OrderKey, OrderKey]":
+        first = bucket.entries[0][2]
+        return policies.queue_order(first.queue, work.session.totals), policies.order(first)
+
+    deserved = _deserved(work) if kind == "reclaim" else ()
+    for bucket in sorted(buckets, key=place):
+        while bucket.entries and not work.session.exhausted:
+            gang = bucket.entries[0][2]
+            if kind == "preempt" and gang.priority <= lowest.get(gang.queue.name, gang.priority):
+                break
+            if not _may_ask(work, gang):
+                break
+            mark = (
+                state.ground.freed,
+                state.preemptions.stirred,
+                gang.key,
+                gang.priority,
+                deserved,
+            )
+            if not _ask_for(work, bucket, Asks(gang, kind, work.now_ms), rules, mark):
+                break
+
+
+def _ask_for(
+    work: CycleWork,
+    bucket: "Bucket",
+    asks: Asks,
+    rules: "VictimRules",
+    mark: tuple[object, ...],
+) -> bool:
+    """Search for one gang, unless the same was searched in vain; True: it was decided.
+
+    `mark` is all that a search looks at, but for the instants at which protections end.
+    """
+    gang, kind = asks.gang, asks.kind
+    tried = bucket.asked.get(kind)
+    if tried is not None and tried[0] == mark and not 0 < tried[1] <= work.now_ms:
+        return False
+    search = Search(work, asks, bucket.need, rules)
+    found = search.run()
+    bucket.exceeded |= search.exceeded
+    if search.eligible_ms:
+        work.timers.set(search.eligible_ms, gang)
+    if found is None or not found.victims:
+        bucket.asked[kind] = mark, search.eligible_ms
+        return False
+    _decide(work, gang, kind, found)
+    return True
+
+
+def _may_ask(work: CycleWork, gang: "Gang") -> bool:
+    state, history = work.state, gang.history
+    if gang.have() and not history.started:
+        # What is bound of it is made whole, or released: it has a deadline of its own.
+        return False
+    if history.preempt_after_ms > work.now_ms:
+        work.timers.set(history.preempt_after_ms, gang)
+        return False
+    if not _preempts(work, gang):
+        return False
+    opened = state.preemptions.opened
+    in_flight = sum(len(one.act.victims) for one in opened)
+    return len(opened) < _OPEN_MAX and in_flight < VICTIMS_MAX
+
+
+def _preempts(work: CycleWork, gang: "Gang") -> bool:
+    """Whether its priority class and its pods want others to be evicted for them."""
+    name = gang.group.priority_class if gang.group is not None else ""
+    found = work.state.gangs.priority_classes.get(name)
+    if found is not None and not found.preempts:
+        return False
+    waiting = (member for members in gang.waiting.values() for member in members.values())
+    return all(member.pod.preempts for member in waiting)
+
+
+def _lowest_priorities(work: CycleWork) -> dict[str, int]:
+    """By queue, the lowest priority of a gang that has something bound: most gangs need no search
+    to know that they may take from nobody.
+    """
+    lowest: dict[str, int] = {}
+    for gang in work.state.gangs.gangs.values():
+        if gang.bound:
+            name = gang.queue.name
+            lowest[name] = min(lowest.get(name, gang.priority), gang.priority)
+    return lowest
+
+
+def _deserved(work: CycleWork) -> tuple[object, ...]:
+    return tuple(
+        (name, tuple(sorted(entry.deserved.items())))
+        for name, entry in sorted(work.state.queues.entries.items())
+        if entry.deserved
+    )
+
+
+def _decide(work: CycleWork, gang: "Gang", kind: Kind, found: Found) -> None:
+    state = work.state
+    names = state.nodes.names
+    placed = deciding.assign(state, gang, found.allocations)
+    victims = sorted(found.victims, key=lambda one: (one.pod.namespace, one.pod.name, one.pod.uid))
+    attempt = gang.history.attempt
+    act = EvictionDecision(
+        gang_id=gang.gang_id,
+        gang=gang.full_name,
+        epoch=state.epoch,
+        attempt=attempt,
+        victims=tuple(
+            Victim(uid=one.pod.uid, namespace=one.pod.namespace, name=one.pod.name)
+            for one in victims
+        ),
+        via="eviction",
+        reason=_REASONS[kind],
+        why=_why(gang, kind, found),
+        bindings=tuple(
+            Binding(
+                uid=member.pod.uid,
+                namespace=member.pod.namespace,
+                name=member.pod.name,
+                node=names[slot],
+            )
+            for member, slot in placed
+        ),
+        trace_id=gang_trace_id(gang.gang_id, attempt + 1),
+        first_seen_ms=gang.history.first_seen_ms,
+        cycle=work.cycle,
+        traceparent=gang.group.traceparent if gang.group is not None else "",
+        until_ms=work.now_ms + ANSWER_MS,
+    )
+    work.decisions.append(act)
+    work.session.bindings_left -= len(act.victims)
+    state.backlog.take(gang)
+    gang.refused = assessing.PREEMPTING
+    state.preemptions.add(state, act, gang)
+    state.gangs.touch(gang)
+    for one in victims:
+        if one.gang is not None:
+            state.gangs.touch(one.gang)
+
+
+def _why(gang: "Gang", kind: Kind, found: Found) -> str:
+    taken: dict[GangKey, tuple[str, int]] = {}
+    for member in found.victims:
+        assert member.gang is not None, "a victim is a member of a gang"
+        name, count = taken.get(member.gang.key, (member.gang.full_name, 0))
+        taken[member.gang.key] = name, count + 1
+    listed = [f"{count} of {name}" for name, count in sorted(taken.values())]
+    more = len(listed) - _NAMES_MAX
+    words = ", ".join(listed[:_NAMES_MAX]) + (f" and {more} gangs more" if more > 0 else "")
+    if kind == "reclaim":
+        return f"queue {gang.queue.name} takes back what it deserves, from {words}"
+    return f"priority {gang.priority} in queue {gang.queue.name} goes before {words}"

@@ -1,0 +1,205 @@
+"""What becomes of an open preemption: its gang takes the room over, or it ends with a reason.
+
+| what is seen | what follows |
+| --- | --- |
+| all victims have left | the gang is placed: where the eviction said, or wherever it fits |
+| room elsewhere, before that | the gang is placed there |
+| an answer that a victim, or a binding of the gang, was refused | EvictionRefused |
+| no answer in time; victims that do not leave | Unanswered; VictimsStayed |
+| victims gone, and no place for the gang any more | PlacementLost |
+| the gang gone, or waiting for something else or for nothing | Gone; NotNeeded |
+
+Steps can be repeated: a planner that takes over finds the decision, its answer and the victims, and
+goes on from there.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from services.gang_planner.core import assessing, restoring
+from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.placing import slots_of
+from services.gang_planner.core.preempting import ended
+from services.gang_planner.core.preempting.table import Preemption, not_evicted
+from services.gang_planner.core.statement import Allocation, Statement
+from shared.contracts.decisions import NoteClosed
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.backlog import Need
+    from services.gang_planner.core.gangs import Gang
+    from shared.contracts.outcomes import Outcome
+
+#: A decision that no binder has begun with by then is not begun at all.
+ANSWER_MS: Final = 60_000
+#: After that a binder that began in time has answered.
+_ANSWERED_MS: Final = ANSWER_MS + 30_000
+#: A clock that goes back by more than this was set back.
+_CLOCK_STEP_MS: Final = 1_000
+
+
+def follow(work: CycleWork) -> None:
+    """Take every open preemption further."""
+    state = work.state
+    for one in state.preemptions.opened:
+        gang = one.gang
+        if one.seq == 0 or (gang is not None and gang.key in state.gangs.changed):
+            # Not in the log yet; or its gang is assessed first.
+            continue
+        if work.now_ms < one.at_ms - _CLOCK_STEP_MS:
+            one.at_ms = work.now_ms
+        reason, words = _end_of(work, one)
+        if reason:
+            _end(work, one, reason, words)
+            continue
+        assert gang is not None, "whose gang is gone has ended"
+        left = _left(work, one)
+        if (left or one.tried != state.ground.freed) and not _place(work, one, gang):
+            if left:
+                _end(work, one, ended.LOST, "it does not fit where its victims were")
+                continue
+            one.tried = state.ground.freed
+        if not one.ended:
+            work.timers.set(_next_ms(one), gang)
+
+
+def _end_of(work: CycleWork, one: Preemption) -> tuple[str, str]:
+    """Why it ends now, and the words that go with it; "" while it lasts."""
+    state, gang = work.state, one.gang
+    if gang is None:
+        newer = state.view.cluster_seq >= one.act.cycle.cluster_seq
+        return (ended.GONE, "") if newer else ("", "")
+    if gang.refused != assessing.PREEMPTING:
+        return ended.NOT_NEEDED, gang.refused
+    if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
+        return ended.REFUSED, _first_words(one.outcome)
+    if one.outcome is None:
+        waited = work.now_ms >= one.at_ms + _ANSWERED_MS
+        return (
+            (ended.UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
+        )
+    stays = [name for name, leaving in _there(work, one) if not leaving]
+    if stays and work.now_ms >= one.at_ms + _ANSWERED_MS:
+        return ended.STAYED, f"{stays[0]} was evicted and does not leave"
+    if work.now_ms >= one.until_ms and _there(work, one):
+        return ended.STAYED, f"{len(_there(work, one))} of {len(one.act.victims)} are still there"
+    return "", ""
+
+
+def _next_ms(one: Preemption) -> int:
+    return one.at_ms + _ANSWERED_MS if one.outcome is None else one.until_ms
+
+
+def _first_words(outcome: "Outcome") -> str:
+    told = [each for each in outcome.members if each.result != "skipped"] or outcome.members
+    words = next((each.message or each.reason for each in told if each.message or each.reason), "")
+    return words or outcome.reason
+
+
+def _there(work: CycleWork, one: Preemption) -> list[tuple[str, bool]]:
+    """Victims that are on their nodes, by name, and whether they are leaving."""
+    members = work.state.members
+    found = [members.get(victim.uid) for victim in one.act.victims]
+    return [
+        (member.pod.name, member.pod.deleting)
+        for member in found
+        if member is not None and member.slot >= 0
+    ]
+
+
+def _left(work: CycleWork, one: Preemption) -> bool:
+    return work.state.view.cluster_seq >= one.act.cycle.cluster_seq and not _there(work, one)
+
+
+def _end(work: CycleWork, one: Preemption, reason: str, words: str) -> None:
+    state, gang = work.state, one.gang
+    refused = tuple(sorted(not_evicted(one)))
+    state.preemptions.end(state, one)
+    work.notes.append(
+        NoteClosed(
+            gang_id=one.act.gang_id,
+            epoch=state.epoch,
+            kind="preemption",
+            at_ms=work.now_ms,
+            reason=reason,
+            pod_uids=refused,
+            cycle=work.cycle,
+            message=words,
+        )
+    )
+    if gang is None:
+        return
+    ended.note(gang.history, reason, work.now_ms, refused, words)
+    if gang.history.preempt_after_ms > work.now_ms:
+        work.timers.set(gang.history.preempt_after_ms, gang)
+    state.gangs.touch(gang)
+
+
+def _place(work: CycleWork, one: Preemption, gang: "Gang") -> bool:
+    """Place the gang with the room that is kept for it: exactly there, else wherever it fits."""
+    state = work.state
+    need = assessing.need_of(state, gang)
+    if not need.wanted:
+        return False
+    freed = state.ground.freed
+    state.backlog.put(gang, need, work.session.policies.order(gang))
+    places = _places(one)
+    state.preemptions.lend(state, one)
+    placed: restoring.Placed | None = None
+    statement = _exactly(work, gang, need, places) if need.structure is None else None
+    if statement is not None:
+        placed = restoring.Placed(statement, [])
+    else:
+        placed = restoring.attempt(work, gang)
+    if placed is None:
+        state.backlog.take(gang)
+        state.preemptions.sync_one(state, one)
+        state.ground.freed = freed
+        return False
+    restoring.decide(work, gang, placed._replace(preemption=one.seq))
+    state.preemptions.end(state, one)
+    ended.succeeded(gang.history)
+    return True
+
+
+def _places(one: Preemption) -> dict[tuple[str, int], dict[int, int]]:
+    """How many members of which role and shape were to go where."""
+    places: dict[tuple[str, int], dict[int, int]] = {}
+    for uid, (room, gang) in one.rooms.items():
+        key = gang.members[uid].pod.role, room.shape.id
+        counts = places.setdefault(key, {})
+        counts[room.slot] = counts.get(room.slot, 0) + 1
+    return places
+
+
+def _exactly(
+    work: CycleWork, gang: "Gang", need: "Need", places: dict[tuple[str, int], dict[int, int]]
+) -> Statement | None:
+    """The placement that was proven, if it still is one and is enough; None: nothing is taken."""
+    session = work.session
+    statement = Statement(work.state.ground, gang.queue)
+    avoid = set(slots_of(session, need.avoid).tolist())
+    wanted = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    placed: dict[str, int] = {}
+    for (role, shape_id), counts in sorted(places.items()):
+        shape = work.state.shapes.entries[shape_id]
+        total = sum(counts.values())
+        fits = session.fits.counts(shape)
+        if (
+            total > wanted.get((role, shape_id), 0)
+            or gang.queue.headroom(shape, total) < total
+            or any(slot in avoid or fits[slot] < count for slot, count in counts.items())
+        ):
+            statement.discard()
+            return None
+        slots = np.fromiter(counts, dtype=np.int64)
+        taken = np.fromiter(counts.values(), dtype=np.int64)
+        statement.allocate(Allocation(role, shape, slots, taken))
+        placed[role] = placed.get(role, 0) + total
+    enough = sum(placed.values()) >= max(need.quorum, 1) and all(
+        placed.get(role, 0) >= least for role, least in need.minima
+    )
+    if not enough:
+        statement.discard()
+        return None
+    return statement

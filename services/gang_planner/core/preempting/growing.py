@@ -1,0 +1,197 @@
+"""Chooses units node by node until a shape fits often enough: each step makes room for one more pod
+on one node, and the cheapest step of all nodes is taken.
+
+A step is one unit that suffices, or several that do together. It is an estimate by amounts alone:
+where the node takes no pod more all the same (its ports, pods that it must not stand beside), the
+step is undone and the node left alone.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from services.gang_planner.core.preempting.trial import Trial
+from services.gang_planner.core.preempting.units import Unit, allowed
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.columns import Ints
+    from services.gang_planner.core.gangs import GangKey
+    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.session import Session
+    from services.gang_planner.core.shapes import ShapeEntry
+
+Fair: TypeAlias = Callable[[Sequence[Unit]], bool]
+"""Whether all of these may be taken together, as far as budgets go."""
+
+#: Units looked at on one node: the cheapest ones.
+_LOOKED_AT_MAX: Final = 64
+_Cost: TypeAlias = tuple[int, int, int]
+
+
+class Growing:
+    """Choices made so far, of one pool, on one trial ground."""
+
+    def __init__(
+        self, session: "Session", trial: Trial, pool: Sequence[Unit], fair: Fair | None
+    ) -> None:
+        self._session = session
+        self._trial = trial
+        self._fair = fair
+        self.taken: list[Unit] = []
+        self._chosen: set[int] = set()
+        #: What was taken, by gang.
+        self._of: dict[GangKey, list[Unit]] = {}
+        self._on: dict[int, list[Unit]] = {}
+        for unit in pool:
+            for slot in unit.freed:
+                self._on.setdefault(slot, []).append(unit)
+
+    def until(self, shape: "ShapeEntry", wanted: int, avoid: "Ints") -> bool:
+        """Take units until so many pods of the shape fit; False: there are not enough."""
+        fits = self._session.fits
+        usable = fits.masks.mask(shape).copy()
+        usable[avoid] = False
+        rank = self._session.ground.nodes.rank()
+        heap = [
+            (cost, int(rank[slot]), slot, units)
+            for slot in self._on
+            if usable[slot]
+            for cost, units in (self._step(slot, shape),)
+            if units
+        ]
+        heapq.heapify(heap)
+        excluded = int(fits.counts(shape)[avoid].sum()) if len(avoid) else 0
+        while fits.total(shape) - excluded < wanted:
+            if not heap or self._session.exhausted:
+                return False
+            cost, place, slot, units = heapq.heappop(heap)
+            again = self._step(slot, shape)
+            if again != (cost, units):
+                # What it counted on has been taken, or its gang has no more to give.
+                if again[1]:
+                    heapq.heappush(heap, (again[0], place, slot, again[1]))
+                continue
+            before = int(fits.counts(shape)[slot])
+            self.take(units)
+            self._session.work_left -= len(self._on[slot])
+            if int(fits.counts(shape)[slot]) <= before:
+                self.undo(units)
+                continue
+            cost, units = self._step(slot, shape)
+            if units:
+                heapq.heappush(heap, (cost, place, slot, units))
+        return True
+
+    def take_all(self, units: Sequence[Unit]) -> None:
+        """As many of these as may be taken together, in their order: a whole gang instead of
+        single members of it that were taken before.
+        """
+        members: list[Member] = []
+        for unit in units:
+            if id(unit) not in self._chosen and self._may(unit, ()):
+                self._note(unit)
+                members += unit.members
+        self._trial.take_away(members)
+
+    def take(self, units: Sequence[Unit]) -> None:
+        """These are evicted, too."""
+        for unit in units:
+            self._note(unit)
+            self._trial.take_away(unit.members)
+
+    def clear(self) -> None:
+        """Nobody is evicted."""
+        self._trial.put_back([member for unit in self.taken for member in unit.members])
+        self.taken.clear()
+        self._chosen.clear()
+        self._of.clear()
+
+    def undo(self, units: Sequence[Unit]) -> None:
+        """These are not evicted after all."""
+        for unit in units:
+            self.taken.remove(unit)
+            self._chosen.discard(id(unit))
+            same = self._of[unit.gang.key]
+            same.remove(unit)
+            kept = {member.pod.uid for one in same for member in one.members}
+            self._trial.put_back([one for one in unit.members if one.pod.uid not in kept])
+
+    def _note(self, unit: Unit) -> None:
+        self.taken.append(unit)
+        self._chosen.add(id(unit))
+        self._of.setdefault(unit.gang.key, []).append(unit)
+
+    def _step(self, slot: int, shape: "ShapeEntry") -> tuple[_Cost, tuple[Unit, ...]]:
+        """The cheapest units that make room for one more pod of the shape on a node; none: it
+        cannot be made there.
+        """
+        counts = int(self._session.fits.counts(shape)[slot])
+        cells = self._session.ground.free.cells
+        short = {
+            row: lacking
+            for row, amount in shape.pairs
+            if (lacking := (counts + 1) * amount - int(cells[row, slot])) > 0
+        }
+        there = [one for one in self._on[slot] if id(one) not in self._chosen][:_LOOKED_AT_MAX]
+        for unit in there:
+            if _covers(unit.freed[slot], short) and self._may(unit, ()):
+                units: tuple[Unit, ...] = (unit,)
+                several = self._several(there, slot, short)
+                if several and _cost(several) < _cost(units):
+                    units = several
+                return _cost(units), units
+        units = self._several(there, slot, short)
+        return _cost(units), units
+
+    def _several(self, there: list[Unit], slot: int, short: dict[int, int]) -> tuple[Unit, ...]:
+        """Units that suffice together; those first that leave the most for their size."""
+        left = dict(short)
+        chosen: list[Unit] = []
+        others = list(there)
+        while any(amount > 0 for amount in left.values()):
+            rated = [
+                (_relief(unit.freed[slot], left) // len(unit.members), -place, unit)
+                for place, unit in enumerate(others)
+                if self._may(unit, chosen)
+            ]
+            best = max(rated, default=None, key=_rating)
+            if best is None or not best[0]:
+                return ()
+            unit = best[2]
+            others.remove(unit)
+            chosen.append(unit)
+            for row, amount in unit.freed[slot].items():
+                if row in left:
+                    left[row] -= amount
+        return tuple(chosen)
+
+    def _may(self, unit: Unit, chosen: Sequence[Unit]) -> bool:
+        same = [*self._of.get(unit.gang.key, ()), *(one for one in chosen if one.gang is unit.gang)]
+        if not allowed(unit, same):
+            return False
+        return self._fair is None or self._fair([*self.taken, *chosen, unit])
+
+
+def _covers(freed: dict[int, int], short: dict[int, int]) -> bool:
+    return all(freed.get(row, 0) >= amount for row, amount in short.items())
+
+
+def _relief(freed: dict[int, int], left: dict[int, int]) -> int:
+    """How much of what is missing it leaves, in thousandths, summed over resources."""
+    return sum(
+        min(freed.get(row, 0), amount) * 1_000_000 // amount
+        for row, amount in left.items()
+        if amount > 0
+    )
+
+
+def _rating(rated: tuple[int, int, Unit]) -> tuple[int, int]:
+    return rated[0], rated[1]
+
+
+def _cost(units: Sequence[Unit]) -> _Cost:
+    return (
+        sum(one.breaks for one in units),
+        sum(len(one.members) for one in units),
+        max((one.gang.priority for one in units), default=0),
+    )
