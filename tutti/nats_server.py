@@ -50,11 +50,14 @@ class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         data_dir: Configuration, log and store; made when missing, kept afterwards.
         port: The client port; -1 lets the kernel choose a free one, which a restart then keeps.
         extra_config: Appended to the server's configuration as it is (accounts, TLS, permissions).
+        sync_interval: How often streams are synced to disk ("always", "10s", …); "": the server's
+            own default, two minutes. What that means for us: docs/reliability.md.
     """
 
     data_dir: Path
     port: int = -1
     extra_config: str = ""
+    sync_interval: str = ""
 
 
 def find_nats_server() -> Path:
@@ -211,6 +214,8 @@ class NatsServer:
         for stale in (folder / "ports").iterdir():
             stale.unlink()
         config = folder / "nats.conf"
+        interval = self._settings.sync_interval
+        sync = f"  sync_interval: {interval}\n" if interval else ""
         # JSON's quoting of a string is the configuration language's too.
         config.write_text(
             f'listen: "127.0.0.1:{self._port}"\n'
@@ -220,6 +225,7 @@ class NatsServer:
             f"  store_dir: {json.dumps(str(folder / 'store'))}\n"
             f"  max_mem: {_MEMORY_STORE_BYTES_MAX}\n"
             f"  max_file: {_FILE_STORE_BYTES_MAX}\n"
+            f"{sync}"
             "}\n"
             f"{self._settings.extra_config}\n",
             encoding="utf-8",
