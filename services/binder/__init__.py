@@ -7,6 +7,8 @@ Owns: nothing. Whatever it was doing when it died is delivered again, to it or t
 Rights in Kubernetes: create `pods/binding`, get and delete `pods`, patch `pods/status`. (What is to
 go `via` the eviction API is answered with the outcome's reason NotSupported: nobody decides so
 yet.)
+For claims: get and patch `persistentvolumeclaims`, `persistentvolumes` and `resourceclaims`, patch
+`resourceclaims/status`, patch and update `resourceclaims/binding`.
 API writes: one Binding per pod; two where the decision asks for a pre-flight; one PATCH and one
 DELETE per pod of a release; more only when the API server does not answer or sheds load. Reads: one
 pod per conflict or unanswered member.
@@ -17,6 +19,7 @@ Invariants:
 * A message is acknowledged after its outcome is stored, never before.
 * A pod is deleted under its UID only: one made again under the name is never touched.
 * No request that writes is sent for a delivery that another binder may have by now.
+* No pod is bound before its claims have their volumes and devices.
 * How a decision is carried out is `core.machine` and `core.removal`, pure; what is checked, and
   why, is docs/adr/0002-what-the-binder-checks.md.
 """

@@ -6,7 +6,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from services.binder.claims import KubeClaims
 from services.binder.core.answers import Answer, Sight
+from services.binder.core.preparing import Preparation, Progress
 from shared.contracts.decisions import Binding, Victim
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError, RequestTimeout, api_error
@@ -57,6 +59,7 @@ class KubePods:
         self._timeout_s = timeout_s
         self._on_health = on_health
         self._silent = 0
+        self._claims = KubeClaims(self._ask)
 
     async def wait_reachable(self, delays_s: Iterator[float]) -> None:
         """Return once the API server has answered anything, asking again after each delay."""
@@ -119,6 +122,14 @@ class KubePods:
         answer, _ = await self._write("DELETE", path, options, "application/json")
         return answer
 
+    async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
+        """Prepare a claim. See `lanes.Pods`."""
+        return await self._claims.prepare(preparation, again=again)
+
+    async def undo(self, preparation: Preparation) -> None:
+        """Take a preparation back. See `lanes.Pods`."""
+        await self._claims.undo(preparation)
+
     async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
         """Read a pod. See `lanes.Pods`."""
         path = PODS.path(pod.namespace, pod.name)
@@ -155,6 +166,19 @@ class KubePods:
                 content_type=content_type,
                 timeout_s=self._timeout_s,
             )
+        except KubeError as error:
+            return self._no_answer(error), b""
+        self._answers()
+        return _answer(reply), reply.body
+
+    async def _ask(
+        self, method: Literal["GET", "PATCH"], path: str, body: object, content_type: str
+    ) -> tuple[Answer, bytes]:
+        """The answer, and what was shown with it."""
+        if method == "PATCH":
+            return await self._write(method, path, body, content_type)
+        try:
+            reply = await self._client.send("GET", path, timeout_s=self._timeout_s)
         except KubeError as error:
             return self._no_answer(error), b""
         self._answers()

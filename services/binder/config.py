@@ -20,6 +20,12 @@ class BinderSettings(KubeSettings, frozen=True, kw_only=True):
     posts_max: Annotated[
         int, Meta(ge=1, le=1024, description="requests to the API server at the same time")
     ] = 32
+    #: A provisioner takes half a minute where all is well; kube-scheduler waits for ten, but it
+    #: does not keep the rest of a gang waiting.
+    claims_wait_s: Annotated[
+        float,
+        Meta(gt=0, le=3600, description="time for controllers to complete a decision's claims"),
+    ] = 120.0
     #: The API server itself gives up on etcd after a few seconds.
     request_timeout_s: Annotated[
         float, Meta(gt=0, le=60, description="time for one request to the API server")

@@ -18,7 +18,18 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
 
 from services.binder.carrying import Carrying
 from services.binder.core.answers import Answer, Sight
-from services.binder.core.commands import Command, Delete, Mark, Post, Read, Request
+from services.binder.core.commands import (
+    Command,
+    Delete,
+    Mark,
+    Post,
+    Prepare,
+    Read,
+    Request,
+    Undo,
+)
+from services.binder.core.machine import Machine
+from services.binder.core.preparing import Preparation, Progress
 from shared.contracts.decisions import Binding, Victim
 
 
@@ -35,6 +46,14 @@ class Pods(Protocol):
 
     async def delete(self, victim: Victim) -> Answer:
         """Delete the pod, its UID as precondition, within its own grace period."""
+        ...
+
+    async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
+        """Write what a claim needs before its pod is bound, as far as it goes now."""
+        ...
+
+    async def undo(self, preparation: Preparation) -> None:
+        """Take a preparation back as far as nobody has completed it."""
         ...
 
     async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
@@ -128,6 +147,15 @@ class Lanes:
                 answer = await self._pods.mark(carrying.victims[index], carrying.marks)
             case Delete():
                 answer = await self._pods.delete(carrying.victims[index])
+            case Prepare():
+                assert isinstance(machine, Machine), "only bindings need claims"
+                preparation = machine.preparations[index]
+                progress = await self._pods.prepare(preparation, again=request.again)
+                return machine.prepared(index, progress, self._now_ms())
+            case Undo():
+                assert isinstance(machine, Machine), "only bindings need claims"
+                await self._pods.undo(machine.preparations[index])
+                return machine.undone(index, self._now_ms())
             case Read():
                 sight = await self._pods.see(machine.targets[index])
                 return machine.seen(index, sight, self._now_ms())

@@ -30,7 +30,9 @@ from services.binder.core.commands import (
     LookUp,
     Mark,
     Post,
+    Prepare,
     Read,
+    Undo,
 )
 from services.binder.core.outcome import Sender, refusal_of
 from services.binder.holding import PROGRESS_EVERY_S, Holding
@@ -90,7 +92,7 @@ class Binder:
         """Make one; nothing happens before `run`."""
         settings = ctx.settings
         self._ctx = ctx
-        self._limits = limits or Limits()
+        self._limits = limits or Limits(claims_ms=int(settings.claims_wait_s * 1000))
         #: Set when there may be room for another decision, or none is wanted any more.
         self._room = asyncio.Event()
         self._lanes = Lanes(
@@ -266,7 +268,7 @@ class Binder:
         seq = carrying.holding.delivery.seq
         for command in commands:
             match command:
-                case Post() | Mark() | Delete() | Read():
+                case Post() | Mark() | Delete() | Read() | Prepare() | Undo():
                     self._lanes.send(carrying, command)
                 case LookUp():
                     self._spawn(self._look_up(carrying), f"look-up-{seq}")

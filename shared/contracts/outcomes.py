@@ -10,13 +10,16 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-MemberResult = Literal["bound", "refused", "conflict", "gone", "unknown", "skipped"]
+MemberResult = Literal[
+    "bound", "refused", "conflict", "gone", "unknown", "skipped", "unprepared"
+]
 """What the API server said of one member.
 
 bound: on the node decided (now or already). refused: definitely not, and asking again with the same
 node would not help (403, 422, 400). conflict: 409, bound elsewhere, other UID, being deleted,
 gated. gone: 404. unknown: timeout, 5xx or 429 after all retries: a late POST may still bind it.
-skipped: not sent, the pre-flight of another failed.
+skipped: not sent, the pre-flight of another failed, or a claim of another could not be prepared.
+unprepared: not sent, its claims could not be prepared for this node; another node may do.
 
 Of an `EvictionDecision` only victims are listed of which it is not known that they are deleted,
 being deleted or gone (another UID is gone, too): refused (403 and the like) or unknown.

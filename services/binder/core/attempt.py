@@ -31,7 +31,17 @@ from shared.contracts.decisions import Binding, EvictionDecision, GangDecision, 
 
 D_co = TypeVar("D_co", bound=GangDecision | EvictionDecision, covariant=True)
 
-Phase = Literal["new", "looking", "reading", "proving", "binding", "removing", "done"]
+Phase = Literal[
+    "new",
+    "looking",
+    "reading",
+    "proving",
+    "preparing",
+    "binding",
+    "undoing",
+    "removing",
+    "done",
+]
 
 NOTHING: Final[tuple[Command, ...]] = ()
 

@@ -19,6 +19,8 @@ class Limits(msgspec.Struct, frozen=True):
     patience_ms: int = 8_000
     backoff_ms_min: int = 100
     backoff_ms_max: int = 2_000
+    #: How long controllers may take to complete a decision's claims.
+    claims_ms: int = 120_000
     #: Deliveries that are carried out; later ones only read back.
     deliveries_max: int = 5
 
@@ -52,6 +54,23 @@ class Read(msgspec.Struct, frozen=True, gc=False):
     delay_ms: int = 0
 
 
+class Prepare(msgspec.Struct, frozen=True, gc=False):
+    """Take preparation `index` as far as it goes, after `delay_ms`; `again`: it was written
+    before.
+    """
+
+    index: int
+    again: bool = False
+    delay_ms: int = 0
+
+
+class Undo(msgspec.Struct, frozen=True, gc=False):
+    """Take back what of preparation `index` is not completed."""
+
+    index: int
+    delay_ms: int = 0
+
+
 class LookUp(msgspec.Struct, frozen=True, gc=False):
     """Ask the stream's leader whether this decision already has an outcome, and if not, claim it:
     no earlier delivery may store one from then on.
@@ -68,7 +87,7 @@ class Forget(msgspec.Struct, frozen=True, gc=False):
     """Acknowledge and do nothing: another delivery has finished the decision."""
 
 
-Request: TypeAlias = Post | Mark | Delete | Read
+Request: TypeAlias = Post | Mark | Delete | Read | Prepare | Undo
 """What goes to the API server."""
 
 Command: TypeAlias = Request | LookUp | Finish | Forget

@@ -4,10 +4,15 @@ What every decision goes through is `attempt`; the phases of this kind are
 
     proving ──(one did not pass)──> Finish PreflightFailed
        │ (all pass; or no pre-flight is wanted)
-    binding ──(all answered)──────> Finish
+    preparing ──(a claim failed)──> undoing ──> Finish PreparationFailed
+       │ (all done; or there are no claims)
+    binding ──(all answered)──────> Finish, what was prepared for members not bound is undone first
 
 Each member is settled by exactly one of: a 2xx, a definite refusal, a read of the pod. Doing all of
 it twice is harmless: the UID is a precondition, and a pod that is already on its node is bound.
+What claims need is written before the first binding (`preparing`), and asked for until their
+controllers have completed it. Undoing is tried once, in a first delivery only: in a later one a
+pod may be bound that we do not know of.
 """
 
 from typing import Final, assert_never
@@ -22,8 +27,17 @@ from services.binder.core.answers import (
     meaning_of_sight,
 )
 from services.binder.core.attempt import NOTHING, Attempt, Doubt
-from services.binder.core.commands import Command, Finish, Limits, Post, Request
+from services.binder.core.commands import (
+    Command,
+    Finish,
+    Limits,
+    Post,
+    Prepare,
+    Request,
+    Undo,
+)
 from services.binder.core.outcome import Finding, Sender, outcome_of
+from services.binder.core.preparing import Progress, failed_members, preparations_of
 from shared.contracts.decisions import GangDecision
 
 _SKIPPED: Final = Finding("skipped")
@@ -35,7 +49,13 @@ class Machine(Attempt[GangDecision]):
     def __init__(self, decision: GangDecision, sender: Sender, limits: Limits) -> None:
         """Take one delivery of `decision`; nothing is sent before `start`."""
         super().__init__(decision, decision.bindings, sender, limits)
+        self.preparations: Final = preparations_of(decision)
         self.bound = 0
+        #: Why preparations failed, and how often one that has not was asked for.
+        self._unprepared: dict[int, str] = {}
+        self._asked: dict[int, int] = {}
+        self._preparing_ms = 0
+        self._reason = ""
         self._on_node: set[int] = set()
         self._untested: str = ""
 
@@ -90,14 +110,45 @@ class Machine(Attempt[GangDecision]):
                 assert_never(meaning)
         return self._next(now_ms)
 
+    def prepared(self, index: int, progress: Progress, now_ms: int) -> tuple[Command, ...]:
+        """Take how far a `Prepare` came."""
+        self._returned(index, "preparing")
+        if not self._preparing_ms:
+            self._preparing_ms = now_ms
+        if progress.state == "failed":
+            self._unprepared[index] = progress.message
+        elif progress.state != "done" and not self._unprepared:
+            tries = self._asked[index] = self._asked.get(index, 0) + 1
+            limits = self._limits
+            delay_ms = min(limits.backoff_ms_min << min(tries - 1, 10), limits.backoff_ms_max)
+            delay_ms = max(delay_ms, progress.retry_after_ms)
+            if now_ms + delay_ms - self._preparing_ms <= limits.claims_ms:
+                self._under_way.add(index)
+                return (Prepare(index, again=progress.state == "waiting", delay_ms=delay_ms),)
+            what = progress.message or "nobody completed it"
+            self._unprepared[index] = f"{self._named(index)} after {limits.claims_ms} ms: {what}"
+        return self._next(now_ms)
+
+    def undone(self, index: int, now_ms: int) -> tuple[Command, ...]:
+        """Take that an `Undo` was tried."""
+        self._returned(index, "undoing")
+        return self._next(now_ms)
+
     # Phases.
 
     @override
     def _begin(self) -> tuple[Command, ...]:
         if not self._decision.preflight:
-            return self._bind()
+            return self._prepare()
         self.phase = "proving"
         return self._give_out([Post(index, dry_run=True) for index in range(len(self.targets))])
+
+    def _prepare(self) -> tuple[Command, ...]:
+        if not self.preparations:
+            return self._bind()
+        self.phase = "preparing"
+        self._doubts.clear()
+        return self._give_out([Prepare(index) for index in range(len(self.preparations))])
 
     def _bind(self) -> tuple[Command, ...]:
         self.phase = "binding"
@@ -113,9 +164,41 @@ class Machine(Attempt[GangDecision]):
         if self.phase == "proving":
             self._instants.preflight_ms = now_ms
             if not self._findings:
-                return self._bind()
+                return self._prepare()
             return self._finish("PreflightFailed")
-        return self._finish("BinderGaveUp" if self.phase == "reading" else "")
+        if self.phase == "preparing":
+            if not self._unprepared:
+                return self._bind()
+            failed = failed_members(self.preparations, self._unprepared, self._decision.bindings)
+            for place, text in failed.items():
+                self._findings[place] = Finding("unprepared", 0, "ClaimNotPrepared", text)
+            return self._undo("PreparationFailed")
+        if self.phase == "binding":
+            return self._undo("")
+        return self._finish("BinderGaveUp" if self.phase == "reading" else self._reason)
+
+    def _undo(self, reason: str) -> tuple[Command, ...]:
+        """Give up what was prepared for members that are certainly not bound, then finish."""
+        self._reason = reason
+        doubtful = {"bound", "unknown"}
+        idle = {
+            binding.uid
+            for index, binding in enumerate(self.targets)
+            if index not in self._on_node
+            and (found := self._findings.get(index, _SKIPPED)).result not in doubtful
+            and not found.late
+        }
+        indexes = [
+            index for index, one in enumerate(self.preparations) if one.choice.pod_uid in idle
+        ]
+        if not indexes or self._sender.delivered > 1:
+            return self._finish(reason)
+        self.phase = "undoing"
+        return self._give_out([Undo(index) for index in indexes])
+
+    def _named(self, index: int) -> str:
+        choice = self.preparations[index].choice
+        return f'claim "{choice.claim}" is not ready for node {choice.node}'
 
     def _finish(self, reason: str) -> tuple[Command, ...]:
         self.phase = "done"

@@ -29,7 +29,9 @@ FORGOTTEN_MS: Final = 60_000
 #: A (pod, node) pair that failed is avoided this long.
 BAD_PAIR_MS: Final = 60_000
 #: Definite: the API server said no, or was not asked.
-_DEFINITE: Final[frozenset[MemberResult]] = frozenset({"refused", "conflict", "gone", "skipped"})
+_DEFINITE: Final[frozenset[MemberResult]] = frozenset(
+    {"refused", "conflict", "gone", "skipped", "unprepared"}
+)
 
 
 def adopt(state: State, gang: Gang, placed: list[tuple[Member, int]]) -> None:
@@ -206,7 +208,7 @@ def _take_in(state: State, room: Room, found: Found, outcome_seq: int, *, delive
     gang = member.gang
     if gang is None:
         return
-    if found.result in {"refused", "unknown"}:
+    if found.result in {"refused", "unknown", "unprepared"}:
         pair = found.uid, "" if found.result == "refused" else found.node
         if outcome_seq > state.view.consumed_seq or pair not in gang.history.bad:
             gang.history.bad[pair] = UNDATED

@@ -21,6 +21,12 @@ RIGHTS = [
     ("", "pods/binding", ["create"]),
     ("", "pods", ["get", "delete"]),
     ("", "pods/status", ["patch"]),
+    ("", "persistentvolumes", ["get", "patch"]),
+    ("", "persistentvolumeclaims", ["get", "patch"]),
+    ("resource.k8s.io", "resourceclaims", ["get", "patch"]),
+    ("resource.k8s.io", "resourceclaims/status", ["patch"]),
+    # From Kubernetes 1.36 on: who may write allocations and reservations.
+    ("resource.k8s.io", "resourceclaims/binding", ["patch", "update"]),
 ]
 
 

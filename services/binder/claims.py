@@ -1,0 +1,127 @@
+"""Claims at the API server: reads them, and sends what `core.preparing` says."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from services.binder.core.answers import Answer
+from services.binder.core.preparing import (
+    Object,
+    Preparation,
+    Progress,
+    Write,
+    device_step,
+    device_undo,
+    needs_volume,
+    volume_step,
+    volume_undo,
+)
+from shared.contracts.decisions import DeviceChoice, VolumeChoice
+from shared.kube.resources import RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+
+Send: TypeAlias = Callable[
+    [Literal["GET", "PATCH"], str, object, str], Awaitable[tuple[Answer, bytes]]
+]
+"""Sends one request (method, path, body, its type); what came back, and what was shown with it."""
+
+_MERGE: Final = "application/merge-patch+json"
+#: Writes of one preparation: a finalizer, then a status.
+_WRITES_MAX: Final = 2
+_decode: Final = msgspec.json.Decoder(Object).decode
+
+
+class _Unanswered(Exception):
+    """The API server gave no object, and did not say that there is none."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.message)
+        self.answer = answer
+
+
+class KubeClaims:
+    """Prepares claims; doing it twice is harmless."""
+
+    def __init__(self, send: Send) -> None:
+        """Ask over `send`, which never raises."""
+        self._send = send
+
+    async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
+        """Take a preparation as far as it goes now."""
+        try:
+            for _ in range(_WRITES_MAX + 1):
+                step = await self._step(preparation, again=again)
+                if isinstance(step, Progress):
+                    return step
+                answer = await self._write(preparation.choice, step)
+                if not 200 <= answer.status < 300:
+                    return _refused(answer)
+                if step.kind in {"claim", "volume"}:
+                    return Progress("waiting")
+        except _Unanswered as unanswered:
+            return _refused(unanswered.answer)
+        return Progress("again", "it changes all the time")
+
+    async def undo(self, preparation: Preparation) -> None:
+        """Take back what is not completed, if the API server lets us; what stays does no harm."""
+        choice = preparation.choice
+        try:
+            if isinstance(choice, DeviceChoice):
+                write = device_undo(await self._devices(choice), choice)
+            else:
+                claim = await self._claim(choice)
+                needed = needs_volume(claim, choice)
+                volume = await self._volume(choice) if needed else None
+                write = volume_undo(claim, volume, choice)
+        except _Unanswered:
+            return
+        if write is not None:
+            await self._write(choice, write)
+
+    async def _step(self, preparation: Preparation, *, again: bool) -> Progress | Write:
+        choice = preparation.choice
+        if isinstance(choice, DeviceChoice):
+            return device_step(await self._devices(choice), choice, preparation.pod_name)
+        claim = await self._claim(choice)
+        volume = await self._volume(choice) if needs_volume(claim, choice) else None
+        return volume_step(claim, volume, choice, again=again)
+
+    async def _claim(self, choice: VolumeChoice) -> Object | None:
+        return await self._read(VOLUME_CLAIMS.path(choice.namespace, choice.claim))
+
+    async def _volume(self, choice: VolumeChoice) -> Object | None:
+        return await self._read(VOLUMES.path("", choice.volume))
+
+    async def _devices(self, choice: DeviceChoice) -> Object | None:
+        return await self._read(RESOURCE_CLAIMS.path(choice.namespace, choice.claim))
+
+    async def _read(self, path: str) -> Object | None:
+        answer, body = await self._send("GET", path, None, "")
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            raise _Unanswered(answer)
+        try:
+            return _decode(body)
+        except msgspec.MsgspecError as error:
+            raise _Unanswered(Answer(0, "Undecodable", str(error))) from error
+
+    async def _write(self, choice: VolumeChoice | DeviceChoice, write: Write) -> Answer:
+        if isinstance(choice, DeviceChoice):
+            subresource = "status" if write.kind == "devices/status" else ""
+            path = RESOURCE_CLAIMS.path(choice.namespace, choice.claim, subresource)
+        elif write.kind == "volume":
+            path = VOLUMES.path("", choice.volume)
+        else:
+            path = VOLUME_CLAIMS.path(choice.namespace, choice.claim)
+        answer, _ = await self._send("PATCH", path, write.patch, _MERGE)
+        return answer
+
+
+def _refused(answer: Answer) -> Progress:
+    """What an answer means that is no success: a conflict or no verdict is asked again."""
+    text = answer.message or answer.reason or f"HTTP status {answer.status}"
+    retry = answer.status in {0, 401, 408, 409, 429} or answer.status >= 500
+    if retry:
+        return Progress("again", text, answer.retry_after_ms)
+    return Progress("failed", text)
