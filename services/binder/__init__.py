@@ -4,9 +4,8 @@ Consumes: `decisions.act.>` of DECISIONS, by the durable work consumer that all 
 Emits: one outcome per decision on `outcomes.<gang id>.<sequence>`; the first one written wins.
 Owns: nothing. Whatever it was doing when it died is delivered again, to it or to another one.
 
-Rights in Kubernetes: create `pods/binding`, get and delete `pods`, patch `pods/status`. (What is to
-go `via` the eviction API is answered with the outcome's reason NotSupported: nobody decides so
-yet.)
+Rights in Kubernetes: create `pods/binding` and `pods/eviction`, get and delete `pods`, patch
+`pods/status`.
 For claims: get and patch `persistentvolumeclaims`, `persistentvolumes` and `resourceclaims`, patch
 `resourceclaims/status`, patch and update `resourceclaims/binding`.
 API writes: one Binding per pod; two where the decision asks for a pre-flight; one PATCH and one

@@ -130,6 +130,21 @@ class KubePods:
         """Take a preparation back. See `lanes.Pods`."""
         await self._claims.undo(preparation)
 
+    async def evict(self, victim: Victim, *, dry_run: bool) -> Answer:
+        """Evict a pod. See `lanes.Pods`."""
+        options: dict[str, object] = {"preconditions": {"uid": victim.uid}}
+        if dry_run:
+            options["dryRun"] = ["All"]
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": victim.name, "namespace": victim.namespace},
+            "deleteOptions": options,
+        }
+        path = PODS.path(victim.namespace, victim.name, "eviction")
+        answer, _ = await self._write("POST", path, eviction, "application/json")
+        return answer
+
     async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
         """Read a pod. See `lanes.Pods`."""
         path = PODS.path(pod.namespace, pod.name)
@@ -155,7 +170,7 @@ class KubePods:
         )
 
     async def _write(
-        self, method: Literal["PATCH", "DELETE"], path: str, body: object, content_type: str
+        self, method: Literal["PATCH", "DELETE", "POST"], path: str, body: object, content_type: str
     ) -> tuple[Answer, bytes]:
         """The answer, and what was shown with it."""
         try:

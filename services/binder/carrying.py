@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any, Final, TypeAlias
 
 from services.binder.core.commands import Limits
+from services.binder.core.eviction import Eviction
 from services.binder.core.machine import Machine
 from services.binder.core.outcome import Sender
 from services.binder.core.removal import Removal
@@ -22,20 +23,25 @@ _MESSAGE_CHARS_MAX: Final = 1_024
 class Carrying:
     """A decision being carried out: the delivery, its machine, and what every request needs."""
 
-    __slots__ = ("bindings", "holding", "machine", "marks", "victims")
+    __slots__ = ("holding", "machine", "marks")
 
     def __init__(self, holding: Holding, machine: Machine | Removal, marks: Marks) -> None:
         """Carry out `machine`'s decision for as long as `holding` is ours."""
-        decision = machine.decision
         self.holding = holding
         self.machine = machine
         self.marks = marks
-        self.bindings: tuple[Binding, ...] = ()
-        self.victims: tuple[Victim, ...] = ()
-        if isinstance(decision, GangDecision):
-            self.bindings = decision.bindings
-        else:
-            self.victims = decision.victims
+
+    def binding(self, index: int) -> Binding:
+        """The binding that a request is about."""
+        target = self.machine.targets[index]
+        assert isinstance(target, Binding), "only a binding is posted"
+        return target
+
+    def victim(self, index: int) -> Victim:
+        """The victim that a request is about."""
+        target = self.machine.targets[index]
+        assert isinstance(target, Victim), "only a victim is removed"
+        return target
 
 
 def carry(
@@ -45,7 +51,8 @@ def carry(
     if isinstance(decision, GangDecision):
         marks = marks_of(decision, incarnation, sender.decision_seq)
         return Carrying(holding, Machine(decision, sender, limits), marks)
-    return Carrying(holding, Removal(decision, sender, limits), condition_of(decision))
+    machine = Eviction if decision.via == "eviction" else Removal
+    return Carrying(holding, machine(decision, sender, limits), condition_of(decision))
 
 
 def marks_of(decision: GangDecision, incarnation: str, decision_seq: int) -> Marks:
@@ -62,11 +69,15 @@ def condition_of(decision: EvictionDecision) -> Marks:
     Its instant is the decision's, so that writing it again changes nothing.
     """
     decided = dt.datetime.fromtimestamp(decision.cycle.now_ms // 1000, dt.UTC)
-    message = f"Tutti releases gang {decision.gang}, {decision.reason}"
+    reason, message = "GangReleased", f"Tutti releases gang {decision.gang}, {decision.reason}"
+    if decision.via == "eviction":
+        # What kube-scheduler says: controllers and people look for it.
+        reason = "PreemptionByScheduler"
+        message = f"Tutti: {decision.reason.lower()} to accommodate gang {decision.gang}"
     return {
         "type": "DisruptionTarget",
         "status": "True",
-        "reason": "GangReleased",
+        "reason": reason,
         "message": f"{message}: {decision.why}"[:_MESSAGE_CHARS_MAX] if decision.why else message,
         "lastTransitionTime": decided.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }

@@ -21,6 +21,7 @@ from services.binder.core.answers import Answer, Sight
 from services.binder.core.commands import (
     Command,
     Delete,
+    Evict,
     Mark,
     Post,
     Prepare,
@@ -54,6 +55,10 @@ class Pods(Protocol):
 
     async def undo(self, preparation: Preparation) -> None:
         """Take a preparation back as far as nobody has completed it."""
+        ...
+
+    async def evict(self, victim: Victim, *, dry_run: bool) -> Answer:
+        """Evict the pod by the eviction API, its UID as precondition."""
         ...
 
     async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
@@ -141,12 +146,15 @@ class Lanes:
         match request:
             case Post():
                 answer = await self._pods.bind(
-                    carrying.bindings[index], carrying.marks, dry_run=request.dry_run
+                    carrying.binding(index), carrying.marks, dry_run=request.dry_run
                 )
             case Mark():
-                answer = await self._pods.mark(carrying.victims[index], carrying.marks)
+                answer = await self._pods.mark(carrying.victim(index), carrying.marks)
             case Delete():
-                answer = await self._pods.delete(carrying.victims[index])
+                answer = await self._pods.delete(carrying.victim(index))
+            case Evict():
+                victim = carrying.victim(index)
+                answer = await self._pods.evict(victim, dry_run=request.dry_run)
             case Prepare():
                 assert isinstance(machine, Machine), "only bindings need claims"
                 preparation = machine.preparations[index]

@@ -24,6 +24,7 @@ from services.binder.config import BinderSettings
 from services.binder.core.commands import (
     Command,
     Delete,
+    Evict,
     Finish,
     Forget,
     Limits,
@@ -183,8 +184,10 @@ class Binder:
 
     async def _judge(self, decision: Act, sender: Sender) -> str:
         """Say why the decision must not be carried out; "" when it may."""
-        if isinstance(decision, EvictionDecision) and decision.via != "delete":
-            return "NotSupported"
+        late = isinstance(decision, EvictionDecision) and 0 < decision.until_ms < self._ctx.now_ms()
+        if late and sender.delivered == 1:
+            # Whom it was for has given up; nobody has begun with it.
+            return "Expired"
         seq, delivered = sender.decision_seq, sender.delivered
         if self._state.looks_replaced(seq, delivered=delivered):
             await self._follow_stream()
@@ -268,7 +271,7 @@ class Binder:
         seq = carrying.holding.delivery.seq
         for command in commands:
             match command:
-                case Post() | Mark() | Delete() | Read() | Prepare() | Undo():
+                case Post() | Mark() | Delete() | Evict() | Read() | Prepare() | Undo():
                     self._lanes.send(carrying, command)
                 case LookUp():
                     self._spawn(self._look_up(carrying), f"look-up-{seq}")

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from shared.contracts.decisions import Binding, Victim
+from shared.contracts.decisions import Binding
 
 PostMeaning = Literal["bound", "gone", "refused", "untested", "read", "again"]
 """bound: written, or (dry run) would be. gone: no such pod. refused: never with this node.
@@ -28,6 +28,10 @@ server."""
 
 #: The API server's words for a webhook whose sideEffects forbid a dry run.
 _NO_DRY_RUN: Final = "does not support dry run"
+
+#: Its words for an eviction that a PodDisruptionBudget forbids, and for pods with several of them.
+_BUDGET: Final = "disruption budget"
+_BUDGETS: Final = "more than one poddisruptionbudget"
 
 _MEANINGS: Final[dict[int, PostMeaning]] = {
     404: "gone",
@@ -92,11 +96,23 @@ def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
             return "again" if status == 0 or status >= 500 else "refused"
 
 
-def is_leaving(sight: Sight | None, victim: Victim) -> bool:
+def meaning_of_eviction(answer: Answer) -> RemovalMeaning:
+    """Judge the answer to an eviction or its dry run: as a DELETE's, but for budgets. A server that
+    is busy answers 429, too, and is asked again.
+    """
+    words = answer.message.lower()
+    if answer.status == 429 and _BUDGET in words:
+        return "refused"
+    if answer.status == 500 and _BUDGETS in words:
+        return "refused"
+    return meaning_of_removal(answer, patch=False)
+
+
+def is_leaving(sight: Sight | None, uid: str) -> bool:
     """Say whether a read showed that there is nothing left to do: gone, going, another pod, or one
     that has succeeded.
     """
-    return sight is None or sight.uid != victim.uid or sight.deleting or sight.succeeded
+    return sight is None or sight.uid != uid or sight.deleting or sight.succeeded
 
 
 def meaning_of_sight(sight: Sight | None, binding: Binding) -> SightMeaning:

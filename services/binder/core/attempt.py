@@ -67,14 +67,14 @@ class Attempt(ABC, Generic[D_co]):
     def __init__(
         self,
         decision: D_co,
-        targets: tuple[Binding, ...] | tuple[Victim, ...],
+        targets: tuple[Binding | Victim, ...],
         sender: Sender,
         limits: Limits,
     ) -> None:
         """Take one delivery of `decision`, about the pods `targets`; nothing is sent before
         `start`.
         """
-        self.targets: Final = targets
+        self.targets: Final[tuple[Binding | Victim, ...]] = targets
         self.phase: Phase = "new"
         self._decision = decision
         self._sender = sender

@@ -47,6 +47,14 @@ class Delete(msgspec.Struct, frozen=True, gc=False):
     delay_ms: int = 0
 
 
+class Evict(msgspec.Struct, frozen=True, gc=False):
+    """Evict the pod of victim `index`, or ask whether it could be, after `delay_ms`."""
+
+    index: int
+    dry_run: bool = False
+    delay_ms: int = 0
+
+
 class Read(msgspec.Struct, frozen=True, gc=False):
     """Read the pod of member or victim `index`, after `delay_ms`."""
 
@@ -87,7 +95,7 @@ class Forget(msgspec.Struct, frozen=True, gc=False):
     """Acknowledge and do nothing: another delivery has finished the decision."""
 
 
-Request: TypeAlias = Post | Mark | Delete | Read | Prepare | Undo
+Request: TypeAlias = Post | Mark | Delete | Evict | Read | Prepare | Undo
 """What goes to the API server."""
 
 Command: TypeAlias = Request | LookUp | Finish | Forget

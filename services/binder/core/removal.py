@@ -22,11 +22,17 @@ from typing import Final
 
 from typing_extensions import override
 
-from services.binder.core.answers import Answer, Sight, is_leaving, meaning_of_removal
+from services.binder.core.answers import (
+    Answer,
+    RemovalMeaning,
+    Sight,
+    is_leaving,
+    meaning_of_removal,
+)
 from services.binder.core.attempt import NOTHING, Attempt, Doubt
 from services.binder.core.commands import Command, Delete, Finish, Limits, Mark, Request
 from services.binder.core.outcome import Finding, Sender, outcome_of
-from shared.contracts.decisions import EvictionDecision
+from shared.contracts.decisions import Binding, EvictionDecision, Victim
 
 #: Of the API server's words about a refused mark.
 _WORDS_MAX: Final = 300
@@ -35,9 +41,18 @@ _WORDS_MAX: Final = 300
 class Removal(Attempt[EvictionDecision]):
     """A release on its way to its outcome."""
 
-    def __init__(self, decision: EvictionDecision, sender: Sender, limits: Limits) -> None:
-        """Take one delivery of `decision`; nothing is sent before `start`."""
-        super().__init__(decision, decision.victims, sender, limits)
+    def __init__(
+        self,
+        decision: EvictionDecision,
+        sender: Sender,
+        limits: Limits,
+        *,
+        targets: tuple[Binding | Victim, ...] = (),
+    ) -> None:
+        """Take one delivery of `decision`; nothing is sent before `start`. `targets`: its victims,
+        and what else is asked about.
+        """
+        super().__init__(decision, targets or decision.victims, sender, limits)
         self.evicted = 0
         #: Victims whose mark is settled: their next request is the DELETE.
         self._marked: set[int] = set()
@@ -47,7 +62,7 @@ class Removal(Attempt[EvictionDecision]):
     def answered(self, index: int, answer: Answer, now_ms: int) -> tuple[Command, ...]:
         self._returned(index, "removing")
         marking = index not in self._marked
-        meaning = meaning_of_removal(answer, patch=marking)
+        meaning = self._meaning(answer, marking=marking)
         if meaning in {"read", "again"}:
             return self._doubted(index, answer, now_ms, read=meaning == "read")
         if meaning != "gone" and marking:
@@ -64,7 +79,7 @@ class Removal(Attempt[EvictionDecision]):
         doubt = self._read(index, now_ms)
         if isinstance(sight, Answer):
             return self._not_seen(index, doubt, sight, now_ms)
-        if is_leaving(sight, self._decision.victims[index]):
+        if is_leaving(sight, self.targets[index].uid):
             self.evicted += 1
             return self._next(now_ms)
         if self.phase == "reading" or index in self._marked or self._may_try_again(doubt, now_ms):
@@ -83,19 +98,29 @@ class Removal(Attempt[EvictionDecision]):
         self._marked.add(index)
         self._doubts.pop(index, None)
         self._under_way.add(index)
-        return (Delete(index),)
+        return (self._removal(index, 0),)
 
     @override
     def _ask_again(self, index: int, delay_ms: int) -> Request:
-        return Delete(index, delay_ms) if index in self._marked else Mark(index, delay_ms)
+        return self._removal(index, delay_ms) if index in self._marked else Mark(index, delay_ms)
+
+    def _removal(self, index: int, delay_ms: int) -> Request:
+        """Name the request that removes a victim."""
+        return Delete(index, delay_ms)
+
+    def _meaning(self, answer: Answer, *, marking: bool) -> RemovalMeaning:
+        """Judge the answer to a mark or to a removal."""
+        return meaning_of_removal(answer, patch=marking)
 
     @override
     def _next(self, now_ms: int) -> tuple[Command, ...]:
         if self._under_way:
             return NOTHING
-        reason = "BinderGaveUp" if self.phase == "reading" else ""
+        return self._finish("BinderGaveUp" if self.phase == "reading" else "")
+
+    def _finish(self, reason: str) -> tuple[Command, ...]:
         self.phase = "done"
-        victims = self._decision.victims
+        found = sorted(self._findings.items())
         outcome = outcome_of(
             self._decision,
             self._sender,
@@ -103,9 +128,14 @@ class Removal(Attempt[EvictionDecision]):
             evicted=self.evicted,
             reason=reason,
             notes=(f"NotMarked: {self._unmarked[:_WORDS_MAX]}",) if self._unmarked else (),
-            findings=[(victims[i].uid, "", found) for i, found in sorted(self._findings.items())],
+            findings=[(self.targets[i].uid, self._node(i), one) for i, one in found],
         )
         return (Finish(outcome),)
+
+    def _node(self, index: int) -> str:
+        """The node that a pod asked about was to go to; "" for a victim."""
+        target = self.targets[index]
+        return target.node if isinstance(target, Binding) else ""
 
     @override
     def _never_told(self, doubt: Doubt) -> Finding:

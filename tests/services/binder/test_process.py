@@ -19,6 +19,7 @@ pytestmark = pytest.mark.integration
 
 RIGHTS = [
     ("", "pods/binding", ["create"]),
+    ("", "pods/eviction", ["create"]),
     ("", "pods", ["get", "delete"]),
     ("", "pods/status", ["patch"]),
     ("", "persistentvolumes", ["get", "patch"]),

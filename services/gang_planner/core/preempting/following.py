@@ -21,7 +21,7 @@ from services.gang_planner.core import assessing, restoring
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.placing import slots_of
 from services.gang_planner.core.preempting import ended
-from services.gang_planner.core.preempting.table import Preemption, not_evicted
+from services.gang_planner.core.preempting.table import Preemption, not_evicted, refused_victims
 from services.gang_planner.core.statement import Allocation, Statement
 from shared.contracts.decisions import NoteClosed
 
@@ -113,7 +113,7 @@ def _left(work: CycleWork, one: Preemption) -> bool:
 
 def _end(work: CycleWork, one: Preemption, reason: str, words: str) -> None:
     state, gang = work.state, one.gang
-    refused = tuple(sorted(not_evicted(one)))
+    refused = refused_victims(one)
     state.preemptions.end(state, one)
     work.notes.append(
         NoteClosed(

@@ -186,6 +186,15 @@ def not_evicted(one: Preemption) -> frozenset[str]:
     )
 
 
+def refused_victims(one: Preemption) -> tuple[str, ...]:
+    """Victims that the API server does not let go, as an answer says."""
+    if one.outcome is None:
+        return ()
+    victims = {victim.uid for victim in one.act.victims}
+    refused = (member.uid for member in one.outcome.members if member.result == "refused")
+    return tuple(sorted(victims.intersection(refused)))
+
+
 def _is_of(one: Preemption, gang_id: str) -> bool:
     return not one.ended and one.act.gang_id == gang_id
 
