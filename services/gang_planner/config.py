@@ -13,6 +13,10 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     scheduler_conf: Annotated[
         str, Meta(description="volcano-scheduler.conf, watched; empty: the built-in configuration")
     ] = ""
+    strict_conf: Annotated[
+        bool,
+        Meta(description="refuse a file of which anything has no effect, instead of warning"),
+    ] = False
     preflight: Annotated[
         Literal["owners", "always"],
         Meta(

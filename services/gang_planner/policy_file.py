@@ -25,8 +25,9 @@ _LOOK_S = 2.0
 class PolicyFile:
     """The configuration in force."""
 
-    def __init__(self, path: str, defaults: Defaults) -> None:
+    def __init__(self, path: str, defaults: Defaults, *, strict: bool = False) -> None:
         """Read the file; `defaults` are the planner's own settings, which go with every reading.
+        With `strict` a file of which anything has no effect is invalid.
 
         Raises:
             ConfigurationError: It is invalid, and there is no previous one to keep.
@@ -34,19 +35,31 @@ class PolicyFile:
         """
         self._path = pathlib.Path(path) if path else None
         self._defaults = defaults
+        self._strict = strict
         self._changed = False
+        #: What is wrong with the file that was read last; the previous one is in force then.
+        self.refused = ""
         self._stamp = self._look()
         self.configuration: Configuration = self._read()
+
+    def told(self) -> str:
+        """What operators should know of the file; "" when there is nothing."""
+        if self.refused:
+            return f"the previous one is kept: {self.refused}"
+        return "; ".join(f"without effect: {one}" for one in self.configuration.warnings)
 
     def take_changed(self) -> bool:
         """True once after each change of `configuration`."""
         changed, self._changed = self._changed, False
         return changed
 
-    async def watch(self, on_change: Callable[[], None]) -> None:
+    async def watch(self, on_change: Callable[[], None], tell: Callable[[str], None]) -> None:
         """Look at the file now and then; call `on_change` after each valid change. Without a file,
         return.
+
+        `tell` is given what operators should know of it, now and after each change.
         """
+        tell(self.told())
         while self._path is not None:
             await asyncio.sleep(_LOOK_S)
             stamp = self._look()
@@ -57,9 +70,13 @@ class PolicyFile:
                 self.configuration = self._read()
             except (ConfigurationError, OSError) as error:
                 log.error("keeping the previous policy: %s: %s", self._path, error)
+                self.refused = str(error)
+                tell(self.told())
                 continue
             log.info("policy read: %s", self._path)
+            self.refused = ""
             self._changed = True
+            tell(self.told())
             on_change()
 
     def _look(self) -> tuple[int, int, int]:
@@ -73,4 +90,9 @@ class PolicyFile:
 
     def _read(self) -> Configuration:
         text = self._path.read_text(encoding="utf-8") if self._path is not None else ""
-        return parse_configuration(with_defaults(text, self._defaults))
+        configuration = parse_configuration(with_defaults(text, self._defaults))
+        for warning in configuration.warnings:
+            if self._strict:
+                raise ConfigurationError("strict", warning)
+            log.warning("%s: without effect: %s", self._path, warning)
+        return configuration

@@ -13,6 +13,7 @@ Given the lease it reads on to the ends of the logs at full speed, and then take
 import asyncio
 import contextlib
 import logging
+from functools import partial
 
 from services.gang_planner.applying import Applier
 from services.gang_planner.cold_start import ColdStart
@@ -52,6 +53,7 @@ class GangPlanner:
                 repair_deadline_s=settings.repair_deadline_s,
                 hold_s=settings.hold_s,
             ),
+            strict=settings.strict_conf,
         )
         self._planner = Planner(self._policy.configuration)
         self._inbox = Inbox()
@@ -86,7 +88,8 @@ class GangPlanner:
         context.set_active(False)
         context.spawn("follow-cluster", self._follower.follow_cluster())
         context.spawn("follow-memory", self._follower.follow_memory())
-        context.spawn("policy-file", self._policy.watch(self._inbox.wake))
+        tell = partial(context.ready.note, "policy")
+        context.spawn("policy-file", self._policy.watch(self._inbox.wake, tell))
         lease = context.spawn("lease", self._lease.run(self._on_lease))
         context.on_shutdown(Step.FINISH, "last cycle", self._finish)
         context.on_shutdown(Step.PUBLISH, "verdicts", self._writer.flush)

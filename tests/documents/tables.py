@@ -1,10 +1,13 @@
-"""The tables of docs/operations.md, made from the code: settings, options of `tutti up`, metrics.
+"""The tables of docs/operations.md and docs/policies.md, made from the code: settings, options of
+`tutti up`, metrics; policies, actions and flags.
 
 A table stands between the comments `<!-- table: NAME -->` and `<!-- end -->`. To bring them all up
 to date: `.venv/bin/python -m tests.documents.tables`.
 """
 
+import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -18,6 +21,8 @@ from services.binder.reporting import Reporting as BinderReporting
 from services.controller.config import ControllerSettings
 from services.controller.reporting import Reporting as ControllerReporting
 from services.gang_planner.config import PlannerSettings
+from services.gang_planner.core import offered
+from services.gang_planner.core.policies import discovered
 from services.gang_planner.reporting import Reporting as PlannerReporting
 from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
@@ -26,7 +31,9 @@ from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
 from tutti.up.command import up
 
-DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "operations.md"
+_DOCS: Final = Path(__file__).parents[2] / "docs"
+DOCUMENT: Final = _DOCS / "operations.md"
+DOCUMENTS: Final = (DOCUMENT, _DOCS / "policies.md")
 _TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SETTINGS: Final[dict[str, type[CommonSettings]]] = {
     "watcher": WatcherSettings,
@@ -51,7 +58,26 @@ def tables() -> dict[str, str]:
         metrics = Metrics(service)
         register(metrics)
         made[f"metrics {service}"] = _metrics(metrics)
+    made["policies"] = _rows(("plugin", "what it decides", "how it is told"), _policies())
+    for name, found in (
+        ("policies left-out", offered.PLUGINS),
+        ("actions left-out", offered.ACTIONS),
+        ("flags left-out", offered.FLAGS),
+    ):
+        rows = ((f"`{one}`", reason) for one, reason in sorted(found.items()))
+        made[name] = _rows(("name", "why it does nothing"), rows)
     return made
+
+
+def _policies() -> Iterable[tuple[str, ...]]:
+    for name, build in discovered().items():
+        module = inspect.getdoc(sys.modules[build.__module__]) or ""
+        yield f"`{name}`", _first(module), _first(inspect.getdoc(build) or "")
+
+
+def _first(text: str) -> str:
+    """The first paragraph, on one line."""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def with_tables(text: str) -> str:
@@ -118,4 +144,5 @@ def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(with_tables(DOCUMENT.read_text()))
+    for document in DOCUMENTS:
+        document.write_text(with_tables(document.read_text()))

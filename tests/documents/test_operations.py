@@ -1,14 +1,35 @@
-"""docs/operations.md tells of every setting and metric there is, and of none that there is not."""
+"""docs/operations.md and docs/policies.md tell of every setting, metric and policy there is, and of
+none that there is not.
+"""
 
-from tests.documents.tables import DOCUMENT, named_in, tables, with_tables
+import pytest
+
+from services.gang_planner.core import offered
+from services.gang_planner.core.configuration import _PLUGINS_NOT_YET
+from services.gang_planner.core.policies import discovered
+from tests.documents.tables import DOCUMENT, DOCUMENTS, named_in, tables, with_tables
 
 HOW = "run `.venv/bin/python -m tests.documents.tables` and look at what it changed"
 
 
+#: Volcano's plugins, as its documentation of scheduler.conf names them.
+VOLCANO = """
+gang priority conformance proportion capacity drf predicates nodeorder binpack overcommit sla
+deviceshare network-topology-aware nodegroup resourcequota usage rescheduling tdm task-topology
+numa-aware cdp pdb resource-strategy-fit extender
+"""
+
+
 def test_every_table_is_there_once_and_current() -> None:
-    text = DOCUMENT.read_text()
-    assert sorted(named_in(text)) == sorted(tables()), "a table is missing, or there twice"
-    assert text == with_tables(text), HOW
+    texts = [document.read_text() for document in DOCUMENTS]
+    named = [name for text in texts for name in named_in(text)]
+    assert sorted(named) == sorted(tables()), "a table is missing, or there twice"
+    assert texts == [with_tables(text) for text in texts], HOW
+
+
+@pytest.mark.parametrize("name", VOLCANO.split())
+def test_every_plugin_of_volcanos_is_a_policy_or_left_out_with_a_reason(name: str) -> None:
+    assert (name in discovered()) != (name in {*offered.PLUGINS, *_PLUGINS_NOT_YET})
 
 
 def test_a_table_out_of_date_is_noticed() -> None:

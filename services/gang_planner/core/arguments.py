@@ -3,6 +3,9 @@ checked where read.
 """
 
 from collections.abc import Collection, Mapping
+from typing import cast
+
+import msgspec
 
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
@@ -29,6 +32,46 @@ class Arguments:
         self._where = where
         self._values = values
         self._flags = flags
+        self._asked: set[str] = set()
+        self._parts: list[Arguments] = []
+
+    def unread(self) -> list[str]:
+        """Paths of arguments that nobody has asked for: they have no effect."""
+        own = [self._path(name) for name in self._values if name not in self._asked]
+        return own + [path for part in self._parts for path in part.unread()]
+
+    def entry(self, name: str) -> "Arguments":
+        """A mapping as arguments of its own; empty where it is not given."""
+        value = self._get(name)
+        found: object = {} if value is None else value
+        if isinstance(value, str):
+            try:
+                found = msgspec.json.decode(value)
+            except msgspec.DecodeError:
+                found = value
+        if not isinstance(found, dict):
+            raise ConfigurationError(self._path(name), f"must be a mapping, not {value!r}")
+        items = cast("dict[object, object]", found)
+        part = Arguments(self._path(name), {str(key): one for key, one in items.items()})
+        self._parts.append(part)
+        return part
+
+    def entries(self, name: str) -> list[tuple[str, "Arguments"]]:
+        """A mapping of mappings, in the order of names."""
+        whole = self.entry(name)
+        return [(key, whole.entry(key)) for key in whole.given()]
+
+    def given(self) -> list[str]:
+        """Names of what is given, sorted."""
+        return sorted(self._values)
+
+    def scaled(self, name: str, unit: int) -> int:
+        """A number, whole or not, in units of `unit`; 0 where it is not given."""
+        text = self.text(name)
+        try:
+            return round(float(text or 0) * unit)
+        except (ValueError, OverflowError):
+            raise ConfigurationError(self._path(name), f"must be a number, not {text!r}") from None
 
     def flag(self, name: str) -> bool:
         """Whether the plugin's entry sets a flag to true."""
@@ -40,12 +83,12 @@ class Arguments:
 
     def text(self, name: str) -> str | None:
         """A value as text; None: it is not given."""
-        value = self._values.get(name)
+        value = self._get(name)
         return None if value is None else str(value).strip()
 
     def integer(self, name: str, default: int, *, minimum: int = 0) -> int:
         """A whole number; given as text or number."""
-        value = self._values.get(name)
+        value = self._get(name)
         if value is None:
             return default
         text = str(value).strip()
@@ -58,7 +101,7 @@ class Arguments:
 
     def boolean(self, name: str, default: bool) -> bool:
         """True or false; given as text or boolean."""
-        value = self._values.get(name)
+        value = self._get(name)
         if value is None:
             return default
         text = str(value).strip().lower()
@@ -70,12 +113,16 @@ class Arguments:
 
     def names(self, name: str) -> tuple[str, ...]:
         """A list of names, separated by commas."""
-        value = self._values.get(name)
+        value = self._get(name)
         if value is None:
             return ()
         if not isinstance(value, str):
             raise ConfigurationError(self._path(name), f"must be text, not {value!r}")
         return tuple(part.strip() for part in value.split(",") if part.strip())
+
+    def _get(self, name: str) -> object:
+        self._asked.add(name)
+        return self._values.get(name)
 
     def _path(self, name: str) -> str:
         return f"{self._where}.arguments[{name}]"

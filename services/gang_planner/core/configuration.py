@@ -2,7 +2,7 @@
 
 Keys: `actions` (a comma list), `tiers[].plugins[]` (name, enable flags, arguments),
     `configurations[]` (per action).
-Names of Volcano's that do nothing here yet are accepted and listed in `not_yet`; names that nobody
+What is accepted and does nothing (`offered`) is told in `warnings`; keys and actions that nobody
 knows are errors. An empty text is Volcano's built-in default.
 """
 
@@ -13,6 +13,7 @@ from typing import Final, cast
 import msgspec
 import yaml
 
+from services.gang_planner.core import offered
 from services.gang_planner.core.arguments import Arguments, ConfigurationError
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.policy import Policy
@@ -50,20 +51,13 @@ _ACTIONS_NOT_YET: Final = frozenset({"shuffle"})
 _PLUGINS_NOT_YET: Final = frozenset(
     {
         "capacity",
-        "deviceshare",
         "drf",
-        "extender",
         "network-topology-aware",
         "nodegroup",
-        "numa-aware",
         "overcommit",
-        "rescheduling",
-        "resource-strategy-fit",
         "resourcequota",
         "sla",
         "task-topology",
-        "tdm",
-        "usage",
     }
 )
 #: The exact spelling is theirs, the mix of enable and enabled included.
@@ -123,8 +117,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     actions: tuple[str, ...]
     plugins: tuple[PluginOption, ...]
-    #: Accepted names that do nothing yet.
-    not_yet: tuple[str, ...]
+    #: What of it has no effect, and why, for people.
+    warnings: tuple[str, ...] = ()
     #: Digest of the text: a decision names it.
     digest: str
     #: What gangs get that say nothing of deadlines and preflight.
@@ -133,7 +127,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     def policies(self) -> PolicySet:
         """The policies, made anew."""
         return PolicySet(
-            _build(option) for option in self.plugins if option.name not in _PLUGINS_NOT_YET
+            _build(option)[0] for option in self.plugins if option.name in discovered()
         )
 
 
@@ -154,14 +148,15 @@ def parse_configuration(text: str) -> Configuration:
     for key in root:
         if key not in _TOP:
             raise ConfigurationError(key, f"unknown key, known are {', '.join(sorted(_TOP))}")
-    actions, not_yet = _actions(root.get("actions", "enqueue, allocate, backfill"))
+    actions, ignored = _actions(root.get("actions", "enqueue, allocate, backfill"))
     plugins = _plugins(root.get("tiers"))
-    not_yet += [option.name for option in plugins if option.name in _PLUGINS_NOT_YET]
+    warnings = [f"action {name}: {offered.ACTIONS[name]}" for name in ignored]
+    warnings += [text for option in plugins for text in _warnings(option)]
     configuration = Configuration(
         source=text,
         actions=tuple(actions),
         plugins=tuple(plugins),
-        not_yet=tuple(not_yet),
+        warnings=tuple(warnings),
         digest=hashlib.sha256((text if text.strip() else DEFAULT_TEXT).encode()).hexdigest()[:16],
         defaults=_defaults(defaults_text),
     )
@@ -226,11 +221,8 @@ def _plugins(value: object) -> list[PluginOption]:
 def _plugin(where: str, tier: int, value: object) -> PluginOption:
     fields = _mapping(where, value)
     name = fields.get("name")
-    known = {*discovered(), *_PLUGINS_NOT_YET}
-    if not isinstance(name, str) or name not in known:
-        raise ConfigurationError(
-            f"{where}.name", f"unknown plugin {name!r}, known are {', '.join(sorted(known))}"
-        )
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"{where}.name", f"must be a plugin's name, not {name!r}")
     disabled: list[str] = []
     enabled: list[str] = []
     for key, flag in fields.items():
@@ -248,16 +240,41 @@ def _plugin(where: str, tier: int, value: object) -> PluginOption:
         tier=tier,
         disabled=tuple(sorted(disabled)),
         enabled=tuple(sorted(enabled)),
-        arguments=tuple(sorted((key, str(one)) for key, one in pairs.items() if one is not None)),
+        arguments=tuple(sorted((key, _text(one)) for key, one in pairs.items() if one is not None)),
     )
 
 
-def _build(option: PluginOption) -> Policy:
+def _text(value: object) -> str:
+    """An argument's value as text; mappings and lists as JSON."""
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value, order="sorted").decode()
+    return str(value)
+
+
+def _warnings(option: PluginOption) -> list[str]:
+    """What of a plugin's entry has no effect.
+
+    Raises:
+        ConfigurationError: An argument is wrong.
+    """
+    where = f"plugin {option.name}"
+    if option.name not in discovered():
+        reason = offered.PLUGINS.get(option.name)
+        if reason is None and option.name in _PLUGINS_NOT_YET:
+            reason = "it is not built yet"
+        return [f"{where}: {reason or offered.unknown(option.name)}"]
+    _, arguments = _build(option)
+    flags = [
+        f"{where}: {flag}: {why}" for flag, why in offered.FLAGS.items() if flag in option.disabled
+    ]
+    return flags + [f"{path}: has no effect" for path in arguments.unread()]
+
+
+def _build(option: PluginOption) -> tuple[Policy, Arguments]:
     where = f"tiers[{option.tier}].plugins[{option.name}]"
-    policy = discovered()[option.name](
-        Arguments(where, dict(option.arguments), frozenset(option.enabled))
-    )
-    return Policy(
+    arguments = Arguments(where, dict(option.arguments), frozenset(option.enabled))
+    policy = discovered()[option.name](arguments)
+    built = Policy(
         name=policy.name,
         group_key=None if "enableJobOrder" in option.disabled else policy.group_key,
         queue_key=None if "enableQueueOrder" in option.disabled else policy.queue_key,
@@ -273,6 +290,8 @@ def _build(option: PluginOption) -> Policy:
             reclaim="enableReclaimable" not in option.disabled,
         ),
     )
+
+    return built, arguments
 
 
 def _mapping(where: str, value: object) -> Mapping[str, object]:

@@ -56,10 +56,10 @@ def test_an_empty_file_is_volcanos_built_in_default() -> None:
     assert found == parse_configuration("")
 
 
-def test_volcanos_chart_is_accepted_and_what_does_nothing_yet_is_listed() -> None:
+def test_volcanos_chart_is_accepted() -> None:
     found = parse_configuration(CHART)
-    assert found.not_yet == ("overcommit", "drf")
-    assert [one.name for one in found.policies().policies] == [
+    names = [one.name for one in found.policies().policies]
+    assert [one for one in names if one not in {"overcommit", "drf"}] == [
         "priority",
         "gang",
         "conformance",
@@ -73,7 +73,41 @@ def test_volcanos_chart_is_accepted_and_what_does_nothing_yet_is_listed() -> Non
 def test_kube_batchs_example_is_accepted() -> None:
     found = parse_configuration(KUBE_BATCH)
     assert found.actions == ("reclaim", "allocate", "backfill", "preempt")
-    assert found.not_yet == ("drf",)
+    (path,) = [one for one in found.warnings if "drf" not in one]
+    assert path.endswith("arguments[predicate.MemoryPressureEnable]: has no effect")
+
+
+def test_what_has_no_effect_is_told_with_its_reason() -> None:
+    text = """
+actions: allocate, shuffle
+tiers:
+- plugins:
+  - {name: gang, enableJobReady: false}
+  - {name: extender, arguments: {extender.urlPrefix: http://127.0.0.1}}
+  - {name: ours-of-old}
+  - {name: binpack, arguments: {binpack.weigth: 3}}
+"""
+    warnings = parse_configuration(text).warnings
+    assert [one.partition(":")[0] for one in warnings] == [
+        "action shuffle",
+        "plugin gang",
+        "plugin extender",
+        "plugin ours-of-old",
+        "tiers[0].plugins[binpack].arguments[binpack.weigth]",
+    ]
+    assert "cannot be loaded" in warnings[3]
+
+
+def test_nested_arguments_are_checked_by_their_place() -> None:
+    text = """
+tiers:
+- plugins:
+  - name: resource-strategy-fit
+    arguments: {resources: {cpu: {type: Fullest}}}
+"""
+    place = r"arguments\[resources\].*\[cpu\].*\[type\]: must be"
+    with pytest.raises(ConfigurationError, match=place):
+        parse_configuration(text)
 
 
 def test_the_digest_tells_configurations_apart() -> None:
@@ -97,7 +131,7 @@ def test_a_flag_switches_off_a_part_of_a_policy() -> None:
         ("actions: 7", "actions", "separated by commas"),
         ("tiers: x", "tiers", "must be a list"),
         ("tiers: [x]", "tiers[0]", "must be a mapping"),
-        ("tiers: [{plugins: [{name: gagn}]}]", "tiers[0].plugins[0].name", "unknown plugin 'gagn'"),
+        ("tiers: [{plugins: [{nam: gang}]}]", "plugins[0].name", "must be a plugin's name"),
         ("tiers: [{plugins: [{name: gang, enable: true}]}]", "plugins[0].enable", "unknown key"),
         (
             "tiers: [{plugins: [{name: gang, enableJobOrder: 'no'}]}]",

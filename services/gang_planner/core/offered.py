@@ -1,0 +1,48 @@
+"""What of a `volcano-scheduler.conf` is accepted and does nothing, each with its reason.
+
+Such a file still loads, because a cluster that is moved here has one; the planner says what it
+leaves out, in its log and in `tutti status`. With `--strict-conf` it refuses the file instead.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+#: Volcano's plugins that are not offered.
+PLUGINS: Final[Mapping[str, str]] = {
+    "deviceshare": "shared devices need the annotations of a vendor's device plugin, whose "
+    "contract is not kept here; a gang that asks for them gets the condition UnsupportedDevice",
+    "extender": "decisions that wait for somebody's HTTP server cannot be replayed",
+    "numa-aware": "NUMA placement is the kubelet's topology manager's; its reports are not read",
+    "rescheduling": "pods that run are only moved for a gang that is proven to fit in their place",
+    "tdm": "no zones are lent by the hour; use taints, or a queue that is reclaimed from",
+    "usage": "load measured from outside cannot be replayed; what pods request decides",
+}
+
+#: Actions likewise.
+ACTIONS: Final[Mapping[str, str]] = {
+    "shuffle": "it only serves the plugins rescheduling and tdm, which are not offered",
+}
+
+#: Votes whose flags change nothing, whatever their value; all others switch their part off.
+FLAGS: Final[Mapping[str, str]] = {
+    "enableJobReady": "a gang is ready when its quorum is placed, whatever is configured",
+    "enableJobPipelined": "room that victims leave is kept by the decision that evicts them",
+    "enableTaskOrder": "members go by task priority and index, whatever is configured",
+    "enablePreemptive": "whether a gang may evict is its priority's and its queue's",
+    "enabledClusterOrder": "there is one cluster",
+    "enableBestNode": "scores add up, no policy has the last word",
+    "enableTargetJob": "reservations of one target job no longer exist in Volcano either",
+    "enableReservedNodes": "reservations of one target job no longer exist in Volcano either",
+    "enabledVictim": "it only serves the action shuffle",
+    "enableJobStarving": "a gang may evict until its quorum is placed, its extras never",
+    "enabledSubJobReady": "sub-gangs are whole or not placed, whatever is configured",
+    "enabledSubJobPipelined": "see enableJobPipelined",
+    "enabledSubJobOrder": "sub-gangs go by name",
+    "enabledHyperNodeGradient": "domains are tried from the lowest tier up",
+}
+
+
+def unknown(name: str) -> str:
+    """Why a plugin that nobody knows does nothing."""
+    del name
+    return "it is none of Tutti's; a plugin of your own (.so) cannot be loaded"
