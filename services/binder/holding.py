@@ -29,8 +29,12 @@ class Holding:
         self._progress_at_s = at_s
 
     def ours(self, at_s: float) -> bool:
-        """Say whether nobody else can have this message at `at_s` of the monotonic clock."""
-        return not self.given_up and at_s - self._progress_at_s < BINDER_ACK_WAIT_S - _MARGIN_S
+        """Say whether nobody else can have this message at `at_s` of the monotonic clock; once
+        somebody can, for good: a request of its machine may have been left out since.
+        """
+        if at_s - self._progress_at_s >= BINDER_ACK_WAIT_S - _MARGIN_S:
+            self.given_up = True
+        return not self.given_up
 
     def progressed(self, at_s: float) -> None:
         """Note that a sign of life was sent at `at_s` over a living connection."""

@@ -361,6 +361,8 @@ class Binder:
             # anew it would speak for another message.
             if not self._ctx.bus.connected or not await self._is_current(holding):
                 return
+            if not holding.ours(time.monotonic()):
+                continue  # the look took too long
             try:
                 await holding.delivery.in_progress()
             except BusError as error:

@@ -95,7 +95,10 @@ class Run:
         )
         self.world.only = options.gangs
         self.nats = SimNats(self.loop, self.loop.dice.rng("nats"))
-        self.storm = storms.Storm(self.loop, self.world, self.nats, on_fault=self._fault)
+        self.storm = storms.Storm(
+            self.loop, self.world, self.nats, states=self.truth.states, on_fault=self._fault
+        )
+        self.truth.listeners.append(self.storm.appended)
         self.checkers = Checkers(self.world, self.truth, disturbed=self.storm.disturbed)
         self.suite = Suite(self.loop, self.nats, note=self._process)
         if options.seed % _CONTROLLER_EVERY == 0:

@@ -16,6 +16,7 @@ from tests.simulation.kube_api import KubeRates
 from tests.simulation.loop import Incarnation, SimLoop
 from tests.simulation.nats_server import BusFaults, SimNats
 from tests.simulation.stream_store import Refused
+from tests.simulation.truth import STATES
 from tests.simulation.world import World
 
 #: How often each kind is drawn.
@@ -48,6 +49,9 @@ WEIGHTS: Final[dict[str, float]] = {
 }
 #: After a fault this long nobody is blamed for being late.
 _SETTLE_S: Final = 5.0
+#: Rare faults wait so long for a state of the protocol that their own chance picks, or chance would
+#: hardly ever bring the two together.
+_AIMED_FOR_S: Final = 6.0
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -83,9 +87,12 @@ class Storm:
         world: World,
         nats: SimNats,
         *,
+        states: Callable[[], set[str]],
         on_fault: Callable[[str, str], None],
     ) -> None:
-        """`on_fault(kind, what)` is told of each fault as it happens."""
+        """`states()` are those that the protocol is in; `on_fault(kind, what)` is told of each fault
+        as it happens.
+        """
         self.loop = loop
         self.world = world
         self.nats = nats
@@ -94,6 +101,9 @@ class Storm:
         #: Makes the streams again after their storage was lost.
         self.on_wiped: Callable[[], None] = lambda: None
         self._on_fault = on_fault
+        self._states = states
+        #: What waits for a state, and for how long at most.
+        self._aimed: list[tuple[str, float, Callable[[], object]]] = []
         self._over = False
         loop.on_kill.append(self._killed)
 
@@ -120,6 +130,30 @@ class Storm:
             incarnation.clock_offset_ms = 0
             self.loop.resume(incarnation)
         self.disturb(0.0)
+
+    def appended(self, *_: object) -> None:
+        """Something was stored: what waits for a state may have found it."""
+        if self._aimed:
+            # Not inside the append: the server that stores it may be what is struck.
+            self.loop.at(0.0, self._strike_aimed)
+
+    def _aim(self, rng: Random, action: Callable[[], object]) -> None:
+        """Do it once the protocol is in a state drawn here, or after a while."""
+        wanted = rng.choice(STATES)
+        if wanted in self._states():
+            action()
+            return
+        self._aimed.append((wanted, self.loop.time() + _AIMED_FOR_S, action))
+        self.loop.at(_AIMED_FOR_S, self._strike_aimed)
+
+    def _strike_aimed(self) -> None:
+        states, now_s = self._states(), self.loop.time()
+        for one in self._aimed[:]:
+            wanted, until_s, action = one
+            if wanted in states or until_s <= now_s:
+                self._aimed.remove(one)
+                if not self._over:
+                    action()
 
     def disturbed(self) -> bool:
         """Whether something is broken, or has been a moment ago."""
@@ -216,14 +250,18 @@ class Storm:
             self.nats.start()
 
     def _nats_wiped(self, rng: Random) -> str:
-        if not self.nats.is_up:
-            return ""
-        self.nats.kill()
-        self.nats.wipe()
-        # A planner starts cold only after the longest request has timed out.
-        self.disturb(60.0)
-        self.loop.at(rng.choice((0.3, 2.0)), self._nats_anew)
-        return "and comes back empty"
+        def wipe() -> None:
+            if self.nats.is_up:
+                self._on_fault("nats_wiped", "and comes back empty")
+                self.nats.kill()
+                self.nats.wipe()
+                # A planner starts cold only after the longest request has timed out.
+                self.disturb(60.0)
+                self.loop.at(away_s, self._nats_anew)
+
+        away_s = rng.choice((0.3, 2.0))
+        self._aim(rng, wipe)
+        return ""
 
     def _nats_anew(self) -> None:
         self._nats_start()
@@ -331,7 +369,7 @@ class Storm:
                 self.world.etcd.restore(backup)
                 self.disturb(30.0)
 
-        self.loop.at(lasts_s, restore)
+        self.loop.at(lasts_s, self._aim, rng, restore)
         return ""
 
     # ---- nodes
