@@ -24,6 +24,8 @@ DEGRADED_GRACE_SECONDS = "tutti.dev/degraded-grace-seconds"
 REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
 #: Seconds that a gang's pods run before they may be evicted for another gang; 0 unless said.
 MINIMUM_RUN_SECONDS = "tutti.dev/minimum-run-seconds"
+#: On a queue: how many of its groups are admitted although no node can hold them; 4 unless said.
+ENQUEUE_WITHOUT_ROOM = "tutti.dev/enqueue-without-room"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"
 # Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.

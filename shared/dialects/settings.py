@@ -22,7 +22,9 @@ _SECONDS: Final = (
     annotations.START_DEADLINE_SECONDS,
 )
 _PREFLIGHT: Final = ("", "always")
-SETTINGS: Final = tuple(sorted((*_SECONDS, annotations.PREFLIGHT)))
+SETTINGS: Final = tuple(
+    sorted((*_SECONDS, annotations.ENQUEUE_WITHOUT_ROOM, annotations.PREFLIGHT))
+)
 
 
 def read_settings(notes: Mapping[str, str]) -> model.Labels:
@@ -58,7 +60,8 @@ def _objection(key: str, value: str) -> str:
         return "" if value in _PREFLIGHT else f'"{value[:50]}" is neither "always" nor ""'
     if value.isascii() and value.isdigit() and len(value) < 10:
         return ""
-    return f'"{value[:50]}" is not a whole number of seconds'
+    what = "" if key == annotations.ENQUEUE_WITHOUT_ROOM else " of seconds"
+    return f'"{value[:50]}" is not a whole number{what}'
 
 
 def _path(key: str) -> str:

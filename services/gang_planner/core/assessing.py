@@ -83,6 +83,7 @@ def assess(
     if gang.history.started:
         gang.queue.promise(gang.gang_id, {})
     gang.refused = "" if gang.silent else _refusal(state, gang)
+    _wait_outside(state, policies, gang, now_ms)
     if gang.refused or gang.silent or not gang.counts[WAITING]:
         if not gang.refused and gang.counts[UNSUPPORTED]:
             gang.refused = unsupported.reason(gang)
@@ -99,6 +100,27 @@ def assess(
         gang.refused = "ActionMissing"
         state.backlog.take(gang)
     return just_started
+
+
+def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
+    """Bring the lobby in line: who waits for nothing but to be admitted is in it."""
+    lobby = state.gangs.lobby
+    if gang.refused != "NotAdmitted":
+        lobby.take(gang)
+        return
+    group = gang.group
+    assert group is not None, f"{gang.full_name} has no object and waits to be admitted"
+    due_ms = policies.due_ms(gang)
+    signature = (
+        gang.queue.name,
+        gang.namespace,
+        gang.priority,
+        group.min_resources,
+        group.min_member,
+        group.priority_class,
+        0 < due_ms <= now_ms,
+    )
+    lobby.put(gang, signature, policies.order(gang))
 
 
 def starts(gang: Gang) -> bool:

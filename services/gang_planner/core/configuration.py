@@ -7,7 +7,7 @@ knows are errors. An empty text is Volcano's built-in default.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 import msgspec
@@ -18,7 +18,7 @@ from services.gang_planner.core.arguments import Arguments, ConfigurationError
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.policy_set import PolicySet
-from services.gang_planner.core.settings import Defaults
+from services.gang_planner.core.settings import WITHOUT_ROOM, Defaults
 
 __all__ = [
     "Configuration",
@@ -50,13 +50,8 @@ ACTIONS: Final = frozenset(
 _ACTIONS_NOT_YET: Final = frozenset({"shuffle"})
 _PLUGINS_NOT_YET: Final = frozenset(
     {
-        "capacity",
-        "drf",
         "network-topology-aware",
         "nodegroup",
-        "overcommit",
-        "resourcequota",
-        "sla",
         "task-topology",
     }
 )
@@ -121,13 +116,18 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     #: Digest of the text: a decision names it.
     digest: str
+    #: Arguments of actions: (action, (name, value as text) sorted).
+    action_arguments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     #: What gangs get that say nothing of deadlines and preflight.
     defaults: Defaults = Defaults()
 
     def policies(self) -> PolicySet:
         """The policies, made anew."""
+        policies = [_build(option)[0] for option in self.plugins if option.name in discovered()]
+        enqueue = dict(self.action_arguments).get("enqueue", ())
+        arguments = Arguments("configurations[enqueue]", dict(enqueue))
         return PolicySet(
-            _build(option)[0] for option in self.plugins if option.name in discovered()
+            policies, without_room=arguments.integer("enqueueWithoutRoom", WITHOUT_ROOM)
         )
 
 
@@ -159,6 +159,7 @@ def parse_configuration(text: str) -> Configuration:
         warnings=tuple(warnings),
         digest=hashlib.sha256((text if text.strip() else DEFAULT_TEXT).encode()).hexdigest()[:16],
         defaults=_defaults(defaults_text),
+        action_arguments=tuple(_action_arguments(root.get("configurations"))),
     )
     configuration.policies()
     return configuration
@@ -198,6 +199,23 @@ def _actions(value: object) -> tuple[list[str], list[str]]:
     )
 
 
+def _action_arguments(value: object) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """What `configurations` says of actions."""
+    if value is None:
+        return
+    for index, entry in enumerate(_sequence("configurations", value)):
+        where = f"configurations[{index}]"
+        fields = _mapping(where, entry)
+        name = fields.get("name")
+        if name not in ACTIONS | _ACTIONS_NOT_YET:
+            known = ", ".join(sorted(ACTIONS | _ACTIONS_NOT_YET))
+            raise ConfigurationError(f"{where}.name", f"unknown action {name!r}, known are {known}")
+        given = fields.get("arguments")
+        pairs = _mapping(f"{where}.arguments", {} if given is None else given)
+        found = tuple(sorted((key, str(one)) for key, one in pairs.items() if one is not None))
+        yield str(name), found
+
+
 def _plugins(value: object) -> list[PluginOption]:
     if value is None:
         return []
@@ -215,6 +233,11 @@ def _plugins(value: object) -> list[PluginOption]:
             raise ConfigurationError("tiers", f"plugin {name!r} is named more than once")
     if all(name in names for name in _EXCLUSIVE):
         raise ConfigurationError("tiers", f"{' and '.join(_EXCLUSIVE)} exclude each other")
+    drf = next((option for option in options if option.name == "drf"), None)
+    if drf is not None and "enableHierarchy" in drf.enabled and "proportion" in names:
+        raise ConfigurationError(
+            "tiers", "drf with enableHierarchy and proportion exclude each other"
+        )
     return options
 
 
@@ -278,6 +301,11 @@ def _build(option: PluginOption) -> tuple[Policy, Arguments]:
         name=policy.name,
         group_key=None if "enableJobOrder" in option.disabled else policy.group_key,
         queue_key=None if "enableQueueOrder" in option.disabled else policy.queue_key,
+        group_key_of=None if "enableJobOrder" in option.disabled else policy.group_key_of,
+        queue_key_of=None if "enableQueueOrder" in option.disabled else policy.queue_key_of,
+        enqueue=None if "enableJobEnqueued" in option.disabled else policy.enqueue,
+        due_ms=policy.due_ms,
+        tier=option.tier,
         deserve=policy.deserve,
         hierarchical=policy.hierarchical,
         node_filters=() if "enablePredicate" in option.disabled else policy.node_filters,
@@ -288,6 +316,10 @@ def _build(option: PluginOption) -> tuple[Policy, Arguments]:
         else policy.victims.only(
             preempt="enablePreemptable" not in option.disabled,
             reclaim="enableReclaimable" not in option.disabled,
+        ),
+        pairwise=policy.pairwise.without(
+            judging="enablePredicate" in option.disabled,
+            preferring="enableNodeOrder" in option.disabled,
         ),
     )
 

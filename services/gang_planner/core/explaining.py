@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from services.gang_planner.core import unsupported
+from services.gang_planner.core.admission_told import first_in_line, not_admitted
 from services.gang_planner.core.amounts import in_words, listed
 from services.gang_planner.core.attaching import unsupported_device
 from services.gang_planner.core.backlog import Bucket, Need
@@ -172,8 +173,12 @@ class Explainer:
     def _not_admitted(self, gang: Gang) -> tuple[str, Explanation]:
         minimum = gang.group.min_resources or () if gang.group is not None else ()
         amounts = gang.queue.amounts(minimum)
-        if not gang.queue.excess(amounts, promised=True):
-            return "NotAdmitted", Explanation("waits to be admitted to its queue")
+        first = first_in_line(self._state, gang)
+        if first is not gang or not gang.queue.excess(amounts, promised=True):
+            told = not_admitted(self._state, self._session, gang, first)
+            return told.reason, Explanation(
+                told.sentence, quota=told.quota, ahead=told.ahead, ahead_count=len(told.ahead)
+            )
         return "NotEnoughQuota", self._over_quota(gang.queue, amounts, promised=True)
 
     def _over_quota(

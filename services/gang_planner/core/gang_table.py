@@ -7,6 +7,7 @@ Volcano's.
 
 from typing import Final
 
+from services.gang_planner.core.admission import Lobby
 from services.gang_planner.core.gangs import Gang, GangKey, History, key_of_group
 from services.gang_planner.core.queues import QueueTable
 from services.gang_planner.core.shapes import ShapeTable
@@ -42,6 +43,8 @@ class GangTable:
         self.priority_classes: dict[str, PriorityClass] = {}
         #: Gangs whose pods will exist only after the enqueue action has admitted them.
         self.unadmitted: dict[GangKey, Gang] = {}
+        #: Those of them that wait for nothing but that.
+        self.lobby = Lobby()
         #: Gangs that are somebody's business, by phase, or as Repairing and Releasing.
         self.phases: dict[str, int] = {}
 
@@ -159,6 +162,7 @@ class GangTable:
         del self.gangs[gang.key]
         self.changed.pop(gang.key, None)
         self.unadmitted.pop(gang.key, None)
+        self.lobby.take(gang)
         self.count_phase(gang, "")
         self.by_id.pop(gang.gang_id, None)
         self.retired[gang.gang_id] = None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from services.gang_planner.core.admission import Voter
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.filters import NodeFilter, RoomFilter
 from services.gang_planner.core.gangs import Gang
@@ -28,6 +29,12 @@ QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int]], tuple[int, ...]]
 """Of two queues the one with the lower key has the next turn. Given the cluster's total amounts, by
 resource row.
 """
+
+GroupKeyFactory: TypeAlias = Callable[["State"], GroupKey]
+"""Makes a key that looks at the planner's tables; called once per configuration."""
+
+QueueKeyFactory: TypeAlias = Callable[["State"], QueueKey]
+"""As `GroupKeyFactory`."""
 
 Deserve: TypeAlias = Callable[[QueueEntry, int], tuple[int, int | None]]
 """By which weight a queue shares a resource, given its row, and how much of it at most; None: as
@@ -55,6 +62,15 @@ class Policy:
     name: str
     group_key: GroupKey | None = None
     queue_key: QueueKey | None = None
+    #: Keys that look at the planner's tables, instead of the two above.
+    group_key_of: GroupKeyFactory | None = None
+    queue_key_of: QueueKeyFactory | None = None
+    #: What it says of a group that wants to be admitted.
+    enqueue: Voter | None = None
+    #: When a group has waited long enough, in ms; 0: it has no deadline.
+    due_ms: Callable[[Gang], int] | None = None
+    #: Number of the tier that names it: votes are combined tier by tier.
+    tier: int = 0
     deserve: Deserve | None = None
     #: Whether parents of queues count.
     hierarchical: bool = False

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from services.gang_planner.core.admission import Voter
 from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.filters import (
     NodeFilter,
@@ -16,15 +17,17 @@ from services.gang_planner.core.filters import (
 )
 from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.policy import GroupKey, Policy, QueueKey
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.preempting.rules import Kind, VictimRules, combined
 from services.gang_planner.core.scores import Candidates, NodeScore
+from services.gang_planner.core.settings import WITHOUT_ROOM
 from services.gang_planner.core.shapes import ShapeEntry
 
 if TYPE_CHECKING:
     from services.gang_planner.state import State
 
+_Key = TypeVar("_Key", GroupKey, QueueKey)
 _Rule = TypeVar("_Rule", NodeFilter, RoomFilter, NodeScore)
 
 
@@ -34,10 +37,29 @@ class PolicySet:
     Rules that need the planner's tables are left out until `bind`.
     """
 
-    def __init__(self, policies: Iterable[Policy], state: "State | None" = None) -> None:
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        state: "State | None" = None,
+        *,
+        without_room: int = WITHOUT_ROOM,
+    ) -> None:
         self.policies = tuple(policies)
-        self._group_keys = [one.group_key for one in self.policies if one.group_key is not None]
-        self._queue_keys = [one.queue_key for one in self.policies if one.queue_key is not None]
+        self._group_keys = _keys(
+            ((one.group_key, one.group_key_of) for one in self.policies), state
+        )
+        self._queue_keys = _keys(
+            ((one.queue_key, one.queue_key_of) for one in self.policies), state
+        )
+        #: Groups per queue that are admitted although no node can hold them.
+        self.without_room = without_room
+        tiers: dict[int, list[Voter]] = {}
+        for one in self.policies:
+            if one.enqueue is not None:
+                tiers.setdefault(one.tier, []).append(one.enqueue)
+        #: Who votes on groups that want to be admitted, by tier.
+        self.voters = tuple(tuple(voters) for _, voters in sorted(tiers.items()))
+        self._due = [one.due_ms for one in self.policies if one.due_ms is not None]
         #: How queues share; None: they do not.
         self.deserve = next((one.deserve for one in self.policies if one.deserve is not None), None)
         self.hierarchical = any(one.hierarchical for one in self.policies)
@@ -65,7 +87,11 @@ class PolicySet:
 
     def bind(self, state: "State") -> "PolicySet":
         """The same policies, with the rules that need the planner's tables."""
-        return PolicySet(self.policies, state)
+        return PolicySet(self.policies, state, without_room=self.without_room)
+
+    def due_ms(self, gang: Gang) -> int:
+        """When the group has waited long enough to be admitted, in ms; 0: it has no deadline."""
+        return next((found for one in self._due if (found := one(gang))), 0)
 
     def order(self, gang: Gang) -> OrderKey:
         """The gang's place: what is half placed first, then the policies' keys, then age and name.
@@ -101,6 +127,19 @@ class PolicySet:
             if part is not None:
                 slope = weight * part if slope is None else slope + weight * part
         return score, slope
+
+
+def _keys(
+    pairs: "Iterable[tuple[_Key | None, Callable[[State], _Key] | None]]", state: "State | None"
+) -> "list[_Key]":
+    """The keys, and what factories among them make of the tables; without tables nothing."""
+    keys: list[_Key] = []
+    for key, factory in pairs:
+        if key is not None:
+            keys.append(key)
+        elif factory is not None and state is not None:
+            keys.append(factory(state))
+    return keys
 
 
 def _made(

@@ -9,9 +9,13 @@ from typing import Final, Literal
 import msgspec
 
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.queues import QueueEntry
 from shared.contracts import annotations
 
 Preflight = Literal["owners", "always"]
+
+#: Groups per queue that are admitted although no node can hold them, unless something else is said.
+WITHOUT_ROOM: Final = 4
 
 _SECOND_MS: Final = 1_000
 
@@ -52,6 +56,15 @@ def degraded_grace_ms(gang: Gang) -> int:
 def minimum_run_ms(gang: Gang) -> int:
     """How long its pods run before they may be evicted for others; 0: not at all."""
     return _SECOND_MS * (_seconds(gang, annotations.MINIMUM_RUN_SECONDS) or 0)
+
+
+def without_room(queue: QueueEntry, default: int) -> int:
+    """How many groups of the queue are admitted although no node can hold them."""
+    if queue.queue is not None:
+        for name, value in queue.queue.settings:
+            if name == annotations.ENQUEUE_WITHOUT_ROOM:
+                return int(value)
+    return default
 
 
 def preflight_always(gang: Gang, defaults: Defaults) -> bool:

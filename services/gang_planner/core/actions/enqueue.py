@@ -1,35 +1,93 @@
 """Admits groups whose pods exist only after it: phase Pending -> Inqueue.
 
-In: gangs refused as NotAdmitted. A gang is admitted when its queue's ceiling has room for its
-    minimum beside what is
-held and what was promised to admitted gangs that have not started; without a declared minimum at
-once. Missing room on nodes only orders gangs, it admits nobody later: operators wait for this phase
-before they create pods.
+In: groups in the lobby. The policies vote (see `admission`): quotas gate, missing room only orders.
+A group that is refused does not block the next one, unless its queue is strict. Operators wait for
+this phase before they create pods.
 """
 
+import heapq
+
+from services.gang_planner.core.admission import LobbyBucket, View, count_votes
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
 
 
 def run(work: CycleWork) -> None:
-    """Admit what can be, in order; a group that cannot does not block the next one."""
+    """Admit what can be, queue by queue in their order, group by group in theirs."""
+    lobby = work.state.gangs.lobby
+    if not lobby.buckets:
+        return
     state = work.state
-    policies = work.session.policies
-    totals = work.session.totals
-    waiting = [gang for gang in state.gangs.unadmitted.values() if gang.refused == "NotAdmitted"]
-    if not waiting:
-        return
-    waiting.sort(key=lambda gang: (policies.queue_order(gang.queue, totals), policies.order(gang)))
-    for gang in waiting:
-        _admit(work, gang)
+    now = (state.ground.freed, state.queues.withdrawn, state.queues.changes)
+    active = [
+        bucket
+        for bucket in lobby.buckets.values()
+        if work.admit_all or bucket.queue.strict or bucket.refused_at != now
+    ]
+    if active:
+        _Round(work, now).run(active)
 
 
-def _admit(work: CycleWork, gang: Gang) -> None:
-    queue = gang.queue
-    minimum = queue.amounts(gang.group.min_resources or ()) if gang.group is not None else {}
-    if not work.admit_all and queue.excess(minimum, promised=True):
-        return
-    queue.promise(gang.gang_id, minimum)
-    gang.admitted = True
-    work.state.gangs.unadmitted.pop(gang.key, None)
-    work.state.gangs.touch(gang)
+class _Round:
+    """One pass over groups that may be admitted."""
+
+    def __init__(self, work: CycleWork, now: tuple[int, ...]) -> None:
+        self._work = work
+        self._now = now
+        self._policies = work.session.policies
+        self._view = View(work.state, work.session.totals, work.now_ms, self._policies.without_room)
+        self._blocked: set[str] = set()
+
+    def run(self, buckets: list[LobbyBucket]) -> None:
+        """Try the heads of these buckets in order."""
+        totals = self._work.session.totals
+        turns = {
+            name: self._policies.queue_order(self._work.state.queues.entry(name), totals)
+            for name in dict.fromkeys(bucket.queue.name for bucket in buckets)
+        }
+        heap: list[tuple[OrderKey, OrderKey, GangKey, int]] = []
+        for index, bucket in enumerate(buckets):
+            order, key, _ = bucket.entries[0]
+            heap.append((turns[bucket.queue.name], order, key, index))
+        heapq.heapify(heap)
+        while heap:
+            turn, _, _, index = heapq.heappop(heap)
+            bucket = buckets[index]
+            if bucket.queue.name in self._blocked:
+                continue
+            if self._try(bucket) and bucket.entries:
+                order, key, _ = bucket.entries[0]
+                heapq.heappush(heap, (turn, order, key, index))
+
+    def _try(self, bucket: LobbyBucket) -> bool:
+        """Admit the bucket's first group, or mark the bucket as refused."""
+        gang = bucket.entries[0][2]
+        voters = self._policies.voters
+        if self._work.admit_all or (
+            bucket.refused_at != self._now and count_votes(voters, gang, self._view)
+        ):
+            self._admit(gang)
+            return True
+        if bucket.refused_at != self._now:
+            bucket.refused_at = self._now
+            self._look_again(bucket)
+        if bucket.queue.strict:
+            self._blocked.add(bucket.queue.name)
+        return False
+
+    def _admit(self, gang: Gang) -> None:
+        state = self._work.state
+        minimum = self._view.minimum(gang)
+        gang.queue.promise(gang.gang_id, minimum)
+        self._view.count(minimum)
+        gang.admitted = True
+        state.gangs.unadmitted.pop(gang.key, None)
+        state.gangs.lobby.take(gang)
+        state.gangs.touch(gang)
+
+    def _look_again(self, bucket: LobbyBucket) -> None:
+        """A group with a deadline is looked at again when it has waited long enough."""
+        for _, _, gang in bucket.entries:
+            due_ms = self._policies.due_ms(gang)
+            if due_ms > self._work.now_ms:
+                self._work.timers.set(due_ms, gang)

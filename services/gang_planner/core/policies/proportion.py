@@ -11,6 +11,7 @@ each other.
 from collections.abc import Sequence
 from typing import Final
 
+from services.gang_planner.core.admission import within_capability
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.queues import QueueEntry
@@ -22,7 +23,7 @@ _WHOLE: Final = 1_000_000
 def build(arguments: Arguments) -> Policy:
     """Takes no arguments."""
     del arguments
-    return Policy(name="proportion", queue_key=_key, deserve=_by_weight)
+    return Policy(name="proportion", queue_key=_key, deserve=_by_weight, enqueue=within_capability)
 
 
 def _by_weight(queue: QueueEntry, row: int) -> tuple[int, int | None]:

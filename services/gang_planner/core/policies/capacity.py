@@ -1,0 +1,54 @@
+"""Queues deserve what they declare, hold at most their capability, and keep their guarantee.
+
+The queue that holds the least of what it deserves has the next turn. It may borrow what others do
+not claim (see `sharing`); with `enableHierarchy` queues have parents, gangs wait in leaves only,
+and turns are taken level by level. Where nodes cannot give all queues what they deserve, each gets
+its part of it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from services.gang_planner.core.admission import within_capability
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.queues import QueueEntry
+
+#: Shares are compared in millionths of what a queue deserves.
+_WHOLE: Final = 1_000_000
+#: Deeper queues take their turns within the one at this level by their order alone.
+_LEVELS: Final = 8
+
+
+def build(arguments: Arguments) -> Policy:
+    """Takes the flag `enableHierarchy`."""
+    return Policy(
+        name="capacity",
+        queue_key=_key,
+        deserve=_declared,
+        enqueue=within_capability,
+        hierarchical=arguments.flag("enableHierarchy"),
+    )
+
+
+def _declared(queue: QueueEntry, row: int) -> tuple[int, int | None]:
+    amount = queue.declared.get(row, 0)
+    return max(amount, 1), amount
+
+
+def _key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
+    del totals
+    shares = [_share(one) for one in reversed(queue.chain)][:_LEVELS]
+    return (*shares, *([-1] * (_LEVELS - len(shares))))
+
+
+def _share(queue: QueueEntry) -> int:
+    """The largest part of what it deserves that a queue holds, in millionths."""
+    most = 0
+    for row, amount in queue.declared.items():
+        held = queue.used.get(row, 0)
+        if held > 0:
+            most = max(most, held * _WHOLE // amount if amount > 0 else _WHOLE)
+    if not queue.declared and any(queue.used.values()):
+        return _WHOLE
+    return most

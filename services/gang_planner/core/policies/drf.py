@@ -1,0 +1,100 @@
+"""Dominant resource fairness: the gang that holds the smallest part of the cluster goes first, by
+the resource of which it holds most.
+
+With `enableHierarchy` queues take turns by the same measure along their annotations
+`volcano.sh/hierarchy` and `-weights`: level by level the subtree that holds least for its weight.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.policy import GroupKey, Policy, QueueKey
+from services.gang_planner.core.queues import ROOT, QueueEntry
+
+if TYPE_CHECKING:
+    from services.gang_planner.state import State
+
+#: Shares are compared in millionths of the cluster.
+_WHOLE: Final = 1_000_000
+#: Deeper paths are compared up to here.
+_LEVELS: Final = 8
+
+
+def build(arguments: Arguments) -> Policy:
+    """Takes the flag `enableHierarchy`."""
+    hierarchical = arguments.flag("enableHierarchy")
+    return Policy(
+        name="drf", group_key_of=_group_key, queue_key_of=_queue_key if hierarchical else None
+    )
+
+
+def _group_key(state: "State") -> GroupKey:
+    return _Dominant(state).key
+
+
+class _Dominant:
+    def __init__(self, state: "State") -> None:
+        self._state = state
+        self._totals: list[int] = []
+        self._totals_at = -1
+
+    def key(self, gang: Gang) -> tuple[int, ...]:
+        if not gang.held:
+            return (0,)
+        nodes = self._state.nodes
+        if self._totals_at != nodes.changes.position:
+            self._totals_at = nodes.changes.position
+            self._totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
+        held: dict[int, int] = {}
+        for shape_id, count in gang.held.items():
+            for row, amount in self._state.shapes.entries[shape_id].pairs:
+                held[row] = held.get(row, 0) + amount * count
+        return (_share(held, self._totals),)
+
+
+def _queue_key(state: "State") -> QueueKey:
+    def key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
+        """Of each level of the queue's path: what the subtree holds, for its weight."""
+        levels: list[int] = []
+        path, weights = _path(queue), _weights(queue)
+        for depth in range(1, min(len(path), _LEVELS) + 1):
+            held: dict[int, int] = {}
+            for one in state.queues.entries.values():
+                if _path(one)[:depth] == path[:depth]:
+                    for row, amount in one.used.items():
+                        held[row] = held.get(row, 0) + amount
+            levels.append(_share(held, totals) // weights[depth - 1])
+        return (*levels, *([-1] * (_LEVELS - len(levels))))
+
+    return key
+
+
+def _path(queue: QueueEntry) -> tuple[str, ...]:
+    """The names on a queue's path below the root; without the annotation it is a child of it."""
+    found = queue.queue.hierarchy if queue.queue is not None else ""
+    names = tuple(name for name in found.split("/") if name)
+    if names[:1] == (ROOT,):
+        names = names[1:]
+    return names or (queue.name,)
+
+
+def _weights(queue: QueueEntry) -> tuple[int, ...]:
+    """A weight for each name of the path; what is missing or no whole number is 1."""
+    path = _path(queue)
+    found = queue.queue.hierarchy_weights if queue.queue is not None else ""
+    given = [part for part in found.split("/") if part]
+    whole = queue.queue.hierarchy if queue.queue is not None else ""
+    if whole.lstrip("/").split("/")[0] == ROOT:
+        given = given[1:]
+    weights = [max(int(part), 1) if part.isascii() and part.isdigit() else 1 for part in given]
+    return (*weights, *([1] * len(path)))[: len(path)]
+
+
+def _share(held: dict[int, int], totals: Sequence[int]) -> int:
+    most = 0
+    for row, amount in held.items():
+        if row < len(totals) and totals[row] > 0:
+            most = max(most, amount * _WHOLE // totals[row])
+    return most

@@ -1,0 +1,103 @@
+"""A group is admitted only when its minimum fits into every ResourceQuota of its namespace, beside
+what is used there and what was promised to groups whose pods do not exist yet.
+
+Quotas name their amounts in their own way: `requests.cpu` and `cpu` are the same, `pods` and
+`count/pods` are the group's size where its minimum does not say. A quota with scopes counts where
+they can match the group.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from services.gang_planner.core.admission import View, Vote
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.policy import Policy
+from shared.model.surroundings import ResourceQuota
+
+_REQUESTS: Final = "requests."
+_POD_COUNTS: Final = frozenset({"pods", "count/pods"})
+#: Scopes of pods that no gang of a batch job has: such quotas say nothing of it.
+_OTHERS: Final = frozenset({"BestEffort", "Terminating", "CrossNamespacePodAffinity"})
+
+
+def build(arguments: Arguments) -> Policy:
+    """Takes no arguments."""
+    del arguments
+    return Policy(name="resourcequota", enqueue=_vote)
+
+
+def _vote(gang: Gang, view: View) -> Vote:
+    for _ in shortages(gang, view):
+        return Vote.REJECT
+    return Vote.PERMIT
+
+
+def shortages(gang: Gang, view: View) -> Iterator[tuple[ResourceQuota, dict[str, int]]]:
+    """Quotas that a group does not fit into, by how much by the quota's own names."""
+    for quota in view.state.surroundings.quotas.values():
+        if quota.namespace == gang.namespace and _matches(quota, gang):
+            over = _short(gang, quota, view)
+            if over:
+                yield quota, over
+
+
+def _short(gang: Gang, quota: ResourceQuota, view: View) -> dict[str, int]:
+    used = dict(quota.used)
+    over: dict[str, int] = {}
+    for name, hard in quota.hard:
+        amount = _asks(gang, name)
+        if amount <= 0:
+            continue
+        held = used.get(name, 0) + _promised(gang, name, view)
+        if held + amount > hard:
+            over[name] = held + amount - hard
+    return over
+
+
+def _asks(gang: Gang, name: str) -> int:
+    """What a group's minimum is under a quota's name."""
+    asked = dict(gang.group.min_resources or ()) if gang.group is not None else {}
+    if name in asked:
+        return asked[name]
+    if name in _POD_COUNTS:
+        return max((asked.get(one, 0) for one in _POD_COUNTS), default=0) or gang.min_member
+    if name.startswith(_REQUESTS):
+        return asked.get(name.removeprefix(_REQUESTS), 0)
+    return asked.get(_REQUESTS + name, 0)
+
+
+def _promised(gang: Gang, name: str, view: View) -> int:
+    """What admitted groups of the namespace will use that have no pods yet."""
+    promised = 0
+    for entry in view.state.queues.entries.values():
+        for gang_id in entry.promises:
+            one = view.state.gangs.by_id.get(gang_id)
+            if one is not None and one.namespace == gang.namespace and not one.members:
+                promised += _asks(one, name)
+    return promised
+
+
+def _matches(quota: ResourceQuota, gang: Gang) -> bool:
+    """Whether the quota's scopes can match the group's pods."""
+    for scope in quota.scopes:
+        name, _, rest = scope.partition(" ")
+        if name in _OTHERS:
+            return False
+        if name == "PriorityClass" and rest and not _class_matches(rest, gang):
+            return False
+    return True
+
+
+def _class_matches(condition: str, gang: Gang) -> bool:
+    operator, _, listed = condition.partition(" ")
+    name = gang.group.priority_class if gang.group is not None else ""
+    match operator:
+        case "In":
+            return name in listed.split(",")
+        case "NotIn":
+            return name not in listed.split(",")
+        case "DoesNotExist":
+            return not name
+        case _:
+            return bool(name)
