@@ -57,6 +57,8 @@ class State:
         self.rooms = RoomTable(self.ground)
         self.debts = DebtTable()
         self.queues = QueueTable(self.resources)
+        self.labels = LabelIndex(self.surroundings.namespaces)
+        self.ground.pairs.attracting = self.shapes.terms.attracting
         self.gangs = GangTable(self.queues, self.shapes)
         self.backlog = Backlog()
         self.members: dict[str, Member] = {}
@@ -66,10 +68,10 @@ class State:
         self.open: dict[int, OpenAct] = {}
         #: Decisions to release whose release is not over, by sequence.
         self.evictions: dict[int, OpenEviction] = {}
-        #: Bindings of logged decisions on pods that this picture is too old to know.
-        #: By decision and pod.
         #: Evictions decided for gangs, and the room kept for them.
         self.preemptions = Preemptions()
+        #: Bindings of logged decisions on pods that this picture is too old to know.
+        #: By decision and pod.
         self.unresolved: dict[int, dict[str, Unresolved]] = {}
         #: Outcomes that came before their decision, or before the picture it is assumed in.
         self.early: dict[int, tuple[int, Outcome]] = {}

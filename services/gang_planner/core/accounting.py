@@ -20,6 +20,7 @@ from services.gang_planner.core.members import (
     Member,
     state_of,
 )
+from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.room import Room
 from services.gang_planner.state import State
 from shared.model.objects import Pod
@@ -46,6 +47,9 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
     if pod.resource_version < before.resource_version and not anew:
         return
     gang = member.gang
+    if pod.labels != before.labels:
+        state.labels.remove(before)
+        state.labels.put(pod)
     if (
         pod.shape != before.shape
         or pod.role != before.role
@@ -55,12 +59,14 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
         _take_out(state, member)
         if pod.shape != before.shape:
             _account(state, member, -1)
-            member.shape = state.shapes.intern(pod.shape)
+            member.shape = labelling.entry_of(state, pod)
         member.pod = pod
         _account(state, member, _slot_of(state, pod))
         _put_in(state, member, at_ms)
+        labelling.follow(state, member, before)
         return
     member.pod = pod
+    labelling.follow(state, member, before)
     if gang is not None:
         gang.implied += pod.group_implied - before.group_implied
         gang.stuck += bool(pod.waiting) - bool(before.waiting)
@@ -78,6 +84,7 @@ def remove_pod(state: State, uid: str) -> None:
     member = state.members.pop(uid, None)
     if member is None:
         return
+    state.labels.remove(member.pod)
     if member.gang is not None and member.pod.node:
         _lose_removed(state, member, member.gang)
     state.debts.forget(uid)
@@ -106,6 +113,7 @@ def settle(state: State, member: Member) -> None:
             state.debts.come_back(member.pod.uid)
         gang.move(member, found)
         state.gangs.touch(gang)
+        state.preemptions.stirred += found == PLACED or found == RUNNING
     # What is on a node that does not exist takes room from nobody: its debt is charged instead.
     holds = (member.slot >= 0 and found != LOST) or member.room is not None
     if holds != member.charged:
@@ -113,7 +121,6 @@ def settle(state: State, member: Member) -> None:
         gang.hold(member.shape, 1 if holds else -1)
 
 
-        state.preemptions.stirred += found == PLACED or found == RUNNING
 def assume(state: State, member: Member, room: Room, *, adopted: bool) -> None:
     """Keep room for a decided member. An older decision's room on the same pod becomes late."""
     if member.room is not None:
@@ -188,7 +195,7 @@ def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str)
             uid=pod.uid,
             key=gang.key,
             role=pod.role,
-            shape=member.shape,
+            shape=labelling.lasting(state, member),
             node=pod.node,
             reason=reason,
             message=f"{pod.name} {what}",
@@ -201,8 +208,9 @@ def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str)
 
 
 def _add(state: State, pod: Pod, at_ms: int) -> None:
-    member = Member(pod, state.shapes.intern(pod.shape))
+    member = Member(pod, labelling.entry_of(state, pod))
     state.members[pod.uid] = member
+    state.labels.put(pod)
     slot = _slot_of(state, pod)
     if slot >= 0:
         _account(state, member, slot)

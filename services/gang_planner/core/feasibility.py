@@ -8,6 +8,7 @@ array is true, and the versions of the filters that have one.
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from services.gang_planner.core.filters import (
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.shapes import ShapeEntry
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.pairwise.rules import PairRules, View
 
 #: Shapes whose masks and fits are kept; all are dropped when there are more, which is rare and only
 #: costs time.
@@ -112,25 +116,51 @@ class _Fit:
 
 
 class Fits:
-    """How many more pods of a shape each node of one ground holds."""
+    """How many more pods of a shape each node of one ground holds.
 
-    def __init__(self, ground: Ground, masks: Masks, filters: Sequence[RoomFilter]) -> None:
+    Of a shape that rules between pods concern it is as many as it can hold at most, whatever else
+    is placed first; whether the next pod may be on a node now says `takes`.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        masks: Masks,
+        filters: Sequence[RoomFilter],
+        pairs: "PairRules | None" = None,
+    ) -> None:
         self.ground = ground
         self.masks = masks
         self.filters = tuple(filters)
+        self.pairs = pairs
         self._versioned = versioned(self.filters)
         self._cache: dict[bytes, _Fit] = {}
 
     def counts(self, shape: ShapeEntry) -> Ints:
         """One count per slot, 0 where the shape may not or does not fit. Not to be written to."""
-        return self._current(shape).counts
+        counts = self._current(shape).counts
+        ruled = self._ruled(shape)
+        return counts if ruled is None else counts * ruled[0].ceiling(ruled[1])
 
     def total(self, shape: ShapeEntry) -> int:
-        """How many pods of the shape fit, alone on the cluster as it is."""
+        """How many pods of the shape fit, alone on the cluster as it is; of a shape that rules
+        between pods concern, at most how many.
+        """
         fit = self._current(shape)
+        ruled = self._ruled(shape)
+        if ruled is not None:
+            rules, view = ruled
+            return rules.total(view, fit.counts * rules.ceiling(view))
         if fit.total < 0:
             fit.total = int(fit.counts.sum())
         return fit.total
+
+    def takes(self, shape: ShapeEntry, slot: int) -> bool:
+        """Whether one pod of the shape may be on the node now."""
+        if self._current(shape).counts[slot] <= 0:
+            return False
+        ruled = self._ruled(shape)
+        return ruled is None or bool(ruled[0].allowed(ruled[1])[slot])
 
     def reasons(self, shape: ShapeEntry) -> Counter[str]:
         """Why nodes hold no pod of this shape: text -> number of nodes."""
@@ -142,7 +172,17 @@ class Fits:
             if len(full):
                 found.update(one.reasons(shape, self.ground, full))
                 remaining[full] = False
+        ruled = self._ruled(shape)
+        if ruled is not None:
+            found.update(ruled[0].reasons(ruled[1], remaining))
         return found
+
+    def _ruled(self, shape: ShapeEntry) -> "tuple[PairRules, View] | None":
+        """The rules between pods, and what they say of the shape; None: nothing."""
+        if not shape.pairwise or self.pairs is None:
+            return None
+        view = self.pairs.view(shape)
+        return (self.pairs, view) if view is not None else None
 
     def _current(self, shape: ShapeEntry) -> _Fit:
         self.ground.fit_cells()

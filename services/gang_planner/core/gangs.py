@@ -356,6 +356,16 @@ class Gang:
         if self.bound_ms and not self.bound:
             self.bound_ms = 0
 
+    def reshape(self, member: Member, shape: ShapeEntry) -> None:
+        """A member's labels mean something else to others: it has another entry of its shape."""
+        state = member.state
+        self._count(member, state, -1)
+        if member.charged:
+            self.hold(member.shape, -1)
+            self.hold(shape, 1)
+        member.shape = shape
+        self._count(member, state, 1)
+
     def hold(self, shape: ShapeEntry, count: int) -> None:
         """`count` more (negative: fewer) members of this shape hold room; charge the queue."""
         held = self.held.get(shape.id, 0) + count

@@ -10,6 +10,8 @@ import numpy as np
 from services.gang_planner.core.columns import ChangeLog, Grid, Ints
 from services.gang_planner.core.devices.ledger import Devices
 from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.pairwise.counts import PairCounts
+from services.gang_planner.core.pairwise.domains import DomainTable
 from services.gang_planner.core.ports import PortTable
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.storage.ledger import Storage
@@ -24,6 +26,8 @@ class Ground:
         self.nodes = nodes
         self.free = Grid()
         self.ports = PortTable()
+        #: Which pods are where, as far as terms between pods ask.
+        self.pairs = PairCounts(DomainTable(nodes))
         self.storage = Storage(tables, nodes)
         self.devices = Devices(tables, nodes)
         #: Columns whose free amounts or ports changed.
@@ -40,6 +44,9 @@ class Ground:
             self.ports.take(slot, shape.shape.host_ports)
         if shape.attached:
             self._take_claims(slot, 1, shape)
+        if shape.tallies:
+            self.pairs.add(slot, shape.tallies, 1)
+            self.freed += self.pairs.attracts(shape.profile)
         self.changes.add(slot)
 
     def give(self, slot: int, shape: ShapeEntry) -> None:
@@ -51,6 +58,8 @@ class Ground:
             self.ports.give(slot, shape.shape.host_ports)
         if shape.attached:
             self._give_claims(slot, 1, shape)
+        if shape.tallies:
+            self.pairs.add(slot, shape.tallies, -1)
         self.changes.add(slot)
         self.freed += 1
 
@@ -64,6 +73,12 @@ class Ground:
         """Undo one `take_many`; nothing is `freed`, the world is as it was."""
         self.free.cells[np.ix_(shape.rows, slots)] += shape.column * counts
         self._change_others(slots, counts, shape, taking=False)
+
+    def exchange(self, slot: int, before: ShapeEntry, after: ShapeEntry) -> None:
+        """A pod that was taken with one entry counts as another one of the same shape."""
+        assert before.encoded == after.encoded, "only the profile of a pod is exchanged"
+        self.pairs.add(slot, before.tallies, -1)
+        self.pairs.add(slot, after.tallies, 1)
 
     def claims_version(self, shape: ShapeEntry) -> tuple[int, ...]:
         """Changes whenever what filters say of the shape's claims may have changed on any node."""
@@ -104,6 +119,7 @@ class Ground:
         ground = Ground(self.nodes, self.storage.tables)
         ground.free = self.free.copy()
         ground.ports = self.ports.copy()
+        ground.pairs = self.pairs.copy()
         ground.storage = self.storage.copy()
         ground.devices = self.devices.copy()
         return ground
@@ -124,6 +140,10 @@ class Ground:
             attach = self._take_claims if taking else self._give_claims
             for slot, count in zip(listed, counts.tolist(), strict=True):
                 attach(slot, count, shape)
+        if shape.tallies:
+            sign = 1 if taking else -1
+            for slot, count in zip(listed, counts.tolist(), strict=True):
+                self.pairs.add(slot, shape.tallies, sign * count)
         self.changes.extend(listed)
 
     def _take_claims(self, slot: int, count: int, shape: ShapeEntry) -> None:

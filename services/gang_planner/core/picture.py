@@ -10,10 +10,12 @@ from typing import Final
 
 from services.gang_planner.core import accounting, holding, inflight
 from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.state import State
 from shared.contracts.cluster import (
     ClusterRecord,
     Gone,
+    NamespaceChanges,
     NodeChanges,
     ObjectChanges,
     PodChanges,
@@ -102,6 +104,7 @@ def _remove_missing(state: State, named: set[str], groups: set[str]) -> None:
         if one.uid not in named:
             del state.gangs.priority_classes[name]
     state.surroundings.remove_missing(named)
+    labelling.namespaces_changed(state)
 
 
 def _apply_changes(state: State, record: ObjectChanges, *, anew: bool) -> None:
@@ -137,10 +140,10 @@ def _apply_groups(state: State, record: PodGroupChanges, *, anew: bool) -> None:
         before = state.gangs.groups.get(group.uid)
         if before is None or anew or group.resource_version >= before.resource_version:
             state.gangs.put_group(group, record.at_ms)
+            state.preemptions.stirred += 1
     for gone in record.removed:
         state.gangs.remove_group(gone.uid)
 
-            state.preemptions.stirred += 1
 
 def _put_node(state: State, node: Node, *, anew: bool) -> None:
     nodes = state.nodes
@@ -199,6 +202,8 @@ def _apply_surroundings(state: State, record: SurroundingChanges, *, anew: bool)
     for gone in record.removed:
         news |= state.surroundings.remove(gone.uid)
     if news:
+        if isinstance(record, NamespaceChanges):
+            labelling.namespaces_changed(state)
         # Whoever was refused for the lack of it may look again.
         state.ground.freed += 1
 

@@ -17,6 +17,7 @@ from services.gang_planner.core.filters import (
 )
 from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.pairwise.switches import Switches
 from services.gang_planner.core.policy import GroupKey, Policy, QueueKey
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.preempting.rules import Kind, VictimRules, combined
@@ -63,6 +64,13 @@ class PolicySet:
         #: How queues share; None: they do not.
         self.deserve = next((one.deserve for one in self.policies if one.deserve is not None), None)
         self.hierarchical = any(one.hierarchical for one in self.policies)
+        #: What is judged and preferred of terms between pods.
+        self.pairwise = Switches(
+            affinity=any(one.pairwise.affinity for one in self.policies),
+            spread=any(one.pairwise.spread for one in self.policies),
+            affinity_weight=sum(one.pairwise.affinity_weight for one in self.policies),
+            spread_weight=sum(one.pairwise.spread_weight for one in self.policies),
+        )
         self._scores: list[tuple[int, NodeScore]] = [
             (weight, made)
             for one in self.policies
@@ -93,6 +101,10 @@ class PolicySet:
         """When the group has waited long enough to be admitted, in ms; 0: it has no deadline."""
         return next((found for one in self._due if (found := one(gang))), 0)
 
+    def victims(self, kind: Kind) -> VictimRules:
+        """What all policies together say of victims."""
+        return combined((one.victims for one in self.policies if one.victims is not None), kind)
+
     def order(self, gang: Gang) -> OrderKey:
         """The gang's place: what is half placed first, then the policies' keys, then age and name.
 
@@ -101,10 +113,6 @@ class PolicySet:
         """
         half_placed = bool(gang.have()) and not gang.history.started
         key: list[int | str] = [0 if half_placed else 1]
-    def victims(self, kind: Kind) -> VictimRules:
-        """What all policies together say of victims."""
-        return combined((one.victims for one in self.policies if one.victims is not None), kind)
-
         for one in self._group_keys:
             key.extend(one(gang))
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)

@@ -14,6 +14,8 @@ from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.feasibility import Fits, Masks
 from services.gang_planner.core.filling import distribute
 from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.pairwise import stepping
+from services.gang_planner.core.pairwise.rules import PairRules
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.ratings import Ratings
@@ -38,7 +40,8 @@ class Session:
         self.ground = ground
         self.shapes = shapes
         self.policies = policies
-        self.fits = Fits(ground, masks, policies.room_filters)
+        self.pairs = PairRules(ground, shapes.terms, policies.pairwise)
+        self.fits = Fits(ground, masks, policies.room_filters, self.pairs)
         self.ratings = Ratings(ground, policies)
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
@@ -107,11 +110,19 @@ class Session:
         if not len(slots):
             return 0
         capacity = counts[slots]
-        wanted = min(wanted, int(capacity.sum()))
         score, slope = self.ratings.of(shape)
         # Without a slope nodes are filled up, which leaves the most room for other shapes.
         slope = None if packed or slope is None else slope[slots]
         rank = self.ground.nodes.rank()[slots]
+        view = self.pairs.view(shape) if shape.pairwise else None
+        if view is not None:
+            nodes = stepping.Candidates(slots, capacity, score[slots], slope, rank)
+            found = stepping.place(self.pairs, view, nodes, wanted)
+            self.work_left -= found.work
+            if found.total:
+                statement.allocate(Allocation(role, shape, found.slots, found.counts, part))
+            return found.total
+        wanted = min(wanted, int(capacity.sum()))
         taken = distribute(wanted, capacity, score[slots], slope, rank)
         used = np.flatnonzero(taken)
         statement.allocate(Allocation(role, shape, slots[used], taken[used], part))

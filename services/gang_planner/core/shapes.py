@@ -1,7 +1,9 @@
 """Interned pod shapes: each distinct shape is decoded once and becomes a small integer.
 
 A pod carries its shape as bytes. Pods with equal bytes are interchangeable for every rule that
-looks at nodes.
+looks at nodes. Where terms of other pods select them by their labels they are not: an entry is a
+shape and a *profile*, which of these selectors match (`pairwise.terms`). It is empty in a cluster
+in which nobody selects pods by labels.
 """
 
 from typing import Final
@@ -10,6 +12,7 @@ import msgspec
 import numpy as np
 
 from services.gang_planner.core.columns import Ints, ResourceIndex, requested
+from services.gang_planner.core.pairwise.terms import Profile, ShapeTerms, Terms
 from shared.model.objects import Shape
 
 PODS: Final = "pods"
@@ -21,10 +24,30 @@ class ShapeEntry:
     asks for zero.
     """
 
-    __slots__ = ("amounts", "attached", "best_effort", "column", "encoded", "id", "pairs", "rows", "shape")
+    __slots__ = (
+        "amounts",
+        "attached",
+        "best_effort",
+        "column",
+        "encoded",
+        "id",
+        "pairs",
+        "pairwise",
+        "profile",
+        "rows",
+        "shape",
+        "tallies",
+        "terms",
+    )
 
     def __init__(
-        self, shape_id: int, encoded: bytes, shape: Shape, resources: ResourceIndex
+        self,
+        shape_id: int,
+        encoded: bytes,
+        shape: Shape,
+        resources: ResourceIndex,
+        profile: Profile = (),
+        terms: ShapeTerms | None = None,
     ) -> None:
         self.id = shape_id
         self.encoded = encoded
@@ -42,19 +65,38 @@ class ShapeEntry:
         self.attached: bool = bool(shape.claims or shape.device_claims)
         #: Asks for nothing but its place in the node's count of pods.
         self.best_effort: bool = all(name == PODS or not amount for name, amount in shape.requests)
+        self.profile = profile
+        #: Terms about other pods; None: it has none.
+        self.terms = terms
+        #: What one pod adds to the counts of `pairwise.counts`: (tally, amount).
+        self.tallies: tuple[tuple[int, int], ...] = tuple((number, 1) for number in profile)
+        if terms is not None:
+            self.tallies += tuple(sorted(terms.carried.items()))
+        #: Rules between pods may concern it.
+        self.pairwise: bool = terms is not None or bool(profile)
 
 
 class ShapeTable:
     """All shapes seen; ids are never reused."""
 
-    def __init__(self, resources: ResourceIndex) -> None:
+    def __init__(self, resources: ResourceIndex, terms: Terms | None = None) -> None:
         self.resources = resources
         self.entries: list[ShapeEntry] = []
+        #: What terms of shapes ask for.
+        self.terms = terms if terms is not None else Terms()
         self._ids: dict[bytes, ShapeEntry] = {}
+        self._profiled: dict[tuple[bytes, Profile], ShapeEntry] = {}
         self._decoder = msgspec.msgpack.Decoder(Shape)
 
-    def intern(self, encoded: bytes) -> ShapeEntry:
+    def intern(self, encoded: bytes, profile: Profile = ()) -> ShapeEntry:
         """The entry of a shape; bytes that are none become a shape that is never bound."""
+        if profile:
+            entry = self._profiled.get((encoded, profile))
+            if entry is None:
+                entry = self.make(len(self.entries), encoded, profile)
+                self._profiled[encoded, profile] = entry
+                self.entries.append(entry)
+            return entry
         entry = self._ids.get(encoded)
         if entry is None:
             entry = self.make(len(self.entries), encoded)
@@ -62,10 +104,11 @@ class ShapeTable:
             self.entries.append(entry)
         return entry
 
-    def make(self, shape_id: int, encoded: bytes) -> ShapeEntry:
+    def make(self, shape_id: int, encoded: bytes, profile: Profile = ()) -> ShapeEntry:
         """An entry that is not kept: for questions, which must not make the table grow."""
         try:
             shape = self._decoder.decode(encoded)
         except (msgspec.DecodeError, msgspec.ValidationError):
             shape = _UNREADABLE
-        return ShapeEntry(shape_id, encoded, shape, self.resources)
+        terms = self.terms.read(shape)
+        return ShapeEntry(shape_id, encoded, shape, self.resources, profile, terms)

@@ -1,6 +1,7 @@
 """Preferences among nodes that fit: a thin table over `scores`, with Volcano's weights."""
 
 from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.pairwise.switches import Switches
 from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.scores import (
     NodeScore,
@@ -20,7 +21,13 @@ _SCORES: tuple[tuple[str, int, NodeScore], ...] = (
 
 def build(arguments: Arguments) -> Policy:
     """Arguments: the weights in `_SCORES`; 0 leaves a preference out."""
+    pairwise = Switches(
+        affinity_weight=arguments.integer("podaffinity.weight", 2),
+        spread_weight=arguments.integer("podtopologyspread.weight", 2),
+    )
     weighted = [(arguments.integer(name, default), score) for name, default, score in _SCORES]
     return Policy(
-        name="nodeorder", scores=tuple((weight, score) for weight, score in weighted if weight)
+        name="nodeorder",
+        scores=tuple((weight, score) for weight, score in weighted if weight),
+        pairwise=pairwise,
     )

@@ -17,12 +17,14 @@ from services.gang_planner.core.filters import (
     volume_limits,
     volume_zone,
 )
+from services.gang_planner.core.pairwise.switches import Switches
 from services.gang_planner.core.policy import Policy
 
 
 def build(arguments: Arguments) -> Policy:
-    """Arguments `predicate.NodeAffinityEnable`, `.NodePortsEnable`, `.TaintTolerationEnable`, all
-    true.
+    """Arguments `predicate.NodeAffinityEnable`, `.NodePortsEnable`, `.TaintTolerationEnable`,
+    `.PodAffinityEnable`, `.PodTopologySpreadEnable`, `.NodeVolumeLimitsEnable`,
+    `.VolumeZoneEnable`, all true.
     """
     filters: list[NodeFilter] = [node_unschedulable.FILTER, node_ready.FILTER]
     room_filters: list[RoomFilter] = []
@@ -36,4 +38,13 @@ def build(arguments: Arguments) -> Policy:
         room_filters.append(volume_limits.FILTER)
     if arguments.boolean("predicate.VolumeZoneEnable", default=True):
         room_filters.append(volume_zone.FILTER)
-    return Policy(name="predicates", node_filters=tuple(filters), room_filters=tuple(room_filters))
+    pairwise = Switches(
+        affinity=arguments.boolean("predicate.PodAffinityEnable", default=True),
+        spread=arguments.boolean("predicate.PodTopologySpreadEnable", default=True),
+    )
+    return Policy(
+        name="predicates",
+        node_filters=tuple(filters),
+        room_filters=tuple(room_filters),
+        pairwise=pairwise,
+    )

@@ -1,0 +1,26 @@
+"""Label selectors on labels, as the API server reads them."""
+
+from collections.abc import Mapping
+
+from shared.model.terms import Requirement, Selector
+
+
+def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Whether all requirements hold; a selector without any selects everything."""
+    return all(_holds(one, labels) for one in selector.requirements)
+
+
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether one requirement holds; an operator that is none holds nowhere."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False
