@@ -1,0 +1,170 @@
+"""One object of every kind that is only looked up, from a real API server into CLUSTER.
+
+What a real API server takes and gives is the only proof that a reader looks at the right fields.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from shared.bus.connection import Bus
+from shared.bus.setup import ensure_streams
+from shared.dialects.discovery import kinds
+from shared.model import surroundings
+from tests.controlplane.client import Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.services.watcher.running import Reader, WatcherProcess, running_watcher
+from tests.support.waiting import eventually
+from tutti.nats_server import NatsServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+NAME: Final = "every-kind"
+CSI: Final = "csi.example.com"
+GPU: Final = "gpu.example.com"
+ON_NODE: Final = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    ]
+}
+#: What is made of each neutral kind.
+MADE: Final[dict[str, Object]] = {
+    "resourcequota": {"spec": {"hard": {"requests.cpu": "3", "count/pods": "9"}}},
+    "budget": {"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}},
+    "volume": {
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": CSI, "volumeHandle": "v-1"},
+            "nodeAffinity": {"required": ON_NODE},
+            "storageClassName": NAME,
+        }
+    },
+    "claim": {
+        "spec": {
+            "accessModes": ["ReadWriteOncePod"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": NAME,
+        }
+    },
+    "storageclass": {"provisioner": CSI, "volumeBindingMode": "WaitForFirstConsumer"},
+    "csinode": {"spec": {"drivers": [{"name": CSI, "nodeID": "n", "allocatable": {"count": 5}}]}},
+    "csidriver": {"spec": {"storageCapacity": True}},
+    "storagecapacity": {
+        "storageClassName": NAME,
+        "nodeTopology": {"matchLabels": {"a": "b"}},
+        "capacity": "2Gi",
+    },
+    "hypernode": {
+        "spec": {
+            "tier": 1,
+            "members": [{"type": "Node", "selector": {"exactMatch": {"name": "n"}}}],
+        }
+    },
+    "deviceclass": {"spec": {"selectors": [{"cel": {"expression": f'device.driver == "{GPU}"'}}]}},
+    "resourceslice": {
+        "spec": {
+            "driver": GPU,
+            "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "n",
+            "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+        }
+    },
+    "resourceclaim": {
+        "spec": {
+            "devices": {
+                "requests": [{"name": "g", "exactly": {"deviceClassName": NAME, "count": 2}}]
+            }
+        }
+    },
+}
+#: Neutral kind -> fields that it must come out with.
+EXPECTED: Final[dict[str, dict[str, Any]]] = {
+    "resourcequota": {"hard": (("count/pods", 9), ("requests.cpu", 3000))},
+    "volume": {"capacity_bytes": 1 << 30, "driver": CSI, "handle": "v-1", "storage_class": NAME},
+    "claim": {
+        "request_bytes": 1 << 30,
+        "access_modes": ("ReadWriteOncePod",),
+        "storage_class": NAME,
+        "mode": "Filesystem",
+        "bind_completed": False,
+    },
+    "storageclass": {"provisioner": CSI, "wait_for_first_consumer": True},
+    "csinode": {"drivers": (surroundings.CsiLimit(driver=CSI, volumes_max=5),)},
+    "csidriver": {"storage_capacity": True},
+    "storagecapacity": {"storage_class": NAME, "capacity_bytes": 2 << 30, "volume_bytes_max": -1},
+    "hypernode": {
+        "tier": 1,
+        "members": (surroundings.HyperNodeMember(kind="Node", exact="n"),),
+    },
+    "deviceclass": {"driver": GPU},
+    "resourceslice": {"driver": GPU, "pool": "n", "node": "n", "devices": ("gpu-0", "gpu-1")},
+    "resourceclaim": {
+        "requests": (surroundings.DeviceRequest(name="g", device_class=NAME, count=2),),
+        "unsupported": (),
+    },
+}
+#: Names that are no name of ours but of what they describe.
+NAMES: Final = {"csidriver": CSI}
+
+
+@pytest.fixture
+async def reader(nats_server: NatsServer) -> AsyncIterator[Reader]:
+    bus = await Bus.connect(nats_server.url, name="reader")
+    await ensure_streams(bus)
+    yield Reader(bus)
+    await bus.close()
+
+
+@pytest.fixture
+async def watcher(
+    tmp_path: Path, nats_server: NatsServer, control_plane: ControlPlane, reader: Reader
+) -> AsyncIterator[WatcherProcess]:
+    kubeconfig = control_plane.admin_kubeconfig
+    async with running_watcher(tmp_path, nats_server.url, kubeconfig, "watcher-0") as only:
+        await reader.wait_epoch(1)
+        yield only
+
+
+@pytest.fixture
+async def made(watcher: WatcherProcess, api: RawClient, namespace: str) -> AsyncIterator[None]:
+    """One object of each; gone afterwards."""
+    del watcher
+    paths = []
+    for neutral, body in MADE.items():
+        resource = next(kind.resource for kind in kinds() if kind.neutral == neutral)
+        name = NAMES.get(neutral, NAME)
+        where = namespace if resource.namespaced else ""
+        about = {"apiVersion": resource.api_version, "kind": resource.kind}
+        await api.create(resource.path(where), {**about, "metadata": {"name": name}, **body})
+        paths.append(resource.path(where, name))
+    yield
+    for path in paths:
+        await api.delete(path)
+
+
+def test_every_kind_that_is_looked_up_is_made_here() -> None:
+    # Namespaces are there anyhow.
+    looked_up = {kind.neutral for kind in kinds() if kind.lookup} - {"namespace"}
+    assert looked_up == set(MADE)
+    assert set(EXPECTED) <= set(MADE)
+
+
+@pytest.mark.usefixtures("made")
+async def test_what_a_real_api_server_keeps_comes_out_as_the_planner_needs_it(
+    reader: Reader, namespace: str
+) -> None:
+    async def one(kind: str, name: str) -> Any:
+        found = await eventually(lambda: reader.sent(kind, name), because=f"{kind} is in CLUSTER")
+        return found[0]
+
+    names = {kind: NAMES.get(kind, NAME) for kind in MADE}
+    read = await asyncio.gather(*(one(kind, name) for kind, name in names.items()))
+    assert (await one("namespace", namespace)).labels
+    for kind, found in zip(names, read, strict=True):
+        for field, value in EXPECTED.get(kind, {}).items():
+            assert getattr(found, field) == value, (kind, field)
+    assert read[list(names).index("budget")].selector is not None
