@@ -31,9 +31,6 @@ NOT_JUDGED_YET: Final = frozenset(
         "podAffinity",
         "podAntiAffinity",
         "topologySpreadConstraints",
-        "persistentVolumeClaim",
-        "ephemeral",
-        "resourceClaims",
     }
 )
 #: Parts of devices, whose bookkeeping is an agreement between one scheduler and an agent on the

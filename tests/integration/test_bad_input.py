@@ -221,11 +221,16 @@ async def test_a_pod_with_constraints_that_nobody_judges_yet_is_explained_not_gu
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     await stage.gang("apart", 2, spec={"affinity": apart})
     await stage.waits("apart", "Unsupported", "podAntiAffinity")
+    assert not await stage.placed("apart")
+
+
+async def test_a_gang_whose_claim_nobody_made_waits_for_it(stage: Stage) -> None:
+    await stage.nodes(1)
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     await stage.gang("claims", 2, spec={"volumes": [claim]})
-    await stage.waits("claims", "Unsupported", "spec.volumes[data].persistentVolumeClaim")
-    await stage.why("podgroup/claims", "persistentVolumeClaim", "not supported")
-    assert not await stage.placed("apart")
+    missing = 'persistentvolumeclaim "data" not found'
+    await stage.waits("claims", "NotEnoughResources", missing)
+    await stage.why("podgroup/claims", missing)
     assert not await stage.placed("claims")
 
 

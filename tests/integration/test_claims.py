@@ -1,0 +1,222 @@
+"""Gangs with claims on a real API server: its controllers bind volumes, nobody runs a driver."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from tests.controlplane.client import ApiError, Object
+from tests.controlplane.nodes import pod_manifest
+from tests.integration.stage import Stage
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
+
+VOLUMES: Final = "/api/v1/persistentvolumes"
+CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
+DRA: Final = "/apis/resource.k8s.io/v1"
+DRIVER: Final = "gpu.example.com"
+
+
+@dataclass(frozen=True)
+class Store:
+    """Cluster-scoped objects of one test, named after its namespace."""
+
+    stage: Stage
+    made: list[str]
+
+    async def create(self, path: str, manifest: Object) -> Object:
+        """Make an object, to be deleted with the test."""
+        found = await self.stage.api.create(path, manifest)
+        self.made.append(f"{path}/{manifest['metadata']['name']}")
+        return found
+
+    async def storage_class(self, *, provisioner: str = "kubernetes.io/no-provisioner") -> str:
+        """A class that waits for the first consumer."""
+        name = self.stage.namespace
+        mode = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+        await self.create(CLASSES, {"metadata": {"name": name}, **mode})
+        return name
+
+    async def volume(self, node: str, *, gib: int = 10, **spec: object) -> str:
+        """A local volume."""
+        name = f"{self.stage.namespace}-{node}"
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        required = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
+        manifest: Object = {
+            "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": f"{gib}Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": self.stage.namespace,
+                "local": {"path": "/mnt/disk"},
+                "nodeAffinity": {"required": required},
+                **spec,
+            },
+        }
+        await self.create(VOLUMES, manifest)
+        return name
+
+    async def claim(self, name: str, *, mode: str = "ReadWriteOnce") -> None:
+        """A claim of the test's class."""
+        spec = {
+            "accessModes": [mode],
+            "storageClassName": self.stage.namespace,
+            "resources": {"requests": {"storage": "5Gi"}},
+        }
+        path = self.stage.path("persistentvolumeclaims")
+        await self.stage.api.create(path, {"metadata": {"name": name}, "spec": spec})
+
+    async def member(self, gang: str, name: str, claim: str) -> None:
+        """A pod of the gang that has the claim."""
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+        notes = {"scheduling.k8s.io/group-name": gang}
+        await self.stage.bare_pods(
+            pod_manifest(
+                name,
+                requests={"cpu": "1"},
+                scheduler_name="tutti",
+                annotations=notes,
+                spec={"volumes": volumes},
+            )
+        )
+
+    async def claim_named(self, name: str) -> Object:
+        """A claim as it is."""
+        return await self.stage.api.get(self.stage.path("persistentvolumeclaims", name))
+
+
+@pytest.fixture
+async def store(stage: Stage) -> AsyncIterator[Store]:
+    store = Store(stage, [])
+    yield store
+    await stage.api.delete(stage.path())
+    await stage.api.delete(stage.path("persistentvolumeclaims"))
+    for path in reversed(store.made):
+        try:
+            await stage.api.delete(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+async def test_each_member_gets_a_local_volume_on_its_node_or_none_is_bound(
+    stage: Stage, store: Store
+) -> None:
+    await stage.nodes(3)
+    await store.storage_class()
+    homes = {await store.volume(node): node for node in ("node-0", "node-1")}
+    await stage.group("set", 3)
+    for index in range(3):
+        await store.claim(f"data-{index}")
+        await store.member("set", f"set-{index}", f"data-{index}")
+    await stage.waits("set", "NotEnoughResources", "didn't find available persistent volumes")
+    assert not await stage.placed("set")
+    for index in range(3):
+        assert "volumeName" not in (await store.claim_named(f"data-{index}"))["spec"]
+    homes[await store.volume("node-2")] = "node-2"
+    placed = await stage.bound("set", 3)
+    assert sorted(placed.values()) == ["node-0", "node-1", "node-2"]
+    for index in range(3):
+        claim = await store.claim_named(f"data-{index}")
+        assert claim["status"]["phase"] == "Bound"
+        assert homes[claim["spec"]["volumeName"]] == placed[f"set-{index}"]
+
+
+async def test_a_provisioner_that_gives_up_leaves_the_gang_unbound_and_is_asked_elsewhere(
+    stage: Stage, store: Store
+) -> None:
+    await stage.nodes(2)
+    await store.storage_class(provisioner="nobody.example.com")
+    await store.claim("data")
+    await stage.group("one", 1)
+    await store.member("one", "one-0", "data")
+
+    async def selected() -> str:
+        claim = await store.claim_named("data")
+        node = (
+            claim["metadata"].get("annotations", {}).get("volume.kubernetes.io/selected-node", "")
+        )
+        assert node, "no node is selected"
+        return str(node)
+
+    first = await eventually(selected, timeout_s=20, because="the provisioner is told a node")
+    assert not await stage.placed("one")
+    notes: Object = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": None}}}
+    await stage.api.patch(stage.path("persistentvolumeclaims", "data"), notes)
+
+    async def elsewhere() -> str:
+        node = await selected()
+        assert node != first, "the same node again"
+        return node
+
+    second = await eventually(elsewhere, timeout_s=40, because="another node is tried")
+    # The provisioner makes a volume there.
+    await store.volume(
+        second,
+        claimRef={
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": stage.namespace,
+            "name": "data",
+        },
+    )
+    assert await stage.bound("one", 1) == {"one-0": second}
+
+
+async def test_a_claim_for_one_pod_and_a_bound_local_volume_are_kept_to(
+    stage: Stage, store: Store
+) -> None:
+    await stage.nodes(3)
+    await store.storage_class()
+    await store.volume("node-1", accessModes=["ReadWriteOncePod"])
+    await store.claim("data", mode="ReadWriteOncePod")
+    await stage.group("first", 1)
+    await store.member("first", "first-0", "data")
+    assert await stage.bound("first", 1) == {"first-0": "node-1"}
+    await stage.group("second", 1)
+    await store.member("second", "second-0", "data")
+    await stage.waits("second", "NotEnoughResources", "ReadWriteOncePod access mode already in-use")
+    await stage.delete_pods(["first-0"])
+    # The claim is bound to its volume by now: the pod has to follow it.
+    assert await stage.bound("second", 1) == {"second-0": "node-1"}
+
+
+async def test_whole_devices_are_allocated_and_reserved_before_the_pods_are_bound(
+    stage: Stage, store: Store
+) -> None:
+    await stage.nodes(2)
+    name = stage.namespace
+    only = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    await store.create(
+        f"{DRA}/deviceclasses", {"metadata": {"name": name}, "spec": {"selectors": [only]}}
+    )
+    for node, count in (("node-0", 2), ("node-1", 1)):
+        devices = [{"name": f"gpu-{index}"} for index in range(count)]
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": devices}
+        manifest: Object = {"metadata": {"name": f"{name}-{node}"}, "spec": spec}
+        await store.create(f"{DRA}/resourceslices", manifest)
+    request = {"name": "gpu", "exactly": {"deviceClassName": name}}
+    template = {"metadata": {"name": "gpu"}, "spec": {"spec": {"devices": {"requests": [request]}}}}
+    claims_path = f"{DRA}/namespaces/{name}/resourceclaims"
+    await stage.api.create(f"{DRA}/namespaces/{name}/resourceclaimtemplates", template)
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}
+    await stage.gang("four", 4, spec=spec)
+    await stage.waits("four", "NotEnoughResources", "3 of 4 members would fit")
+    assert not await stage.placed("four")
+    await stage.gang("three", 3, spec=spec)
+    placed = await stage.bound("three", 3)
+    assert sorted(placed.values()) == ["node-0", "node-0", "node-1"]
+    found = (await stage.api.get(claims_path))["items"]
+    given: set[tuple[str, str]] = set()
+    for claim in found:
+        status = claim.get("status", {})
+        if not status.get("allocation"):
+            continue
+        (user,) = status["reservedFor"]
+        (result,) = status["allocation"]["devices"]["results"]
+        assert placed[user["name"]] == result["pool"]
+        given.add((result["pool"], result["device"]))
+    assert given == {("node-0", "gpu-0"), ("node-0", "gpu-1"), ("node-1", "gpu-0")}
