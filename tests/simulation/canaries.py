@@ -11,12 +11,14 @@ from typing import Any, Final
 import msgspec
 
 from services.binder.api import KubePods
+from services.binder.core.admission import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
-from services.gang_planner.core import memory, releasing
+from services.gang_planner.core import inflight, memory, releasing, repairing
 from services.gang_planner.core.debts import DebtTable
 from services.gang_planner.core.gangs import Gang
+from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
 from shared.contracts.decisions import NoteClosed, NoteOpened
 from shared.contracts.outcomes import Outcome
@@ -35,6 +37,8 @@ class Canary(msgspec.Struct, frozen=True):
     seeds: int
     #: Words of which one must be in what the checker says.
     caught_by: tuple[str, ...]
+    #: Words of checkers that would see it earlier, and are not meant here.
+    overlook: tuple[str, ...] = ()
 
 
 def _without_header(name: str, subject: str) -> Replaced:
@@ -147,6 +151,29 @@ def _assumed_room_dropped_on_restart() -> Replaced:
     return [(memory, "_recall_act", lambda *_: None)]
 
 
+def _late_room_ended_early() -> Replaced:
+    """Room is given away although a request for it may still be under way."""
+    return [(inflight, "LATE_ROOM_MS", 0)]
+
+
+def _repair_never_opened() -> Replaced:
+    return [(repairing, "_open_when_due", lambda *_: None)]
+
+
+def _replay_off_by_one() -> Replaced:
+    """Whoever reads a log from somewhere leaves its first record out."""
+    run = LogReader.run
+
+    async def late(self: LogReader, start: int, handler: Any) -> None:
+        await run(self, start + 1, handler)
+
+    return [(LogReader, "run", late)]
+
+
+def _stale_epoch_obeyed() -> Replaced:
+    return [*_fencing_off(), (EpochsSeen, "check", lambda *_: "")]
+
+
 def _half_a_gang() -> Replaced:
     """A cycle that takes a gang for complete with one member less."""
     minimum: Any = Gang.__dict__["min_member"].fget
@@ -173,6 +200,14 @@ CANARIES: Final[dict[str, Canary]] = {
     "hold_without_deadline": Canary(_hold_without_deadline, 6, ("has no deadline",)),
     "assumed_room_dropped_on_restart": Canary(
         _assumed_room_dropped_on_restart, 20, ("over-committed", "no outcome yet")
+    ),
+    "late_room_ended_early": Canary(
+        _late_room_ended_early, 40, ("requests under way", "over-committed")
+    ),
+    "repair_never_opened": Canary(_repair_never_opened, 40, ("nobody repairs",)),
+    "replay_off_by_one": Canary(_replay_off_by_one, 40, ("",)),
+    "stale_epoch_obeyed": Canary(
+        _stale_epoch_obeyed, 60, ("of a stale epoch",), overlook=("is in force",)
     ),
     "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "nobody repairs", "not ended")),
 }

@@ -72,6 +72,8 @@ class ApiServer:
         self._watches: list[Watch] = []
         #: Lists whose later pages have not been asked for, by their version.
         self._paged: dict[str, list[Row]] = {}
+        #: Bindings that a client has sent and that have not arrived: (pod UID, node).
+        self.under_way: dict[int, tuple[str, str]] = {}
         #: Virtual seconds: refuses connections until then; carries nothing out until then.
         self.down_until_s = 0.0
         self.hung_until_s = 0.0
@@ -110,9 +112,14 @@ class ApiServer:
         if kind == "lost_request":
             self._lose(request, delay_s, answered)
             return
-        at(delay_s, self._arrive, request, kind, answered)
+        if kind not in _FAILURES and request.path.endswith("/binding") and not request.params:
+            binding: Obj = _decode(request.body)
+            pair = binding["metadata"].get("uid", ""), binding["target"]["name"]
+            self.under_way[self.requests] = pair
+        at(delay_s, self._arrive, request, kind, answered, self.requests)
 
-    def _arrive(self, request: Request, kind: str, answered: Answered) -> None:
+    def _arrive(self, request: Request, kind: str, answered: Answered, number: int) -> None:
+        self.under_way.pop(number, None)
         if self.loop.time() < self.down_until_s:
             answered(ConnectionLost("the server went away"))
             return

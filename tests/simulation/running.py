@@ -53,6 +53,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     faults: frozenset[int] | None = None
     #: Whether single requests and messages fail as well.
     small: bool = True
+    #: Words of broken promises that count as kept.
+    overlook: tuple[str, ...] = ()
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -99,7 +101,12 @@ class Run:
             self.loop, self.world, self.nats, states=self.truth.states, on_fault=self._fault
         )
         self.truth.listeners.append(self.storm.appended)
-        self.checkers = Checkers(self.world, self.truth, disturbed=self.storm.disturbed)
+        self.checkers = Checkers(
+            self.world,
+            self.truth,
+            disturbed=self.storm.disturbed,
+            overlook=options.overlook,
+        )
         self.suite = Suite(self.loop, self.nats, note=self._process)
         if options.seed % _CONTROLLER_EVERY == 0:
             self.suite.add_controller()

@@ -90,8 +90,8 @@ class Storm:
         states: Callable[[], set[str]],
         on_fault: Callable[[str, str], None],
     ) -> None:
-        """`states()` are those that the protocol is in; `on_fault(kind, what)` is told of each fault
-        as it happens.
+        """`states()` are those that the protocol is in; `on_fault(kind, what)` is told of each
+        fault as it happens.
         """
         self.loop = loop
         self.world = world

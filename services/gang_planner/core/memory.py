@@ -179,7 +179,7 @@ def forget_gone(work: CycleWork) -> None:
     """
     state = work.state
     for gang_id, history in list(state.gangs.remembered.items()):
-        if (history.notes or history.failures) and _made_again(state, history):
+        if history.notes and _made_again(state, history):
             del state.gangs.remembered[gang_id]
             continue
         for kind, note in sorted(history.notes.items()):

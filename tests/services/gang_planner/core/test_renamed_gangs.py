@@ -91,27 +91,6 @@ def test_what_a_policy_refused_is_proved_though_group_and_pods_were_made_again_w
     assert (last.gang_id, last.attempt, last.preflight) == ("group-b", 2, True)
 
 
-def test_what_a_policy_refused_is_proved_though_the_pause_was_over_when_all_was_made_again() -> None:
-    """Found by the simulation (seed 101942)."""
-    story = refused()
-    story.until_quiet()
-    pods = list(story.pods.values())
-    story.carry_out()
-    story.until_quiet()
-    story.make_again(pods)
-    story.until_quiet(within_ms=2_000)
-    assert story.acts[-1][1].attempt == 2
-    assert open_notes(story) == []
-    story.remove(story.objects["group-a"], *story.pods_of("a"))
-    story.put(make_group("a", 3, uid="group-b"))
-    story.make_again(pods)
-    story.restart()
-    story.until_quiet()
-    last = story.acts[-1][1]
-    assert isinstance(last, GangDecision)
-    assert (last.gang_id, last.attempt, last.preflight) == ("group-b", 3, True)
-
-
 def test_a_gang_that_was_never_refused_leaves_nothing_to_the_next_of_its_name() -> None:
     story = Story([make_node(f"n{i}") for i in range(5)])
     group, pods = make_group("a", 3), make_pods("a", 3, FULL)
