@@ -61,11 +61,13 @@ def not_admitted(state: State, session: Session, gang: Gang, first: Gang) -> Tol
 
 def behind(gang: Gang, first: Gang) -> Told:
     """A strict queue lets nobody pass its first gang."""
-    return Told(
-        BEHIND,
-        f"{first.full_name} is ahead in queue {gang.queue.name}, which lets nobody pass",
-        ahead=(first.full_name,),
-    )
+    sentence = passing_nobody(first.full_name, gang.queue.name)
+    return Told(BEHIND, sentence, ahead=(first.full_name,))
+
+
+def passing_nobody(first: str, queue: str) -> str:
+    """Who waits behind whom in a strict queue."""
+    return f"{first} is ahead in queue {queue}, which lets nobody pass"
 
 
 def _resource(name: str) -> str:

@@ -103,6 +103,7 @@ class Bucket:
         "asked",
         "entries",
         "exceeded",
+        "behind",
         "explained_at",
         "explanation",
         "held_by",
@@ -123,6 +124,8 @@ class Bucket:
         self.short_of_quota = False
         #: The search for room ended by its budget.
         self.exceeded = False
+        #: Full name of the gang that must be placed before, its queue being strict; "": nobody.
+        self.behind = ""
         #: It would fit, but leaves the room to queues that claim it: their marks.
         self.held_by: tuple[Claimant, ...] = ()
         #: Not even empty nodes could hold it, as of `judged_at` in the nodes' changes: it is no
@@ -141,6 +144,8 @@ class Bucket:
     @property
     def reason(self) -> str:
         """Why it was refused last; "" before any attempt."""
+        if self.behind:
+            return "BehindInQueue"
         if self.refused_at < 0:
             return ""
         if self.short_of_quota:
@@ -209,6 +214,7 @@ class Backlog:
         signature = bucket.need.signature
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
+        bucket.behind = ""
         bucket.held_by = held_by
         if held_by:
             self.held[signature] = bucket
@@ -216,6 +222,11 @@ class Backlog:
         else:
             self.held.pop(signature, None)
         self.fresh.pop(signature, None)
+
+    def park(self, bucket: Bucket, behind: str) -> None:
+        """Nothing of this signature is tried while this gang is ahead of it."""
+        bucket.behind = behind
+        self.fresh.pop(bucket.need.signature, None)
 
     def judge(self, bucket: Bucket, nodes_at: int, *, hopeless: bool) -> None:
         """Whether the nodes as of `nodes_at` could ever hold it: if not, its queue does not demand
@@ -274,6 +285,14 @@ class Line:
         gang = bucket.entries[0][2]
         assert gang.key == key, f"{gang.full_name} stands where {key} stood"
         return index, bucket, gang
+
+    def buckets_of(self, queue: str) -> list[Bucket]:
+        """A queue's buckets that are in line."""
+        return [self._buckets[index] for _, _, index in self._heaps.get(queue, ())]
+
+    def drop(self, queue: str) -> list[Bucket]:
+        """Take all that is left of a queue out of the line; returns it."""
+        return [self._buckets[index] for _, _, index in self._heaps.pop(queue, ())]
 
     def put_back(self, index: int) -> None:
         """The bucket goes on with its next gang, if it has one."""

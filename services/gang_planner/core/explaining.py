@@ -9,7 +9,11 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from services.gang_planner.core import unsupported
-from services.gang_planner.core.admission_told import first_in_line, not_admitted
+from services.gang_planner.core.admission_told import (
+    first_in_line,
+    not_admitted,
+    passing_nobody,
+)
 from services.gang_planner.core.amounts import in_words, listed
 from services.gang_planner.core.attaching import unsupported_device
 from services.gang_planner.core.backlog import Bucket, Need
@@ -112,6 +116,9 @@ class Explainer:
         """What holds for every gang of a refused bucket; worked out again when something was freed
         since.
         """
+        if bucket.behind:
+            queue_name = bucket.need.queue
+            return Explanation(passing_nobody(bucket.behind, queue_name), ahead=(bucket.behind,))
         found = bucket.explanation
         if found is None or bucket.explained_at != bucket.refused_at:
             queue = self._state.queues.entry(bucket.need.queue)

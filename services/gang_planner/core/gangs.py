@@ -309,6 +309,13 @@ class Gang:
         return ended == len(self.members) and ended >= max(self.min_member, 1)
 
     @property
+    def quorum_held(self) -> bool:
+        """Whether every minimum holds by members that count, decided ones included."""
+        if self.have() < max(self.min_member, 1):
+            return False
+        return all(self.have(role) >= count for role, count in self.role_minima)
+
+    @property
     def quorum_placed(self) -> bool:
         """Whether every minimum holds by members that are placed."""
         if self.placed() < max(self.min_member, 1):

@@ -111,7 +111,7 @@ class PolicySet:
         A gang that holds room and has not reached its quorum wastes it as long as it waits, so
         nothing outranks it.
         """
-        half_placed = bool(gang.have()) and not gang.history.started
+        half_placed = bool(gang.have()) and not gang.history.started and not gang.quorum_held
         key: list[int | str] = [0 if half_placed else 1]
         for one in self._group_keys:
             key.extend(one(gang))

@@ -46,7 +46,9 @@ _REF_OVERHEAD_BYTES: Final = 24
 #: Unnamed members told at a time, with names of any length: what the other two leave of a message.
 _UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
-_MOVING: Final = frozenset({"NotEnoughResources", "NotEnoughQuota", "RepairRoom"})
+_MOVING: Final = frozenset(
+    {"BehindInQueue", "NotEnoughResources", "NotEnoughQuota", "RepairRoom"}
+)
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
 

@@ -4,9 +4,10 @@ A gang that does not fit does not block those behind it, unless its queue is str
 nothing but best-effort pods are left to backfill.
 """
 
-from services.gang_planner.core import restoring, sharing
+from services.gang_planner.core import restoring, sharing, strict_queues
 from services.gang_planner.core.backlog import Bucket, Line
 from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.extras import Extras
 from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.sharing import UNLIMITED, Claims, Limit
 
@@ -18,32 +19,70 @@ def run(work: CycleWork) -> None:
 
 def place_line(work: CycleWork, *, best_effort: bool) -> None:
     """Place the gangs of one kind in line."""
-    state, session = work.state, work.session
-    active = state.backlog.active(state.ground.freed)
-    active += [one for one in restoring.outranking(state) if one not in active]
-    if not active and not state.backlog.held:
+    state = work.state
+    active = dict.fromkeys(state.backlog.active(state.ground.freed))
+    active.update(dict.fromkeys(restoring.outranking(state)))
+    parked = strict_queues.names(state)
+    if not active and not state.backlog.held and not parked:
         return
     claims = Claims(work)
-    active += [one for one in claims.released() if one not in active]
-    line = Line([one for one in active if one.need.best_effort == best_effort])
-    while queues := line.queues():
-        if session.exhausted:
-            return
-        queue = queues[0]
-        if len(queues) > 1:
-            queue = min(queues, key=lambda name: _turn(work, name))
-        index, bucket, gang = line.head(queue)
-        limit = claims.limit(gang.queue, bucket.need)
-        if place(work, gang, limit):
-            line.put_back(index)
-        else:
-            refuse(work, bucket, limit)
-            claims.judge(bucket)
+    active.update(dict.fromkeys(claims.released()))
+    strict_queues.line_up(state, parked, active)
+    _Pass(work, claims, [one for one in active if one.need.best_effort == best_effort]).run()
 
 
-def _turn(work: CycleWork, queue: str) -> OrderKey:
-    entry = work.state.queues.entry(queue)
-    return work.session.policies.queue_order(entry, work.session.totals)
+class _Pass:
+    """One pass over the buckets in line."""
+
+    def __init__(self, work: CycleWork, claims: Claims, buckets: list[Bucket]) -> None:
+        self._work = work
+        self._claims = claims
+        self._line = Line(buckets)
+        self._extras = Extras(work, self._line)
+
+    def run(self) -> None:
+        line, session = self._line, self._work.session
+        while queues := line.queues():
+            if session.exhausted:
+                return
+            queue = queues[0]
+            if len(queues) > 1:
+                queue = min(queues, key=self._turn)
+            in_line = line.buckets_of(queue)
+            index, bucket, gang = line.head(queue)
+            limit = self._limit(bucket, gang, in_line, alone=len(queues) == 1)
+            if limit is None:
+                continue
+            if place(self._work, gang, limit):
+                line.put_back(index)
+                continue
+            refuse(self._work, bucket, limit)
+            self._claims.judge(bucket)
+            if gang.queue.strict:
+                strict_queues.park(self._work.state, line.drop(queue), gang)
+
+    def _limit(
+        self, bucket: Bucket, gang: Gang, in_line: list[Bucket], *, alone: bool
+    ) -> Limit | None:
+        """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing
+        before others had theirs.
+        """
+        limit = self._claims.limit(gang.queue, bucket.need)
+        if alone and len(in_line) == 1 and len(bucket.entries) == 1:
+            return limit
+        most = self._extras.most(bucket, gang, in_line)
+        if most is None:
+            return limit
+        if most <= 0:
+            return None
+        if limit.members_max is not None:
+            most = min(most, limit.members_max)
+        return limit._replace(members_max=most)
+
+    def _turn(self, queue: str) -> OrderKey:
+        entry = self._work.state.queues.entry(queue)
+        session = self._work.session
+        return session.policies.queue_order(entry, session.totals)
 
 
 def place(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> bool:

@@ -18,4 +18,4 @@ def build(arguments: Arguments) -> Policy:
 
 
 def _key(gang: Gang) -> tuple[int, ...]:
-    return (int(gang.history.started),)
+    return (int(gang.history.started or gang.quorum_held),)
