@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from services.gang_planner.core.admission import View, Vote, count_votes
+from services.gang_planner.core.admission import View, Vote, Voter, count_votes
 from services.gang_planner.core.configuration import ConfigurationError, parse_configuration
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.queues import DEFAULT, QueueEntry
@@ -54,11 +54,17 @@ def test_votes_of_a_tier_are_combined_as_volcano_documents() -> None:
     gang = Gang(("name", "a", "b"), "a", "b", QueueEntry(DEFAULT, state.resources))
     view = View(state, [], 0, 4)
 
+    def says(vote: Vote) -> Voter:
+        def voter(gang: Gang, view: View) -> Vote:
+            del gang, view
+            return vote
+
+        return voter
+
+    votes = {"p": Vote.PERMIT, "a": Vote.ABSTAIN, "r": Vote.REJECT}
+
     def admitted(*tiers: str) -> bool:
-        votes = {"p": Vote.PERMIT, "a": Vote.ABSTAIN, "r": Vote.REJECT}
-        return count_votes(
-            [[lambda _, __, vote=votes[one]: vote for one in tier] for tier in tiers], gang, view
-        )
+        return count_votes([[says(votes[one]) for one in tier] for tier in tiers], gang, view)
 
     assert admitted()
     assert admitted("a", "a")
