@@ -124,15 +124,16 @@ def test_a_stage_that_lost_a_member_keeps_its_gang_from_being_whole() -> None:
     (decision,) = found.settle()
     assert len(decision.bindings) == 12
     gang = found.planner._state.gangs.by_id["group-job"]
-    found.bind(decision, phase="Running", only=11)
-    found.settle()
-    assert gang.phase == "Starting"
-    found.bind(decision, phase="Running")
-    found.settle()
-    assert gang.phase == "Running"
-    found.change("1-worker-5", phase="Failed")
-    found.settle()
-    assert gang.phase == "Unknown"
+    phases: list[str] = []
+    for change in (
+        lambda: found.bind(decision, phase="Running", only=11),
+        lambda: found.bind(decision, phase="Running"),
+        lambda: found.change("1-worker-5", phase="Failed"),
+    ):
+        change()
+        found.settle()
+        phases.append(gang.phase)
+    assert phases == ["Starting", "Running", "Unknown"]
 
 
 def staged(stage: str, count: int, *, uid: str = "") -> list[Pod]:
