@@ -4,8 +4,8 @@ A gang is placed in *parts*: its sub-gangs, each whole or not at all, and all me
 none. A part has a few *groups*, each a role and a shape. Its quorum is found greedily: every group
 gets a target (its role's minimum first, the rest where most room is), targets are placed scarcest
 group first, shortfalls are made up by other groups. If that fails, once more with nodes filled up
-instead of levelled, which leaves more room for the next shape. One group is placed exactly whenever
-it fits.
+instead of levelled, which leaves more room for the next shape, and then by an exact search with a
+budget (`searching`). One group is placed exactly whenever it fits.
 
 With a topology all of this happens inside one domain, the closest that holds it
 (`topology.spaces`); sub-gangs have domains of their own inside the gang's. Domains that disappoint
@@ -22,15 +22,17 @@ import numpy as np
 from services.gang_planner.core.backlog import Need, Structure, Wanted
 from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.searching import Wish, search, searchable
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
-from services.gang_planner.core.statement import Statement
+from services.gang_planner.core.statement import Allocation, Statement
 from services.gang_planner.core.topology.spaces import Demand, Space, spaces, wider
 from shared.model.objects import NetworkTopology
 
 #: Domains tried in vain before an attempt gives up: each costs as much as a gang that does not fit.
 _FAILURES_MAX: Final = 64
-_NOWHERE: Final[Ints] = np.zeros(0, dtype=np.int64)
+#: Cells of the exact search that cost as much as a node column.
+_CELLS_PER_COLUMN: Final = 10
 _PLAIN: Final = Structure()
 
 
@@ -260,8 +262,44 @@ class Attempt:
                 return True
             self._undo(mark, part.groups)
             if len(part.groups) == 1:
-                break
-        return False
+                return False
+        part.packed = False
+        return self._search(part, within)
+
+    def _search(self, part: Part, within: Bools | None) -> bool:
+        """Place a part's quorum by the exact search, where the greedy one found nothing."""
+        session, groups = self._session, part.groups
+        shapes = [group.shape for group in groups]
+        if not searchable(shapes):
+            return False
+        counts = [session.fits.counts(shape) for shape in shapes]
+        slots = np.flatnonzero(sum(counts) if within is None else sum(counts) * within)
+        slots = slots[~np.isin(slots, self._avoid)]
+        # The table has an axis for each group but the last, which may be as large as it likes.
+        order = sorted(range(len(groups)), key=lambda at: (groups[at].wanted, at))
+        groups = [groups[at] for at in order]
+        wish = Wish(
+            [group.role for group in groups],
+            [group.shape for group in groups],
+            [group.wanted for group in groups],
+            part.quorum,
+            part.minima,
+        )
+        found = search(session.ground, wish, [counts[at][slots] for at in order], slots)
+        session.work_left -= found.work // _CELLS_PER_COLUMN
+        self.exceeded = self.exceeded or found.exceeded
+        mark = self.statement.checkpoint()
+        for group, (where, taken) in zip(groups, found.places, strict=False):
+            total = int(taken.sum())
+            if self._queue.headroom(group.shape, total) < total:
+                self._undo(mark, part.groups)
+                return False
+            if total:
+                self.statement.allocate(
+                    Allocation(group.role, group.shape, where, taken, part.name)
+                )
+                group.placed = total
+        return bool(found.places)
 
     def _measure(self, part: Part, within: Bools | None) -> None:
         if within is None:
