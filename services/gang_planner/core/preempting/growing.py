@@ -25,7 +25,10 @@ Fair: TypeAlias = Callable[[Sequence[Unit]], bool]
 
 #: Units looked at on one node: the cheapest ones.
 _LOOKED_AT_MAX: Final = 64
-_Cost: TypeAlias = tuple[int, int, int]
+_Cost: TypeAlias = tuple[int, int, int, int]
+"""Of a step: gangs broken, pods per pod that it makes room for (in thousandths), the highest
+priority, gangs that end.
+"""
 
 
 class Growing:
@@ -137,11 +140,29 @@ class Growing:
             if _covers(unit.freed[slot], short) and self._may(unit, ()):
                 units: tuple[Unit, ...] = (unit,)
                 several = self._several(there, slot, short)
-                if several and _cost(several) < _cost(units):
+                if several and self._cost(several, slot, shape) < self._cost(units, slot, shape):
                     units = several
-                return _cost(units), units
+                return self._cost(units, slot, shape), units
         units = self._several(there, slot, short)
-        return _cost(units), units
+        return self._cost(units, slot, shape), units
+
+    def _cost(self, units: Sequence[Unit], slot: int, shape: "ShapeEntry") -> _Cost:
+        cells = self._session.ground.free.cells
+        freed: dict[int, int] = {}
+        for unit in units:
+            for row, amount in unit.freed[slot].items():
+                freed[row] = freed.get(row, 0) + amount
+        after = min(
+            ((int(cells[row, slot]) + freed.get(row, 0)) // amount for row, amount in shape.pairs),
+            default=1,
+        )
+        gain = max(after - int(self._session.fits.counts(shape)[slot]), 1)
+        return (
+            sum(one.breaks for one in units),
+            sum(len(one.members) for one in units) * 1000 // gain,
+            max((one.gang.priority for one in units), default=0),
+            sum(one.whole for one in units),
+        )
 
     def _several(self, there: list[Unit], slot: int, short: dict[int, int]) -> tuple[Unit, ...]:
         """Units that suffice together; those first that leave the most for their size."""
@@ -187,11 +208,3 @@ def _relief(freed: dict[int, int], left: dict[int, int]) -> int:
 
 def _rating(rated: tuple[int, int, Unit]) -> tuple[int, int]:
     return rated[0], rated[1]
-
-
-def _cost(units: Sequence[Unit]) -> _Cost:
-    return (
-        sum(one.breaks for one in units),
-        sum(len(one.members) for one in units),
-        max((one.gang.priority for one in units), default=0),
-    )

@@ -1,6 +1,7 @@
 """Finds the cheapest pods whose eviction lets a gang be placed, and proves that it does.
 
-Least harm first: members above the quorum of their gangs, then whole gangs; last, where policies
+Least harm first: members above the quorum of their gangs and pods that are gangs of their own, then
+whole gangs; last, where policies
 leave it to the API server, pods that a PodDisruptionBudget protects. Within each, as low a priority
 as suffices. There as few pods as possible: chosen node by node (`growing`), proven by the ordinary
 search for placements on the ground without them, and then each that is not needed is left out. Of
@@ -101,8 +102,8 @@ class Search:
         sources = fair.limited(sources, self._usable())
         budgets = (True,) if self._rules.keeps_budgets else (True, False)
         for keeps_budgets in budgets:
-            for whole in (False, True) if self._whole else (False,):
-                taken = self._level(sources, whole=whole, keeps_budgets=keeps_budgets)
+            for breaking in (False, True) if self._whole else (False,):
+                taken = self._level(sources, breaking=breaking, keeps_budgets=keeps_budgets)
                 if taken:
                     return self._found(taken)
                 if self._out_of_budget():
@@ -120,10 +121,10 @@ class Search:
         return Found(members, allocations)
 
     def _level(
-        self, sources: Sequence[Source], *, whole: bool, keeps_budgets: bool
+        self, sources: Sequence[Source], *, breaking: bool, keeps_budgets: bool
     ) -> list[Unit] | None:
         """The cheapest units of one level of harm; None: even all of it does not help."""
-        pool = units_of(sources, whole=whole, usable=self._usable())
+        pool = units_of(sources, whole=self._whole, breaking=breaking, usable=self._usable())
         if keeps_budgets:
             pool = [one for one in pool if not self._budgets.violations(one.members)]
         fair = self._within_budgets if keeps_budgets and self._budgets.any else None

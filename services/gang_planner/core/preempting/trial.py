@@ -36,8 +36,11 @@ class Trial:
 
     def take_away(self, members: "Iterable[Member]") -> None:
         """These pods are gone from their nodes."""
-        taken = [one for one in members if one.slot >= 0 and one.pod.uid not in self.away]
-        self.away.update((one.pod.uid, one) for one in taken)
+        taken: list[Member] = []
+        for one in members:
+            if one.slot >= 0 and one.pod.uid not in self.away:
+                self.away[one.pod.uid] = one
+                taken.append(one)
         self._change(taken, away=True)
 
     def put_back(self, members: "Iterable[Member]") -> None:

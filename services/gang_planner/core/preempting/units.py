@@ -36,9 +36,17 @@ class Unit:
         return self.whole and self.gang.min_member > 1
 
 
-def units_of(sources: "Iterable[Source]", *, whole: bool, usable: "Bools | None") -> list[Unit]:
+def units_of(
+    sources: "Iterable[Source]", *, whole: bool, breaking: bool, usable: "Bools | None"
+) -> list[Unit]:
     """Everything that may be chosen, those that go first first; on nodes that are `usable` only
-    (None: anywhere). `whole`: gangs that lose their quorum too.
+    (None: anywhere).
+
+    Args:
+        sources: Where from.
+        whole: Gangs, too, that end by it.
+        breaking: Of more than one member, too.
+        usable: One flag per slot.
     """
     found: list[Unit] = []
     for source in sources:
@@ -51,7 +59,8 @@ def units_of(sources: "Iterable[Source]", *, whole: bool, usable: "Bools | None"
         rest = source.surplus < len(source.members)
         if whole and source.whole and rest:
             unit = Unit(source, source.members, whole=True)
-            if usable is None or any(usable[slot] for slot in unit.freed):
+            reachable = usable is None or any(usable[slot] for slot in unit.freed)
+            if reachable and (breaking or not unit.breaks):
                 found.append(unit)
     found.sort(key=_place)
     return found
@@ -80,7 +89,7 @@ def members_of(taken: "Iterable[Unit]") -> "list[Member]":
 
 def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> tuple[int, ...]:
     """What evicting all of it costs, the lower the better: budgets violated, gangs broken, the
-    highest priority among them, pods, work lost (in seconds of pods), restarts so far.
+    highest priority among them, pods, gangs that end, work lost (in seconds of pods), restarts.
     """
     members = members_of(taken)
     started = [one.pod.started_ms or now_ms for one in members]
@@ -89,18 +98,20 @@ def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> tuple[i
         len({one.gang.key for one in taken if one.breaks}),
         max((one.gang.priority for one in taken), default=-(2**62)),
         len(members),
+        sum(one.whole for one in taken),
         sum(max(now_ms - at_ms, 0) // 1000 for at_ms in started),
         sum(one.pod.restarts for one in members),
     )
 
 
-def _place(unit: Unit) -> tuple[bool, int, int, int, str, str, str]:
+def _place(unit: Unit) -> tuple[bool, int, int, bool, int, str, str, str]:
     """Those that cost less first; names decide between equals."""
     first = unit.members[0].pod
     return (
         unit.breaks,
         unit.gang.priority,
         len(unit.members),
+        unit.whole,
         -first.started_ms,
         unit.gang.namespace,
         unit.gang.name,
