@@ -47,6 +47,12 @@ def _bench() -> click.Command:
     return bench
 
 
+def _replay() -> click.Command:
+    from tutti.replay_command import replay
+
+    return replay
+
+
 #: How to get each subcommand, and what it does in one line.
 COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
     "demo": (_demo, "Play the experiment that gangs are for, on an embedded cluster."),
@@ -54,6 +60,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
     "why": (_why, "Say why a pod, a PodGroup or a job waits."),
     "status": (_status, "Show services, gangs by phase and decisions a second."),
     "cluster": (_cluster, "An embedded cluster for people who have none."),
+    "replay": (_replay, "Run a recording again, with its configuration or another one."),
     "bench": (_bench, "Run the benchmarks of a checkout."),
 }
 

@@ -1,24 +1,30 @@
-"""`python -m services.gang_planner.replay SEGMENT`: exits with 1 where a record differs."""
+"""`python -m services.gang_planner.replay SEGMENT [--scheduler-conf FILE]`: 1 where it differs."""
 
+import argparse
 import pathlib
 import sys
 
+from services.gang_planner.core.configuration import ConfigurationError
 from services.gang_planner.recording import read_segment
-from services.gang_planner.replay.reproducing import reproduce
+from services.gang_planner.replay.reporting import compared, reproduced
 
 
 def start(argv: list[str]) -> int:
     """Replay the segment named on the command line."""
-    if len(argv) != 1:
-        sys.stderr.write("usage: python -m services.gang_planner.replay SEGMENT\n")
+    parser = argparse.ArgumentParser(prog="tutti replay")
+    parser.add_argument("segment", type=pathlib.Path, help="a file of the standby's recording")
+    parser.add_argument(
+        "--scheduler-conf", type=pathlib.Path, help="decide by this one instead of the recorded"
+    )
+    options = parser.parse_args(argv)
+    try:
+        frames = list(read_segment(options.segment))
+        if options.scheduler_conf is None:
+            return reproduced(frames)
+        return compared(frames, options.scheduler_conf.read_text(encoding="utf-8"))
+    except (OSError, ConfigurationError) as error:
+        sys.stderr.write(f"tutti: {error}\n")
         return 2
-    report = reproduce(read_segment(pathlib.Path(argv[0])))
-    for difference in report.differences:
-        sys.stdout.write(f"{difference}\n")
-    sys.stdout.write(f"{report.equal} records equal, {len(report.differences)} differ\n")
-    if report.cut_off:
-        sys.stdout.write(f"{report.cut_off} at the end were made of records that are not in it\n")
-    return 1 if report.differences else 0
 
 
 if __name__ == "__main__":

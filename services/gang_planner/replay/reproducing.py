@@ -40,7 +40,7 @@ class Report(NamedTuple):
     cut_off: int = 0
 
 
-class _Inputs:
+class Inputs:
     """The records of CLUSTER and OUTCOMES of a segment, given out up to a sequence."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
@@ -86,7 +86,7 @@ class _Inputs:
 
 def reproduce(frames: Iterable[Frame]) -> Report:
     """Replay one segment, from its base to its end."""
-    inputs = _Inputs(frames)
+    inputs = Inputs(frames)
     planner = Planner(parse_configuration(inputs.policy))
     planner.restore(inputs.checkpoint)
     planner.load_snapshot(inputs.pages)
@@ -94,7 +94,7 @@ def reproduce(frames: Iterable[Frame]) -> Report:
     equal = 0
     differences: list[str] = []
     for number, (seq, record, payload) in enumerate(inputs.decisions):
-        cycle = _cycle_of(record)
+        cycle = cycle_of(record)
         if cycle is None:
             planner.apply_decision(seq, record)
             if isinstance(record, EpochOpened):
@@ -103,7 +103,7 @@ def reproduce(frames: Iterable[Frame]) -> Report:
         if not inputs.reach(cycle):
             return Report(equal, differences, len(inputs.decisions) - number)
         if not waiting:
-            _apply_up_to(planner, inputs, cycle)
+            apply_up_to(planner, inputs, cycle)
             step = planner.step(cycle.now_ms)
             waiting.extend([*step.decisions, *step.notes])
         if not waiting:
@@ -121,7 +121,8 @@ def reproduce(frames: Iterable[Frame]) -> Report:
     return Report(equal, differences)
 
 
-def _apply_up_to(planner: Planner, inputs: _Inputs, cycle: Cycle) -> None:
+def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
+    """Apply what the cycle had read, and no more."""
     while inputs.cluster and inputs.cluster[0].seq <= cycle.cluster_seq:
         frame = inputs.cluster.popleft()
         planner.apply_cluster(frame.seq, codec.decode_cluster(frame.payload))
@@ -132,7 +133,8 @@ def _apply_up_to(planner: Planner, inputs: _Inputs, cycle: Cycle) -> None:
         planner.apply_outcome(frame.seq, outcome)
 
 
-def _cycle_of(record: DecisionRecord) -> Cycle | None:
+def cycle_of(record: DecisionRecord) -> Cycle | None:
+    """The cycle that made a record; None: none did."""
     if isinstance(record, GangDecision | EvictionDecision | GangStarted | NoteOpened | NoteClosed):
         return record.cycle
     return None
