@@ -35,6 +35,12 @@ def _status() -> click.Command:
     return status
 
 
+def _queues() -> click.Command:
+    from tutti.queues.command import queues
+
+    return queues
+
+
 def _cluster() -> click.Command:
     from tutti.cluster_command import cluster
 
@@ -59,6 +65,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
     "up": (_up, "Run the whole suite, NATS included, against a cluster."),
     "why": (_why, "Say why a pod, a PodGroup or a job waits."),
     "status": (_status, "Show services, gangs by phase and decisions a second."),
+    "queues": (_queues, "Show what queues hold, deserve and are owed, and why."),
     "cluster": (_cluster, "An embedded cluster for people who have none."),
     "replay": (_replay, "Run a recording again, with its configuration or another one."),
     "bench": (_bench, "Run the benchmarks of a checkout."),

@@ -2,7 +2,7 @@
 
 Consumes: CLUSTER (and the watcher's snapshots), DECISIONS (its own memory, and what an earlier
 planner left), OUTCOMES. Emits: decisions and notes on DECISIONS, fenced; verdicts on VERDICTS;
-answers on `ask.planner.fit` (the standby only). Owns: the planner's state (`core`), its place in
+answers on `ask.planner.fit` and `.ledger` (the standby only). Owns: the planner's state (`core`), its place in
 the three logs, its lease. Rights in Kubernetes: none, it has no token.
 
 Invariants:

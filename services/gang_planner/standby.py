@@ -21,7 +21,7 @@ from services.gang_planner.inbox import (
 from services.gang_planner.recording import Frame, Recorder
 from shared.bus.asking import serve
 from shared.contracts import codec, subjects
-from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.asking import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
 from shared.contracts.cluster import SnapshotPage
 from shared.runtime.lifecycle import Context
 
@@ -51,13 +51,21 @@ class Standby:
         self._since_base: list[Frame] = []
 
     async def serve(self) -> None:
-        """Begin to answer `ask.planner.fit`."""
-        await serve(self._context.bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit)
+        """Begin to answer `ask.planner.…`."""
+        bus = self._context.bus
+        await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit)
+        await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, self._answer_ledger)
 
     async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
         if self._active or not self._applier.caught_up:
             return None
         return self._planner.would_fit(question.group, question.pods)
+
+    async def _answer_ledger(self, question: LedgerRequest) -> LedgerAnswer | None:
+        del question
+        if self._active or not self._applier.caught_up:
+            return None
+        return self._planner.ledger()
 
     def become_active(self) -> None:
         """Stop answering and recording: this process decides from now on."""

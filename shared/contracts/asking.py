@@ -57,3 +57,56 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     fits: bool
     ever: bool
     sentence: str = ""
+
+
+class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):
+    """What do queues hold, deserve, and wait for? Asked on `ask.planner.ledger`."""
+
+
+class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One resource of one queue, its subtree included, in the model's units."""
+
+    resource: str
+    used: int = 0
+    #: Asked for by gangs that wait for room.
+    wanted: int = 0
+    #: Minima of admitted gangs that have not started.
+    promised: int = 0
+    #: For lost members of its gangs, room for them held or sought.
+    owed: int = 0
+    #: None: it shares with nobody now.
+    deserved: int | None = None
+    guarantee: int = 0
+    #: Its capability, less what others are guaranteed; None: unlimited.
+    ceiling: int | None = None
+
+
+class LedgerQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One queue. `exists` False: gangs name it, and there is no such object."""
+
+    name: str
+    exists: bool
+    parent: str = ""
+    state: str = ""
+    weight: int = 1
+    priority: int = 0
+    strict: bool = False
+    reclaimable: bool = True
+    #: Gangs that have started, that wait for room, and that are not admitted.
+    running: int = 0
+    waiting: int = 0
+    outside: int = 0
+    amounts: tuple[LedgerAmount, ...] = ()
+    #: "namespace/name" of the gangs that hold most members.
+    holders: tuple[str, ...] = ()
+    #: What limits it now; "": nothing does.
+    why: str = ""
+
+
+class LedgerAnswer(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="ledger.answer"
+):
+    """All queues by name. `shared` False: no policy makes them share."""
+
+    queues: tuple[LedgerQueue, ...]
+    shared: bool = True

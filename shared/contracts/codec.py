@@ -8,7 +8,14 @@ from typing import Final
 
 import msgspec
 
-from shared.contracts.asking import FitAnswer, FitRequest, ServiceStatus, StatusRequest
+from shared.contracts.asking import (
+    FitAnswer,
+    FitRequest,
+    LedgerAnswer,
+    LedgerRequest,
+    ServiceStatus,
+    StatusRequest,
+)
 from shared.contracts.cluster import ClusterRecord, SnapshotAnswer, SnapshotRequest
 from shared.contracts.decisions import Act, DecisionRecord
 from shared.contracts.outcomes import OutcomeRecord
@@ -29,4 +36,6 @@ decode_status_request: Final = msgspec.msgpack.Decoder(StatusRequest).decode
 decode_status: Final = msgspec.msgpack.Decoder(ServiceStatus).decode
 decode_fit_request: Final = msgspec.msgpack.Decoder(FitRequest).decode
 decode_fit_answer: Final = msgspec.msgpack.Decoder(FitAnswer).decode
+decode_ledger_request: Final = msgspec.msgpack.Decoder(LedgerRequest).decode
+decode_ledger_answer: Final = msgspec.msgpack.Decoder(LedgerAnswer).decode
 decode_shape: Final = msgspec.msgpack.Decoder(Shape).decode

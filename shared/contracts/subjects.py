@@ -29,6 +29,7 @@ WANTED_SUBJECTS: Final = "wanted.>"
 
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
+ASK_LEDGER: Final = "ask.planner.ledger"
 ASK_STATUS: Final = "ask.status"
 
 #: Durable work consumer that all binders share.

@@ -67,9 +67,9 @@ def status(
     Ends with status 1 when something that is needed is missing or not ready.
     """
     try:
-        url = nats_url or asyncio.run(_find_nats(data_dir, kubeconfig, context))
+        url = nats_url or asyncio.run(find_nats(data_dir, kubeconfig, context))
         found = asyncio.run(_collect(url, nats_credentials, nats_ca, interval_s))
-    except (BusError, KubeError, OSError, _NoSuite) as error:
+    except (BusError, KubeError, OSError, NoSuite) as error:
         click.echo(f"tutti: {error}", err=True)
         sys.exit(1)
     if output == "json":
@@ -79,11 +79,11 @@ def status(
     sys.exit(0 if found.ready else 1)
 
 
-class _NoSuite(Exception):
+class NoSuite(Exception):
     """No `tutti up` is known to run; the message says where it was looked for."""
 
 
-async def _find_nats(data_dir: Path | None, kubeconfig: str, context: str) -> str:
+async def find_nats(data_dir: Path | None, kubeconfig: str, context: str) -> str:
     """The NATS of the `tutti up` that runs in a data folder of this machine."""
     folder = data_dir
     if folder is None:
@@ -92,7 +92,7 @@ async def _find_nats(data_dir: Path | None, kubeconfig: str, context: str) -> st
     try:
         return msgspec.json.decode(path.read_bytes(), type=RunningFile).nats_url
     except (FileNotFoundError, msgspec.MsgspecError):
-        raise _NoSuite(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
+        raise NoSuite(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
 
 
 async def _collect(url: str, credentials: str, ca: str, interval_s: float) -> Report:

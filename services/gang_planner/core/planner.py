@@ -19,6 +19,7 @@ from services.gang_planner.core import (
     deadlines,
     holding,
     inflight,
+    ledger,
     memory,
     picture,
     questions,
@@ -40,7 +41,7 @@ from services.gang_planner.core.preempting import following
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.verdicts import Book
 from services.gang_planner.state import State
-from shared.contracts.asking import FitAnswer
+from shared.contracts.asking import FitAnswer, LedgerAnswer
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import (
     Act,
@@ -267,6 +268,10 @@ class Planner:
     def would_fit(self, group: PodGroup, pods: tuple[Pod, ...] = ()) -> FitAnswer:
         """Whether a gang would fit now, and on these nodes if they were empty."""
         return questions.would_fit(self._state, self._policies, group, pods)
+
+    def ledger(self) -> LedgerAnswer:
+        """What queues hold, deserve and wait for; asked of planners that decide nothing."""
+        return ledger.ledger(self._state, self._session)
 
     # ----------------------------------------------------------------- internal
 

@@ -21,6 +21,7 @@ import numpy as np
 from services.gang_planner.core.backlog import Bucket, Claimant, Need, Wanted
 from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.demand import Demand
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.policy import Deserve
 from services.gang_planner.core.queues import QueueEntry
@@ -77,19 +78,23 @@ def _risen(
 
 
 def refresh(state: State, session: Session) -> None:
+    """Work out what every queue wants and deserves, from what the backlog knows."""
+    share_out(state, session, state.backlog.demand)
+
+
+def share_out(state: State, session: Session, demand: Demand) -> None:
     """Work out what every queue wants and deserves, if more than one holds or wants anything.
 
     Idle queues and clusters of one queue cost nothing: nothing is deserved where nothing is shared.
     """
     entries = state.queues.entries
-    wanting = state.backlog.demand.by_queue
+    wanting = demand.by_queue
     busy = wanting.keys() | {name for name, one in entries.items() if any(one.used.values())}
-    shared = session.policies.deserve is not None and len(busy) > 1
     for entry in entries.values():
         if entry.deserved or entry.demand:
             entry.deserved, entry.demand = {}, {}
     deserve = session.policies.deserve
-    if deserve is None or not shared:
+    if deserve is None or len(busy) < 2:
         return
     for name in sorted(wanting):
         for entry in state.queues.entry(name).chain:
@@ -103,10 +108,10 @@ def refresh(state: State, session: Session) -> None:
 def _share(
     state: State, queues: Sequence[QueueEntry], has: dict[int, int], deserve: Deserve
 ) -> None:
-    wanted = [_wanted(state, entry) for entry in queues]
+    wants_of = [wanted(state, entry) for entry in queues]
     for row, total in has.items():
         parties: list[Party] = []
-        for entry, wants in zip(queues, wanted, strict=True):
+        for entry, wants in zip(queues, wants_of, strict=True):
             weight, declared = deserve(entry, row)
             most = wants.get(row, 0) if declared is None else declared
             limit = entry.ceiling.get(row)
@@ -117,7 +122,7 @@ def _share(
             entry.deserved[row] = amount
 
 
-def _wanted(state: State, entry: QueueEntry) -> dict[int, int]:
+def wanted(state: State, entry: QueueEntry) -> dict[int, int]:
     """What a queue holds and waits for, by resource row."""
     wants = dict(entry.used)
     shapes = state.shapes.entries

@@ -6,7 +6,16 @@ committed: a new meaning gets a new tag.
 
 import msgspec
 
-from shared.contracts.asking import FitAnswer, FitRequest, ServiceStatus, StatusRequest
+from shared.contracts.asking import (
+    FitAnswer,
+    FitRequest,
+    LedgerAmount,
+    LedgerAnswer,
+    LedgerQueue,
+    LedgerRequest,
+    ServiceStatus,
+    StatusRequest,
+)
 from shared.contracts.cluster import (
     Gone,
     NodeChanges,
@@ -305,6 +314,20 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         figures={"pods_bound_total": 3.0},
     ),
     FitRequest(group=_GROUP, pods=(_POD,)),
+    LedgerRequest(),
+    LedgerAnswer(
+        queues=(
+            LedgerQueue(
+                name="research",
+                exists=True,
+                weight=3,
+                waiting=1,
+                amounts=(LedgerAmount(resource="cpu", used=4000, wanted=8000, deserved=6000),),
+                holders=("kubeflow/job-1",),
+                why="it claims 2 cpu more, up to what it deserves",
+            ),
+        )
+    ),
     FitAnswer(fits=False, ever=False, sentence="no node has 8 GPUs"),
     GangDecision(
         gang_id="group-1",

@@ -1,0 +1,60 @@
+"""`tutti queues` against a real nats-server, with somebody who answers in the standby's place."""
+
+import asyncio
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shared.bus.asking import serve
+from shared.bus.connection import Bus
+from shared.contracts import codec, subjects
+from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerRequest
+from tutti.nats_server import NatsServer
+from tutti.queues.command import queues
+
+pytestmark = pytest.mark.integration
+
+ANSWER = LedgerAnswer(
+    queues=(
+        LedgerQueue(name="a", exists=True, amounts=(LedgerAmount(resource="cpu", used=4000),)),
+        LedgerQueue(name="b", exists=True, why="its gangs wait for room"),
+    )
+)
+
+
+async def typed(server: NatsServer, *words: str, answers: bool = True) -> Result:
+    """Run the command in a thread, as it has a loop of its own."""
+
+    async def answer(question: LedgerRequest) -> LedgerAnswer:
+        assert question == LedgerRequest()
+        return ANSWER
+
+    bus = await Bus.connect(server.url, name="test")
+    try:
+        if answers:
+            await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, answer)
+        arguments = ["--nats", server.url, *words]
+        return await asyncio.to_thread(CliRunner().invoke, queues, arguments)
+    finally:
+        await bus.close()
+
+
+async def test_what_the_standby_answers_is_shown_as_a_table_and_as_json(
+    nats_server: NatsServer,
+) -> None:
+    table = await typed(nats_server)
+    assert table.exit_code == 0, table.output
+    assert "b: its gangs wait for room" in table.output
+    one = await typed(nats_server, "-o", "json", "a")
+    assert one.exit_code == 0, one.output
+    assert [queue["name"] for queue in json.loads(one.output)["queues"]] == ["a"]
+
+
+async def test_a_queue_that_is_unknown_and_a_standby_that_is_away_end_with_status_1(
+    nats_server: NatsServer,
+) -> None:
+    unknown = await typed(nats_server, "c")
+    assert (unknown.exit_code, unknown.output) == (1, "tutti: no queue c\n")
+    away = await typed(nats_server, answers=False)
+    assert (away.exit_code, away.output) == (1, "tutti: no standby of the planner answers\n")

@@ -1,0 +1,40 @@
+"""The ledger as a table."""
+
+import io
+
+from rich.console import Console
+
+from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from tutti.queues.showing import show
+
+
+def shown(answer: LedgerAnswer) -> list[str]:
+    text = io.StringIO()
+    show(answer, Console(file=text, width=160))
+    return [" ".join(line.split()) for line in text.getvalue().splitlines()]
+
+
+def test_a_queue_has_a_line_per_resource_and_says_what_limits_it() -> None:
+    queue = LedgerQueue(
+        name="research",
+        parent="dept",
+        exists=True,
+        state="Closing",
+        running=2,
+        waiting=1,
+        outside=3,
+        amounts=(
+            LedgerAmount(resource="cpu", used=1500, wanted=8000, deserved=6000, ceiling=9000),
+            LedgerAmount(resource="memory", used=1 << 30, owed=1 << 30, guarantee=1 << 31),
+        ),
+        why="it claims 4500m cpu more, up to what it deserves",
+    )
+    idle = LedgerQueue(name="idle", exists=True)
+    assert shown(LedgerAnswer(queues=(idle, queue), shared=False)) == [
+        "QUEUE GANGS RESOURCE USED WAITING PROMISED OWED DESERVED GUARANTEE LIMIT",
+        "idle 0 run, 0 wait",
+        "dept/research (Closing) 2 run, 1 wait, 3 outside cpu 1500m 8 6 9",
+        "memory 1Gi 1Gi 2Gi",
+        "queues do not share: neither proportion nor capacity is configured",
+        "research: it claims 4500m cpu more, up to what it deserves",
+    ]
