@@ -53,6 +53,12 @@ def _bench() -> click.Command:
     return bench
 
 
+def _fits() -> click.Command:
+    from tutti.fits.command import fits
+
+    return fits
+
+
 def _replay() -> click.Command:
     from tutti.replay_command import replay
 
@@ -67,6 +73,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
     "status": (_status, "Show services, gangs by phase and decisions a second."),
     "queues": (_queues, "Show what queues hold, deserve and are owed, and why."),
     "cluster": (_cluster, "An embedded cluster for people who have none."),
+    "fits": (_fits, "Say whether manifests would fit now, and where."),
     "replay": (_replay, "Run a recording again, with its configuration or another one."),
     "bench": (_bench, "Run the benchmarks of a checkout."),
 }

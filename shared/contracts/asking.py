@@ -57,6 +57,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     fits: bool
     ever: bool
     sentence: str = ""
+    #: Where its quorum would go now: (node, members), those with most members first; at most 100.
+    where: tuple[tuple[str, int], ...] = ()
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):

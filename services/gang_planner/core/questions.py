@@ -1,5 +1,7 @@
 """Would this gang fit, now, and ever? Answered on copies: the planner's own state is only read."""
 
+from typing import TYPE_CHECKING, Final
+
 from services.gang_planner.core.amounts import in_words, listed
 from services.gang_planner.core.backlog import Need, Wanted
 from services.gang_planner.core.explaining import Explainer
@@ -13,6 +15,12 @@ from services.gang_planner.core.shapes import ShapeTable
 from services.gang_planner.state import State
 from shared.contracts.asking import FitAnswer
 from shared.model.objects import Pod, PodGroup
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.statement import Allocation
+
+#: Nodes that an answer names at most.
+_NODES_TOLD_MAX: Final = 100
 
 
 def would_fit(
@@ -47,7 +55,7 @@ def would_fit(
     )
     now = _Trial(state, policies, shapes, state.ground.copy(), need)
     if now.holds(queue.scratch(keep_used=True)):
-        return FitAnswer(fits=True, ever=True)
+        return FitAnswer(fits=True, ever=True, where=now.where())
     ever = _Trial(state, policies, shapes, state.ground.emptied(), need)
     if ever.holds(queue.scratch(keep_used=False)):
         return FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
@@ -66,14 +74,26 @@ class _Trial:
         self._state = state
         self._need = need
         self._session = Session(ground, shapes, masks, policies)
+        self._placed: tuple[Allocation, ...] = ()
 
     def holds(self, queue: QueueEntry) -> bool:
         attempt = Attempt(self._session, queue, self._need, members_max=self._need.quorum)
         placed = attempt.run()
         if placed:
-            attempt.statement.discard()
+            self._placed = attempt.statement.commit()
         self._over = queue.excess(self._need.amounts(self._session.shapes), promised=False)
         return placed
+
+    def where(self) -> tuple[tuple[str, int], ...]:
+        """The nodes that would take most members, and how many."""
+        counts: dict[str, int] = {}
+        for allocation in self._placed:
+            slots, members = allocation.slots.tolist(), allocation.counts.tolist()
+            for slot, count in zip(slots, members, strict=True):
+                name = self._state.nodes.names[slot]
+                counts[name] = counts.get(name, 0) + count
+        ordered = sorted(counts.items(), key=_most_first)
+        return tuple(ordered[:_NODES_TOLD_MAX])
 
     def sentence(self, queue: QueueEntry) -> str:
         if self._over:
@@ -83,6 +103,10 @@ class _Trial:
             return f"queue {queue.name} is at its capability: {more}"
         explainer = Explainer(self._state, self._session)
         return explainer.resources(self._need, queue).sentence
+
+
+def _most_first(item: tuple[str, int]) -> tuple[int, str]:
+    return -item[1], item[0]
 
 
 def _minima(group: PodGroup, counts: dict[tuple[str, int], int]) -> tuple[tuple[str, int], ...]:

@@ -25,7 +25,8 @@ def ask(scene: Scene, size: int, shape: bytes, **group: Any) -> FitAnswer:
 
 def test_a_gang_that_fits_now() -> None:
     scene = Scene([make_node("n0"), make_node("n1")])
-    assert ask(scene, 2, FULL) == FitAnswer(fits=True, ever=True)
+    where = (("n0", 1), ("n1", 1))
+    assert ask(scene, 2, FULL) == FitAnswer(fits=True, ever=True, where=where)
 
 
 def test_a_gang_that_would_fit_if_the_nodes_were_empty() -> None:

@@ -1,0 +1,62 @@
+"""`tutti fits` asks whoever answers for the planner, over a real nats-server."""
+
+import asyncio
+import pathlib
+
+import click.testing
+import msgspec
+import pytest
+
+from shared.bus.asking import serve
+from shared.bus.connection import Bus
+from shared.contracts import codec, subjects
+from shared.contracts.asking import FitAnswer, FitRequest
+from tests.services.gang_planner.core.scene import Scene, make_node
+from tutti.fits.command import fits
+from tutti.nats_server import NatsServer
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team}
+spec:
+  parallelism: PODS
+  template:
+    spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}
+"""
+
+
+@pytest.mark.integration
+async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reason(
+    nats_server: NatsServer, tmp_path: pathlib.Path
+) -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    bus = await Bus.connect(nats_server.url, name="planner")
+
+    async def answer(question: FitRequest) -> FitAnswer:
+        return scene.planner.would_fit(question.group, question.pods)
+
+    await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, answer)
+
+    async def asked(pods: int, *flags: str) -> click.testing.Result:
+        path = tmp_path / "job.yaml"
+        path.write_text(JOB.replace("PODS", str(pods)))
+        command = ["-f", str(path), "--nats", nats_server.url, *flags]
+        return await asyncio.to_thread(click.testing.CliRunner().invoke, fits, command)
+
+    try:
+        done = await asked(2)
+        assert (done.exit_code, done.output) == (
+            0,
+            "team/train: would fit now\n  1 on n0, 1 on n1\n",
+        )
+        done = await asked(3, "-o", "json")
+        assert done.exit_code == 1
+        (found,) = msgspec.json.decode(done.output)
+        assert found["members"] == 3
+        assert "2 of 3 members would fit" in found["answer"]["sentence"]
+    finally:
+        await bus.close()
+    done = await asked(1)
+    assert done.exit_code == 2
+    assert "no standby of the planner answers" in done.output

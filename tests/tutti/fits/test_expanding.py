@@ -1,0 +1,128 @@
+"""Which gangs manifests declare, and which pods they would have."""
+
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from shared.contracts.asking import FitRequest
+from shared.model.objects import Shape
+from tutti.fits.expanding import BadManifest, expand
+
+
+def asked(text: str) -> list[FitRequest]:
+    return expand(yaml.safe_load_all(text), namespace="team", scheduler_names=("kube-batch",))
+
+
+def requests(one: FitRequest) -> list[dict[str, int]]:
+    shapes = [msgspec.msgpack.decode(pod.shape, type=Shape) for pod in one.pods]
+    return [dict(shape.requests) for shape in shapes]
+
+
+def test_a_tfjob_is_a_gang_of_all_its_replicas() -> None:
+    (one,) = asked(f"""
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {{name: train}}
+spec:
+  runPolicy: {{schedulingPolicy: {{queue: research}}}}
+  tfReplicaSpecs:
+    Worker: {{replicas: 3, template: {{{_inline()}}}}}
+    PS: {{template: {{{_inline()}}}}}
+""")
+    assert (one.group.namespace, one.group.name, one.group.min_member) == ("team", "train", 4)
+    assert one.group.queue == "research"
+    assert sorted(pod.role for pod in one.pods) == ["ps", "worker", "worker", "worker"]
+    assert requests(one) == [{"cpu": 2000, "pods": 1}] * 4, "limits are requests"
+
+
+def _inline() -> str:
+    return 'spec: {containers: [{name: c, resources: {limits: {cpu: "2"}}}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "count"),
+    [
+        ("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 3, template: {T}}", 3, 3),
+        ("apiVersion: apps/v1\nkind: StatefulSet\nspec: {template: {T}}", 1, 1),
+        (
+            "apiVersion: batch/v1\nkind: Job\n"
+            "spec: {parallelism: 5, completions: 2, template: {T}}",
+            2,
+            2,
+        ),
+        (
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec:\n  minAvailable: 2\n"
+            "  tasks: [{name: a, replicas: 3, template: {T}}, {replicas: 1, template: {T}}]",
+            2,
+            4,
+        ),
+        (
+            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nspec:\n  replicatedJobs:\n"
+            "  - {name: w, replicas: 2, template: {spec: {parallelism: 3, template: {T}}}}",
+            6,
+            6,
+        ),
+    ],
+    ids=["deployment", "statefulset", "job", "vcjob", "jobset"],
+)
+def test_workloads_are_expanded_as_their_controllers_would(
+    text: str, size: int, count: int
+) -> None:
+    (one,) = asked(text.replace("{T}", "{" + _inline() + "}"))
+    assert (one.group.min_member, len(one.pods)) == (size, count)
+    assert len({pod.uid for pod in one.pods}) == count
+
+
+def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
+    pod = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    documents: list[Any] = [
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {
+                        "name": f"p{index}",
+                        "annotations": {"scheduling.k8s.io/group-name": "g"},
+                    },
+                    "spec": pod,
+                }
+                for index in range(2)
+            ],
+        },
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "g"},
+            "spec": {"minMember": 2},
+        },
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone"}, "spec": pod},
+    ]
+    found = expand(documents, namespace="team", scheduler_names=())
+    assert [(one.group.name, one.group.min_member, len(one.pods)) for one in found] == [
+        ("g", 2, 2),
+        ("alone", 1, 1),
+    ]
+    assert found[0].group.dialect == "volcano"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: Service\nmetadata: {name: s}", "document 1, Service s: its kind is not known"),
+        ("- a", "document 1: must be an object"),
+        ("apiVersion: apps/v1\nkind: Deployment", "have no containers"),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 3000, template: {T}}",
+            "at most 2000",
+        ),
+        ("apiVersion: other/v1\nkind: PodGroup", "no dialect reads PodGroups of other"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_its_place(text: str, words: str) -> None:
+    with pytest.raises(BadManifest, match=words):
+        asked(text.replace("{T}", "{" + _inline() + "}"))

@@ -1,0 +1,132 @@
+"""`tutti fits` as it is typed."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final
+
+import click
+import msgspec
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from shared.bus.asking import ask
+from shared.bus.connection import Bus
+from shared.bus.errors import BusError, NoAnswer
+from shared.contracts import codec, subjects
+from shared.contracts.asking import FitAnswer, FitRequest
+from shared.kube.errors import KubeError
+from tutti.fits.expanding import BadManifest, expand
+from tutti.status.command import NoSuite, find_nats
+from tutti.up.options import SCHEDULER_NAMES
+
+_CONNECT_S: Final = 3.0
+#: A standby answers between two looks at its streams; a large gang takes it a while.
+_ANSWER_S: Final = 10.0
+_NODES_SHOWN_MAX: Final = 5
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of one gang."""
+
+    gang: str
+    members: int
+    answer: FitAnswer
+
+
+@click.command()
+@click.option(
+    "--filename",
+    "-f",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.File(),
+    help="Manifests; - is the standard input; repeatable.",
+)
+@click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
+@click.option("--nats", "nats_url", default="", metavar="URL", help="NATS of the suite.")
+@click.option("--nats-credentials", default="", metavar="FILE", help="Credentials or nkey seed.")
+@click.option("--nats-ca", default="", metavar="FILE", help="CA of the NATS servers.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Data folder of a `tutti up` on this machine; else that of the cluster.",
+)
+@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
+@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+def fits(
+    *,
+    files: Sequence[IO[str]],
+    namespace: str,
+    nats_url: str,
+    nats_credentials: str,
+    nats_ca: str,
+    data_dir: Path | None,
+    kubeconfig: str,
+    context: str,
+    output: str,
+) -> None:
+    """Say whether gangs would fit now, and where, or what is missing. Nothing is created.
+
+    Ends with status 0 when all would, 1 when one would have to wait, 2 when nobody can say.
+    """
+    try:
+        documents = [one for file in files for one in yaml.safe_load_all(file.read())]
+        asked = expand(documents, namespace=namespace, scheduler_names=SCHEDULER_NAMES)
+        url = nats_url or asyncio.run(find_nats(data_dir, kubeconfig, context))
+        found = asyncio.run(_ask(url, nats_credentials, nats_ca, asked))
+    except NoAnswer:
+        _fail("no standby of the planner answers")
+    except (BadManifest, yaml.YAMLError, BusError, KubeError, OSError, NoSuite) as error:
+        _fail(str(error))
+    else:
+        if output == "json":
+            click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        else:
+            show(found, Console())
+        sys.exit(0 if all(one.answer.fits for one in found) else 1)
+
+
+def show(found: Sequence[Fit], console: Console) -> None:
+    """Print answers for people."""
+    for one in found:
+        answer = one.answer
+        if answer.fits:
+            console.print(Text(f"{one.gang}: would fit now", "green"))
+            shown = [f"{count} on {node}" for node, count in answer.where[:_NODES_SHOWN_MAX]]
+            more = len(answer.where) - len(shown)
+            if shown:
+                others = f" and more on {more} other nodes" if more > 0 else ""
+                console.print(Text(f"  {', '.join(shown)}{others}"))
+        elif answer.ever:
+            console.print(Text(f"{one.gang}: would have to wait: {answer.sentence}", "yellow"))
+        else:
+            console.print(Text(f"{one.gang}: can never run here: {answer.sentence}", "red"))
+
+
+async def _ask(url: str, credentials: str, ca: str, asked: Sequence[FitRequest]) -> list[Fit]:
+    bus = await Bus.connect(
+        url, name="tutti-fits", credentials=credentials, tls_ca=ca, patience_s=_CONNECT_S
+    )
+    try:
+        return [
+            Fit(
+                gang=f"{one.group.namespace}/{one.group.name}",
+                members=len(one.pods),
+                answer=await ask(
+                    bus, subjects.ASK_FIT, one, codec.decode_fit_answer, timeout_s=_ANSWER_S
+                ),
+            )
+            for one in asked
+        ]
+    finally:
+        await bus.close()
+
+
+def _fail(message: str) -> None:
+    click.echo(f"tutti: {message}", err=True)
+    sys.exit(2)
