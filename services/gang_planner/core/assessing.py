@@ -41,6 +41,7 @@ from services.gang_planner.core.members import (
     UNSUPPORTED,
     WAITING,
     Member,
+    task_priority,
 )
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.state import State
@@ -290,9 +291,9 @@ def _member_refusal(gang: Gang) -> str:
 def _size_refusal(state: State, gang: Gang) -> str:
     needed = _quorum(gang)
     shapes = state.shapes.entries
-    if needed < DECISION_BYTES_MAX // (
-        _BINDING_OVERHEAD_BYTES + 3 * _NAME_BYTES_MAX
-    ) and not any(shapes[shape_id].attached for _, shape_id in gang.waiting):
+    if needed < DECISION_BYTES_MAX // (_BINDING_OVERHEAD_BYTES + 3 * _NAME_BYTES_MAX) and not any(
+        shapes[shape_id].attached for _, shape_id in gang.waiting
+    ):
         return ""
     sizes = sorted(
         binding_bytes(member, state.nodes.name_bytes_max)
@@ -330,7 +331,21 @@ def need_of(state: State, gang: Gang) -> Need:
         best_effort=all(shapes[shape_id].best_effort for _, shape_id, _ in wanted),
         avoid=_avoided(gang),
         structure=_structure(state, gang),
+        ranks=_ranks(gang, wanted),
     )
+
+
+def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
+    """Priorities of the gang's groups, if they differ. One member stands for its group: within a
+    role they hardly ever do, and then only the order of members follows them.
+    """
+    if len(wanted) < 2:
+        return ()
+    found = tuple(
+        task_priority(next(iter(gang.waiting[role, shape_id].values())).pod)
+        for role, shape_id, _ in wanted
+    )
+    return found if len(set(found)) > 1 else ()
 
 
 def _structure(state: State, gang: Gang) -> Structure | None:

@@ -53,7 +53,16 @@ class Structure(NamedTuple):
 class Need:
     """What a gang asks of the cluster. Equal needs in one queue are interchangeable."""
 
-    __slots__ = ("avoid", "best_effort", "minima", "queue", "quorum", "structure", "wanted")
+    __slots__ = (
+        "avoid",
+        "best_effort",
+        "minima",
+        "queue",
+        "quorum",
+        "ranks",
+        "structure",
+        "wanted",
+    )
 
     def __init__(
         self,
@@ -65,6 +74,7 @@ class Need:
         best_effort: bool,
         avoid: tuple[str, ...] = (),
         structure: Structure | None = None,
+        ranks: tuple[int, ...] = (),
     ) -> None:
         self.queue = queue
         #: How many must be placed together; 0: each that fits.
@@ -76,6 +86,9 @@ class Need:
         self.best_effort = best_effort
         #: Nodes that refused one of its members lately.
         self.avoid = avoid
+        #: Priorities beside `wanted`, where they differ: what counts more is placed first when not
+        #: all of it fits.
+        self.ranks = ranks
         #: None: any nodes will do.
         self.structure = structure
 
@@ -93,7 +106,15 @@ class Need:
     @property
     def signature(self) -> tuple[object, ...]:
         """What makes gangs interchangeable."""
-        return self.queue, self.quorum, self.minima, self.wanted, self.avoid, self.structure
+        return (
+            self.queue,
+            self.quorum,
+            self.minima,
+            self.wanted,
+            self.avoid,
+            self.structure,
+            self.ranks,
+        )
 
 
 class Bucket:

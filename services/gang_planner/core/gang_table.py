@@ -106,7 +106,7 @@ class GangTable:
             self.retired[uid] = None
         gang = self.gangs[key]
         if group.by_owner and gang.group is not None and gang.group.uid == uid:
-            gang.minimum_kept = gang.min_member
+            gang.minimum_kept = gang.declared
         self.choose(gang, gang.history.first_seen_ms)
         self.drop_if_empty(gang)
 

@@ -166,6 +166,7 @@ class Gang:
         "implied",
         "key",
         "kube_batch_members",
+        "late",
         "latest",
         "members",
         "minimum_kept",
@@ -198,6 +199,8 @@ class Gang:
         self.group: PodGroup | None = None
         self.members: dict[str, Member] = {}
         self.counts = [0] * STATES
+        #: Roles that come only when the others run, and how many of each: see `launchers`.
+        self.late: dict[str, int] = {}
         #: What sub-gangs members are in, remembered by `sub_gangs`.
         self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
         self.roles: dict[str, list[int]] = {}
@@ -267,8 +270,8 @@ class Gang:
         return counts[WAITING] + self.have(role)
 
     @property
-    def min_member(self) -> int:
-        """Gang size; 0 means that every member is placed as it comes."""
+    def declared(self) -> int:
+        """Gang size as it was asked for; 0 means that every member is placed as it comes."""
         if self.group is not None:
             return max(0, self.group.min_member)
         if self.minimum_kept is not None:
@@ -276,13 +279,22 @@ class Gang:
         return self.pod_minimum or 1
 
     @property
+    def min_member(self) -> int:
+        """The gang size without roles that come only when the others run."""
+        if self.late:
+            return max(1, self.declared - sum(self.late.values()))
+        return self.declared
+
+    @property
     def role_minima(self) -> tuple[tuple[str, int], ...]:
         """Per-role minima, as far as they bind: only when the gang size covers their sum."""
         if self.group is None or not self.group.min_task_member:
             return ()
         minima = self.group.min_task_member
-        if self.min_member < sum(count for _, count in minima):
+        if self.declared < sum(count for _, count in minima):
             return ()
+        if self.late:
+            return tuple(one for one in minima if one[0] not in self.late)
         return minima
 
     @property

@@ -91,7 +91,12 @@ def _unplaced_state(pod: Pod, shape: ShapeEntry) -> int:
     return WAITING
 
 
+def task_priority(pod: Pod) -> int:
+    """Which of a gang's members count more when not all fit: higher first."""
+    return pod.priority if pod.task_priority is None else pod.task_priority
+
+
 def placing_order(member: Member) -> tuple[int, int, int, str]:
     """Which of a gang's equal members is placed first: priority, rank in its role, age, name."""
     pod = member.pod
-    return -pod.priority, pod.index, pod.created_ms, pod.name
+    return -task_priority(pod), pod.index, pod.created_ms, pod.name

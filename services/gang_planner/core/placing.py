@@ -47,6 +47,8 @@ class Group:
     fit: int
     placed: int = 0
     target: int = 0
+    #: Priority: when not all fit, the higher is placed first.
+    rank: int = 0
 
     @property
     def left(self) -> int:
@@ -331,7 +333,7 @@ class Attempt:
             self._place(part, group, min(missing, group.left), within)
 
     def _place_extras(self, part: Part, within: Bools | None) -> None:
-        for group in _scarcest_first(part.groups):
+        for group in sorted(_scarcest_first(part.groups), key=lambda one: -one.rank):
             wanted = min(group.left, self._members_max - self.placed)
             self._place(part, group, wanted, within)
 
@@ -374,7 +376,11 @@ def _parts(session: Session, need: Need) -> list[Part]:
             )
         )
     rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
-    return [*parts, Part(_groups(session, rest), need.quorum, need.minima)]
+    last = Part(_groups(session, rest), need.quorum, need.minima)
+    if need.ranks and not parts:
+        for group, rank in zip(last.groups, need.ranks, strict=True):
+            group.rank = rank
+    return [*parts, last]
 
 
 def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
@@ -413,7 +419,7 @@ def _scarcest_first(groups: Iterable[Group]) -> list[Group]:
 
 def _aim(groups: list[Group], amount: int) -> None:
     """Raise targets by `amount` in all, where most room is."""
-    for group in sorted(groups, key=_plenty, reverse=True):
+    for group in sorted(groups, key=lambda one: (one.rank, *_plenty(one)), reverse=True):
         if amount <= 0:
             return
         more = max(0, min(group.fit - group.target, amount))

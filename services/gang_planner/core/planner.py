@@ -19,6 +19,7 @@ from services.gang_planner.core import (
     deadlines,
     holding,
     inflight,
+    launchers,
     ledger,
     memory,
     picture,
@@ -320,6 +321,7 @@ class Planner:
         state.gangs.changed.clear()
         for gang in changed:
             looked_at[gang.gang_id] = gang
+            launchers.watch(work, gang)
             self._carry_on(work, gang)
             if self._assess_gang(gang, work.now_ms):
                 work.started(gang)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.amounts import in_words, listed
-from services.gang_planner.core.backlog import Need, Wanted
+from services.gang_planner.core.backlog import Need, Structure, Wanted
 from services.gang_planner.core.explaining import Explainer
 from services.gang_planner.core.feasibility import Masks
 from services.gang_planner.core.ground import Ground
@@ -52,6 +52,7 @@ def would_fit(
         minima=_minima(group, counts),
         wanted=wanted,
         best_effort=False,
+        structure=Structure(group.topology) if group.topology is not None else None,
     )
     now = _Trial(state, policies, shapes, state.ground.copy(), need)
     if now.holds(queue.scratch(keep_used=True)):

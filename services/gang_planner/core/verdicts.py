@@ -272,7 +272,7 @@ def build(
         group_wanted=_group_wanted(gang),
         queue=gang.queue.name,
         phase=gang.phase,
-        min_member=gang.min_member,
+        min_member=gang.declared,
         members=len(gang.members),
         pending=len(gang.members) - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
         running=counts[RUNNING],
