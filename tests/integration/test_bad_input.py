@@ -225,7 +225,6 @@ async def test_a_pod_with_constraints_that_nobody_judges_yet_is_explained_not_gu
 
 
 async def test_a_gang_whose_claim_nobody_made_waits_for_it(stage: Stage) -> None:
-    await stage.nodes(1)
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     await stage.gang("claims", 2, spec={"volumes": [claim]})
     missing = 'persistentvolumeclaim "data" not found'

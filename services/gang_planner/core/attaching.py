@@ -65,6 +65,16 @@ def recall(state: State, decision: GangDecision) -> None:
             )
 
 
+def forget(state: State, decision: GangDecision) -> None:
+    """All room of a decision read from the log is kept: what is not taken up by now never will
+    be.
+    """
+    for one in decision.volumes:
+        state.ground.storage.unpin((one.namespace, one.claim))
+    for grant in decision.devices:
+        state.ground.devices.unpin((grant.namespace, grant.claim))
+
+
 def unsupported_device(ground: Ground, shapes: Iterable[ShapeEntry]) -> bool:
     """Whether a ResourceClaim of these shapes asks for what is not judged."""
     return any(
@@ -72,6 +82,25 @@ def unsupported_device(ground: Ground, shapes: Iterable[ShapeEntry]) -> bool:
         for shape in shapes
         if shape.shape.device_claims
     )
+
+
+def contradiction(ground: Ground, loads: Iterable[tuple[int, ShapeEntry]]) -> str:
+    """What is wrong with the claims in use, given every pod on a node and all room kept; "":
+    nothing.
+    """
+    volumes: dict[storage.Key, dict[int, int]] = {}
+    claims: dict[devices.Key, int] = {}
+    for slot, shape in loads:
+        for key in claim_keys(shape.shape):
+            users = volumes.setdefault(key, {})
+            users[slot] = users.get(slot, 0) + 1
+        for key in device_keys(shape.shape):
+            claims[key] = claims.get(key, 0) + 1
+    if volumes != ground.storage.uses:
+        return f"{ground.storage.uses} are in use, pods and room use {volumes}"
+    if claims != ground.devices.uses:
+        return f"{ground.devices.uses} are in use, pods and room use {claims}"
+    return ground.storage.contradiction() or ground.devices.contradiction()
 
 
 def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:

@@ -136,6 +136,8 @@ def _resolve_decision(state: State, seq: int) -> None:
 def _resolved(state: State, seq: int) -> None:
     """Every binding of a logged decision is matched with the picture; its outcome may count now."""
     del state.unresolved[seq]
+    if seq in state.open:
+        attaching.forget(state, state.open[seq].act)
     if seq not in state.rooms.per_decision:
         state.open.pop(seq, None)
     early = state.early.pop(seq, None)

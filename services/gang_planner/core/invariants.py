@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 
-from services.gang_planner.core import repairing
+from services.gang_planner.core import attaching, repairing
 from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import STATE_NAMES, STATES, WAITING, state_of
@@ -69,6 +69,11 @@ def _check_ground(state: State) -> None:
         )
     if ports.content() != ground.ports.content():
         raise InvariantViolation("host ports", f"{ground.ports.content()} != {ports.content()}")
+    wrong_claims = attaching.contradiction(
+        ground, [(slot, shape) for slot, shape, _ in loads if shape.attached]
+    )
+    if wrong_claims:
+        raise InvariantViolation("claims", wrong_claims)
 
 
 def _check_gang(state: State, gang: Gang) -> None:

@@ -169,6 +169,14 @@ class Devices:
         self._pins[key] = pin
         self._hold(pin.devices, key)
 
+    def contradiction(self) -> str:
+        """Whether a device is chosen twice, or its choice forgotten; "": neither."""
+        chosen: list[Grant | Pin] = [*self._grants.values(), *self._pins.values()]
+        devices = sorted(device for one in chosen for _, device in one.devices)
+        if devices != sorted(self._chosen):
+            return f"devices {devices} are chosen, {sorted(self._chosen)} count as such"
+        return ""
+
     # ----------------------------------------------------------------- internal
 
     def _moved(self, key: Key) -> None:

@@ -218,6 +218,14 @@ class Storage:
         if pin.volume_uid:
             self._chosen[pin.volume_uid] = key
 
+    def contradiction(self) -> str:
+        """Whether a volume is chosen twice, or its choice forgotten; "": neither."""
+        chosen: list[Choice | Pin] = [*self._choices.values(), *self._pins.values()]
+        volumes = sorted(one.volume_uid for one in chosen if one.volume_uid)
+        if volumes != sorted(self._chosen):
+            return f"volumes {volumes} are chosen, {sorted(self._chosen)} count as such"
+        return ""
+
     # ----------------------------------------------------------------- internal
 
     def _moved(self, key: Key) -> None:

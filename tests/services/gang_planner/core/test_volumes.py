@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.filters import volume_binding, volume_restrictions
-from shared.contracts.decisions import VolumeChoice
+from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.model.objects import Node, Pod
 from shared.model.surroundings import (
     CsiDriver,
@@ -375,3 +375,55 @@ def test_what_a_logged_decision_chose_is_chosen_again_by_the_next_planner() -> N
     follower.decision_seq = seq
     (second,) = follower.settle()
     assert [(one.claim, one.volume) for one in second.volumes] == [("h", "a")]
+
+
+def test_a_choice_that_no_pod_takes_up_any_more_blocks_nobody() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_class(), make_volume("a", "n0"), make_group("g", 1), make_claim("g"))
+    scene.put(*members("g", [("g",)]))
+    scene.settle()
+    seq, decision = scene.decisions[0]
+    follower = Scene(hosts(1))
+    follower.put(make_class(), make_volume("a", "n0"))
+    # The pod is gone when the next planner reads the decision.
+    follower.planner.apply_decision(seq, decision)
+    follower.put(make_group("h", 1), make_claim("h"), *members("h", [("h",)]))
+    follower.decision_seq = seq
+    (second,) = follower.settle()
+    assert [(one.claim, one.volume) for one in second.volumes] == [("h", "a")]
+
+
+def test_a_member_whose_claim_could_not_be_prepared_is_tried_on_another_node() -> None:
+    scene = Scene(hosts(2))
+    scene.put(make_class("csi", provisioner="csi.example.com"), make_group("g", 2))
+    scene.put(*(make_claim(f"d{index}", storage_class="csi") for index in range(2)))
+    scene.put(*members("g", [("d0",), ("d1",)], cpu=1000))
+    (first,) = scene.settle()
+    failed = next(one for one in first.bindings if one.uid == "g-0")
+    scene.outcome(first, {"g-0": "unprepared", "g-1": "skipped"}, reason="PreparationFailed")
+    again = scene.settle()
+    for _ in range(20):
+        if again:
+            break
+        again = [one for one in scene.step(after_ms=500).decisions if isinstance(one, GangDecision)]
+    (second,) = again
+    nodes = {one.uid: one.node for one in second.bindings}
+    assert nodes["g-0"] != failed.node
+    assert {one.claim: one.node for one in second.volumes}["d0"] == nodes["g-0"]
+
+
+def test_what_the_cluster_shows_bound_is_no_choice_any_more() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_class(), make_volume("a", "n0"), make_volume("b", "n0"))
+    scene.put(make_group("g", 1), make_claim("g"), *members("g", [("g",)]))
+    (first,) = scene.settle()
+    assert [one.volume for one in first.volumes] == ["a"]
+    # Somebody else was faster: the claim has the other volume, and ours is free.
+    mine = bound_to("g", "b")
+    scene.put(msgspec.structs.replace(mine, resource_version=2))
+    taken = make_volume("b", "n0", phase="Bound", claim_namespace="team", claim_name="g")
+    scene.put(msgspec.structs.replace(taken, resource_version=2))
+    scene.bind(first, phase="Running")
+    scene.put(make_group("h", 1), make_claim("h"), *members("h", [("h",)]))
+    (second,) = scene.settle()
+    assert [one.volume for one in second.volumes] == ["a"]
