@@ -35,6 +35,11 @@ class TopologyTable:
         self._seen: list[Node | None] = []
         self._labelled: dict[str, tuple[int, Level]] = {}
         self._order: tuple[Built, Ints, Ints] | None = None
+        #: Levels and orders of what gangs asked for, true as of these changes of nodes and
+        #: HyperNodes.
+        self._found: dict[NetworkTopology, Levels] = {}
+        self._orders: dict[str, Ints] = {}
+        self._found_of = (-1, -1)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -43,6 +48,45 @@ class TopologyTable:
 
     def levels(self, topology: NetworkTopology) -> Levels:
         """Where this topology lets a gang be."""
+        self._forget_old()
+        found = self._found.get(topology)
+        if found is None:
+            if len(self._found) >= _KEYS_MAX:
+                self._found.clear()
+            found = self._found[topology] = self._work_out(topology)
+        return found
+
+    def order(self, topology: NetworkTopology | None) -> Ints:
+        """A number per slot that puts neighbours next to each other: by domain from the widest tier
+        to the closest, then by the node's name. Without HyperNodes or labels: by name.
+        """
+        rank = self._nodes.rank()
+        if topology is not None and topology.label_key:
+            levels = self.levels(topology).levels
+            key = topology.label_key
+            if key not in self._orders:
+                self._orders[key] = _order(rank, levels)
+            return self._orders[key]
+        if not self._hypernodes:
+            return rank
+        built = self._hyper()
+        known = self._order
+        if known is not None and known[0] is built and known[1] is rank:
+            return known[2]
+        place = _order(rank, built.levels)
+        self._order = (built, rank, place)
+        return place
+
+    # ---------------------------------------------------------------- internal
+
+    def _forget_old(self) -> None:
+        now = (self._nodes.changes.position, self._hypernodes.changes)
+        if now != self._found_of:
+            self._found_of = now
+            self._found.clear()
+            self._orders.clear()
+
+    def _work_out(self, topology: NetworkTopology) -> Levels:
         if topology.label_key:
             return self._by_labels(topology)
         levels = self._hyper().levels
@@ -67,25 +111,6 @@ class TopologyTable:
         if not allowed:
             return Levels((), open=False, problem=f"no HyperNode has tier {limit} or a lower one")
         return Levels(allowed, open=limit > levels[-1].tier)
-
-    def order(self, topology: NetworkTopology | None) -> Ints:
-        """A number per slot that puts neighbours next to each other: by domain from the widest tier
-        to the closest, then by the node's name. Without HyperNodes or labels: by name.
-        """
-        rank = self._nodes.rank()
-        if topology is not None and topology.label_key:
-            return _order(rank, self._by_labels(topology).levels)
-        if not self._hypernodes:
-            return rank
-        built = self._hyper()
-        known = self._order
-        if known is not None and known[0] is built and known[1] is rank:
-            return known[2]
-        place = _order(rank, built.levels)
-        self._order = (built, rank, place)
-        return place
-
-    # ---------------------------------------------------------------- internal
 
     def _hyper(self) -> Built:
         nodes = self._nodes
