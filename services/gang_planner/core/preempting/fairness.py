@@ -8,7 +8,7 @@ Within one queue nothing is limited here: priorities are.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from services.gang_planner.core.preempting.sources import Source
 
@@ -33,13 +33,7 @@ class Fairness:
         """Whether so many members more leave their queue within what it deserves."""
         if self._asks.kind == "preempt":
             return True
-        amounts = _amounts(self._need, wanted, self._shapes)
-        for entry in self._asks.gang.queue.chain:
-            for row, amount in amounts.items():
-                deserved = entry.deserved.get(row)
-                if deserved is not None and entry.used.get(row, 0) + amount > deserved:
-                    return False
-        return bool(self._asks.gang.queue.deserved)
+        return self._asks.gang.queue.deserves(_amounts(self._need, wanted, self._shapes))
 
     def limited(self, sources: Sequence[Source], usable: "Bools | None") -> list[Source]:
         """As much of each source as its queue may lose, the cheapest first: any part of it may be
@@ -48,15 +42,17 @@ class Fairness:
         if self._asks.kind == "preempt":
             return list(sources)
         rows = sorted(_amounts(self._need, 1, self._shapes))
+        own = self._asks.gang.queue
         left: dict[str, dict[int, int]] = {}
         found: list[Source] = []
         for source in sorted(sources, key=_place):
-            entry = source.gang.queue
-            if _common(entry, self._asks.gang.queue):
+            # Up to where both belong to one queue: what that holds stays the same.
+            chain = [one for one in source.gang.queue.chain if one not in own.chain]
+            if not chain or own in source.gang.queue.chain:
                 continue
-            holds = left.setdefault(entry.name, dict(entry.used))
-            kept = self._surplus(source, entry, holds, rows, usable)
-            whole = source.whole and self._whole(source, entry, holds, rows)
+            lines = [_Line(one, left.setdefault(one.name, dict(one.used))) for one in chain]
+            kept = self._surplus(source, lines, rows, usable)
+            whole = source.whole and self._whole(source, lines, rows)
             if kept or whole:
                 found.append(
                     source._replace(
@@ -70,8 +66,7 @@ class Fairness:
     @staticmethod
     def _surplus(
         source: Source,
-        entry: "QueueEntry",
-        holds: dict[int, int],
+        lines: "Sequence[_Line]",
         rows: Sequence[int],
         usable: "Bools | None",
     ) -> "list[Member]":
@@ -81,51 +76,51 @@ class Fairness:
                 break
             if usable is not None and not usable[member.slot]:
                 continue
-            if _over(entry, holds, rows) and _keeps_guarantee(entry, holds, [member]):
+            if all(one.gives(rows, [member]) for one in lines):
                 kept.append(member)
-                _take(holds, [member])
+                for one in lines:
+                    _take(one.holds, [member])
         return kept
 
     @staticmethod
-    def _whole(
-        source: Source, entry: "QueueEntry", holds: dict[int, int], rows: Sequence[int]
-    ) -> bool:
-        """Whether all of it may be lost; `holds` has lost its surplus already."""
+    def _whole(source: Source, lines: "Sequence[_Line]", rows: Sequence[int]) -> bool:
+        """Whether all of it may be lost, when its surplus is."""
         rest = source.members[source.surplus :]
-        if not rest or not _over(entry, holds, rows) or not _keeps_guarantee(entry, holds, rest):
+        if not rest or not all(one.gives(rows, rest) for one in lines):
             return False
-        _take(holds, rest)
+        for one in lines:
+            _take(one.holds, rest)
         return True
 
 
-def _over(entry: "QueueEntry", holds: dict[int, int], rows: Sequence[int]) -> bool:
-    """Whether the queue holds more than it deserves of anything that is asked for."""
-    return any(row in entry.deserved and holds.get(row, 0) > entry.deserved[row] for row in rows)
+class _Line(NamedTuple):
+    """A queue that would lose something, and what it holds when all before has been taken."""
 
+    entry: "QueueEntry"
+    holds: dict[int, int]
 
-def _keeps_guarantee(
-    entry: "QueueEntry", holds: dict[int, int], members: "Sequence[Member]"
-) -> bool:
-    if not entry.guarantee:
-        return True
-    lost: dict[int, int] = {}
-    _take(lost, members)
-    return all(
-        holds.get(row, 0) + lost.get(row, 0) >= least
-        for row, least in entry.guarantee.items()
-        if row in lost
-    )
+    def gives(self, rows: Sequence[int], members: "Sequence[Member]") -> bool:
+        """Whether these may be taken from it: it holds more than it deserves of something that is
+        asked for, and keeps what it is guaranteed.
+        """
+        deserved, holds = self.entry.deserved, self.holds
+        if not any(row in deserved and holds.get(row, 0) > deserved[row] for row in rows):
+            return False
+        if not self.entry.guarantee:
+            return True
+        lost: dict[int, int] = {}
+        _take(lost, members)
+        return all(
+            holds.get(row, 0) + lost[row] >= least
+            for row, least in self.entry.guarantee.items()
+            if row in lost
+        )
 
 
 def _take(holds: dict[int, int], members: "Sequence[Member]") -> None:
     for member in members:
         for row, amount in member.shape.pairs:
             holds[row] = holds.get(row, 0) - amount
-
-
-def _common(one: "QueueEntry", other: "QueueEntry") -> bool:
-    """Whether one is an ancestor of the other: nobody takes from his own share."""
-    return one in other.chain or other in one.chain
 
 
 def _amounts(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:

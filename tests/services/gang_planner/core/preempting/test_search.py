@@ -1,5 +1,7 @@
 """Who is evicted, and who is not: the fewest that let the gang in, and nobody in vain."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -205,9 +207,7 @@ def test_a_pod_that_never_preempts_waits() -> None:
     ],
     ids=["a pod says so", "its group says so", "critical", "another scheduler's"],
 )
-def test_protected_pods_are_never_evicted(
-    pods: dict[str, object], group: dict[str, object]
-) -> None:
+def test_protected_pods_are_never_evicted(pods: dict[str, Any], group: dict[str, Any]) -> None:
     story = cluster(1)
     submit(story, "low", 1, group=group, node="n00", phase="Running", **pods)
     story.until_quiet()
@@ -290,7 +290,7 @@ def _budget(allowed: int, value: str = "guarded") -> Budget:
     )
 
 
-def _labelled() -> dict[str, bytes]:
+def _labelled() -> dict[str, Any]:
     return {"labels": msgspec.msgpack.encode((("app", "guarded"),))}
 
 

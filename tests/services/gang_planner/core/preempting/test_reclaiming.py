@@ -1,0 +1,134 @@
+"""Queues take back what they deserve, never more, from queues that hold more than they deserve."""
+
+import random
+
+import pytest
+
+from shared.model.objects import Queue
+from tests.services.gang_planner.core.preempting.crowd import (
+    accept,
+    cluster,
+    configured,
+    decided,
+    evictions,
+    leave,
+    running,
+    submit,
+)
+from tests.services.gang_planner.core.scene import amounts, make_shape
+from tests.services.gang_planner.core.story import Story
+
+FLAGS = "name: gang, enablePreemptable: false, enableReclaimable: false"
+RECLAIM = configured("enqueue, allocate, reclaim, backfill", FLAGS, "  - name: proportion\n")
+
+
+def queues(story: Story, *names: str, **fields: object) -> None:
+    for name in names:
+        story.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1, **fields))
+
+
+def test_a_queue_takes_back_its_share_from_one_that_has_all() -> None:
+    story = cluster(4, RECLAIM)
+    queues(story, "rich", "poor")
+    running(story, "all", 4, minimum=1, group={"queue": "rich"})
+    submit(story, "late", 2, group={"queue": "poor"})
+    story.until_quiet()
+    (eviction,) = evictions(story)
+    assert (eviction.reason, len(eviction.victims)) == ("Reclaimed", 2)
+    accept(story)
+    leave(story)
+    story.until_quiet()
+    assert len(decided(story, "late")) == 1
+
+
+def test_priorities_do_not_count_between_queues() -> None:
+    story = cluster(2, RECLAIM)
+    queues(story, "rich", "poor")
+    running(story, "all", 2, minimum=1, priority=100, group={"queue": "rich"})
+    submit(story, "late", 1, group={"queue": "poor"})
+    story.until_quiet()
+    assert len(evictions(story)) == 1
+
+
+def test_a_gang_larger_than_what_its_queue_deserves_takes_from_nobody() -> None:
+    story = cluster(4, RECLAIM)
+    queues(story, "rich", "poor")
+    running(story, "all", 4, minimum=1, group={"queue": "rich"})
+    submit(story, "late", 3, group={"queue": "poor"})
+    story.until_quiet()
+    assert evictions(story) == []
+
+
+def test_reclaim_goes_on_above_the_quorum_up_to_the_fair_share_and_stops_there() -> None:
+    story = cluster(4, RECLAIM)
+    queues(story, "rich", "poor")
+    running(story, "all", 4, minimum=1, group={"queue": "rich"})
+    submit(story, "late", 4, minimum=1, group={"queue": "poor"})
+    for _ in range(6):
+        story.until_quiet()
+        accept(story)
+        leave(story)
+        story.carry_out(phase="Running")
+    assert (story.bound("late"), story.bound("all")) == (2, 2)
+    assert sum(len(one.victims) for one in evictions(story)) == 2
+
+
+def test_what_a_queue_is_guaranteed_is_never_taken() -> None:
+    story = cluster(4, RECLAIM)
+    queues(story, "poor")
+    queues(story, "rich", guarantee=amounts(cpu=16000))
+    running(story, "all", 4, group={"queue": "rich"})
+    submit(story, "late", 1, group={"queue": "poor"})
+    story.until_quiet()
+    assert evictions(story) == []
+
+
+def test_a_queue_that_is_not_reclaimable_gives_nothing() -> None:
+    story = cluster(2, RECLAIM)
+    queues(story, "poor")
+    queues(story, "rich", reclaimable=False)
+    running(story, "all", 2, minimum=1, group={"queue": "rich"})
+    submit(story, "late", 1, group={"queue": "poor"})
+    story.until_quiet()
+    assert evictions(story) == []
+
+
+def test_a_whole_gang_goes_when_its_queue_holds_more_than_it_deserves() -> None:
+    story = cluster(4, RECLAIM)
+    queues(story, "rich", "poor")
+    running(story, "all", 4, group={"queue": "rich"})
+    submit(story, "late", 2, group={"queue": "poor"})
+    story.until_quiet()
+    (eviction,) = evictions(story)
+    assert len(eviction.victims) == 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_queues_do_not_evict_each_other_for_ever_volcano_3729_4947(seed: int) -> None:
+    """Everything that is evicted is made again at once and wants its room back."""
+    chance = random.Random(seed)
+    story = cluster(6, RECLAIM)
+    names = ["a", "b", "c"]
+    for name in names:
+        queues(story, name, weight=chance.randint(1, 3))
+    pods = []
+    for number in range(9):
+        size = chance.randint(1, 4)
+        pods += submit(
+            story,
+            f"g{number}",
+            size,
+            minimum=chance.randint(1, size),
+            shape=make_shape({"cpu": chance.choice([1000, 2000, 4000])}),
+            group={"queue": chance.choice(names)},
+        )
+    evicted = []
+    for _ in range(60):
+        story.until_quiet(within_ms=10_000)
+        accept(story)
+        leave(story)
+        story.carry_out(phase="Running")
+        story.make_again(pods)
+        evicted.append(sum(len(one.victims) for one in evictions(story)))
+    assert evicted[-1] == evicted[19], "nobody is evicted any more once shares are settled"
+    assert evicted[-1] <= 2 * len(pods)
