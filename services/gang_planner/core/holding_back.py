@@ -7,7 +7,8 @@ lasted 30 s more).
 
 *Running*: while many bindings are under way, what is written of gangs that run takes the API
 server's time from those that wait to be bound, a tenth of it with gangs of 20. It is told when the
-rush is over, after 10 s at most.
+rush is over, after 20 s at most: told after 10 s, the news of a drain's first half came upon its
+second and halved its rate.
 
 Not held back is what corrects something: whoever was told that a gang waits (and why) would act on
 it, so that gang's news is told at once; nor what wants a PodGroup made.
@@ -23,7 +24,7 @@ from shared.contracts.identity import gang_trace_id
 from shared.contracts.verdicts import Verdict
 
 _STARTING_MS: Final = 20_000
-_RUNNING_MS: Final = 10_000
+_RUNNING_MS: Final = 20_000
 #: Pods under way from which on there is a rush: a moment's work for the API server.
 RUSH: Final = 128
 
