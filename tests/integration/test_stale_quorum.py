@@ -31,9 +31,7 @@ async def test_volcano_6010_what_a_stale_quorum_bound_is_released_and_then_comes
     stage: Stage,
 ) -> None:
     await stage.nodes(1)
-    binders = [
-        one.pid for one in (await stage.suite.answers()).values() if one.service == "binder"
-    ]
+    binders = [one.pid for one in (await stage.suite.answers()).values() if one.service == "binder"]
     before = await decisions(stage)
     for pid in binders:
         os.kill(pid, signal.SIGSTOP)
