@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from services.gang_planner.core.preempting.trial import Trial
-from services.gang_planner.core.preempting.units import Unit, allowed
+from services.gang_planner.core.preempting.units import NOTHING_LOST, Lost, Unit
 
 if TYPE_CHECKING:
     from services.gang_planner.core.columns import Ints
@@ -31,6 +31,12 @@ priority, gangs that end.
 """
 
 
+_Entry: TypeAlias = tuple[_Cost, int, int, tuple[Unit, ...], int]
+"""A step that could be taken: its cost, the node's place in order and slot, its units, and how
+often the node had changed.
+"""
+
+
 class Growing:
     """Choices made so far, of one pool, on one trial ground."""
 
@@ -43,7 +49,9 @@ class Growing:
         self.taken: list[Unit] = []
         self._chosen: set[int] = set()
         #: What was taken, by gang.
-        self._of: dict[GangKey, list[Unit]] = {}
+        self._lost: dict[GangKey, Lost] = {}
+        #: Counts what was taken or undone on a node.
+        self._changes: dict[int, int] = {}
         self._on: dict[int, list[Unit]] = {}
         for unit in pool:
             for slot in unit.freed:
@@ -56,7 +64,7 @@ class Growing:
         usable[avoid] = False
         rank = self._session.ground.nodes.rank()
         heap = [
-            (cost, int(rank[slot]), slot, units)
+            (cost, int(rank[slot]), slot, units, self._changes.get(slot, 0))
             for slot in self._on
             if usable[slot]
             for cost, units in (self._step(slot, shape),)
@@ -67,12 +75,10 @@ class Growing:
         while fits.total(shape) - excluded < wanted:
             if not heap or self._session.exhausted:
                 return False
-            cost, place, slot, units = heapq.heappop(heap)
-            again = self._step(slot, shape)
-            if again != (cost, units):
+            _, place, slot, units, change = heapq.heappop(heap)
+            if change != self._changes.get(slot, 0) or not self._may_all(units):
                 # What it counted on has been taken, or its gang has no more to give.
-                if again[1]:
-                    heapq.heappush(heap, (again[0], place, slot, again[1]))
+                self._push(heap, place, slot, shape)
                 continue
             before = int(fits.counts(shape)[slot])
             self.take(units)
@@ -80,10 +86,16 @@ class Growing:
             if int(fits.counts(shape)[slot]) <= before:
                 self.undo(units)
                 continue
-            cost, units = self._step(slot, shape)
-            if units:
-                heapq.heappush(heap, (cost, place, slot, units))
+            self._push(heap, place, slot, shape)
         return True
+
+    def _push(self, heap: "list[_Entry]", place: int, slot: int, shape: "ShapeEntry") -> None:
+        cost, units = self._step(slot, shape)
+        if units:
+            heapq.heappush(heap, (cost, place, slot, units, self._changes.get(slot, 0)))
+
+    def _may_all(self, units: Sequence[Unit]) -> bool:
+        return all(self._may(unit, units[:place]) for place, unit in enumerate(units))
 
     def take_all(self, units: Sequence[Unit]) -> None:
         """As many of these as may be taken together, in their order: a whole gang instead of
@@ -107,22 +119,50 @@ class Growing:
         self._trial.put_back([member for unit in self.taken for member in unit.members])
         self.taken.clear()
         self._chosen.clear()
-        self._of.clear()
+        self._lost.clear()
 
     def undo(self, units: Sequence[Unit]) -> None:
         """These are not evicted after all."""
         for unit in units:
             self.taken.remove(unit)
             self._chosen.discard(id(unit))
-            same = self._of[unit.gang.key]
-            same.remove(unit)
+            lost = self._lost[unit.gang.key]
+            lost.add(unit, -1)
+            self._changed(unit)
+            if not (lost.whole or (unit.whole and lost.count)):
+                self._trial.put_back(unit.members)
+                continue
+            # Single members of it had been taken before all of it was.
+            same = [one for one in self.taken if one.gang is unit.gang]
             kept = {member.pod.uid for one in same for member in one.members}
             self._trial.put_back([one for one in unit.members if one.pod.uid not in kept])
 
     def _note(self, unit: Unit) -> None:
         self.taken.append(unit)
         self._chosen.add(id(unit))
-        self._of.setdefault(unit.gang.key, []).append(unit)
+        lost = self._lost.get(unit.gang.key)
+        if lost is None:
+            lost = self._lost[unit.gang.key] = Lost()
+        lost.add(unit)
+        self._changed(unit)
+
+    def _changed(self, unit: Unit) -> None:
+        for slot in unit.freed:
+            self._changes[slot] = self._changes.get(slot, 0) + 1
+
+    def needed(self, unit: Unit, shape: "ShapeEntry", spare: int) -> bool:
+        """Whether fewer pods of the shape than are wanted fit without it, by amounts alone, when
+        `spare` more fit than are wanted.
+        """
+        counts = self._session.fits.counts(shape)
+        cells = self._session.ground.free.cells
+        for slot, freed in unit.freed.items():
+            has = int(counts[slot])
+            without = min(
+                (int(cells[row, slot]) - freed.get(row, 0)) // amount for row, amount in shape.pairs
+            )
+            spare -= has - min(max(without, 0), has)
+        return spare < 0
 
     def _step(self, slot: int, shape: "ShapeEntry") -> tuple[_Cost, tuple[Unit, ...]]:
         """The cheapest units that make room for one more pod of the shape on a node; none: it
@@ -139,6 +179,8 @@ class Growing:
         for unit in there:
             if _covers(unit.freed[slot], short) and self._may(unit, ()):
                 units: tuple[Unit, ...] = (unit,)
+                if len(unit.members) == 1 and not unit.breaks:
+                    return self._cost(units, slot, shape), units
                 several = self._several(there, slot, short)
                 if several and self._cost(several, slot, shape) < self._cost(units, slot, shape):
                     units = several
@@ -187,8 +229,9 @@ class Growing:
         return tuple(chosen)
 
     def _may(self, unit: Unit, chosen: Sequence[Unit]) -> bool:
-        same = [*self._of.get(unit.gang.key, ()), *(one for one in chosen if one.gang is unit.gang)]
-        if not allowed(unit, same):
+        lost = self._lost.get(unit.gang.key, NOTHING_LOST)
+        more = [one for one in chosen if one.gang is unit.gang] if chosen else ()
+        if not (lost.plus(more) if more else lost).allows(unit):
             return False
         return self._fair is None or self._fair([*self.taken, *chosen, unit])
 

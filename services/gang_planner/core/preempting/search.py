@@ -25,8 +25,8 @@ from services.gang_planner.core.preempting.rules import Asks, VictimRules
 from services.gang_planner.core.preempting.sources import Source, Sources, leaving
 from services.gang_planner.core.preempting.trial import Trial
 from services.gang_planner.core.preempting.units import (
+    Lost,
     Unit,
-    allowed,
     cost_of,
     members_of,
     units_of,
@@ -35,6 +35,7 @@ from services.gang_planner.core.preempting.units import (
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Need
     from services.gang_planner.core.columns import Bools
+    from services.gang_planner.core.gangs import GangKey
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.shapes import ShapeEntry
     from services.gang_planner.core.statement import Allocation
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _PROOFS_MAX: Final = 400
 #: Candidates of which all combinations are tried.
 _EXACT_MAX: Final = 10
+_EXACT_PODS_MAX: Final = 24
 #: Victims of one decision: with its bindings they fit into a message.
 VICTIMS_MAX: Final = 2_000
 
@@ -165,7 +167,9 @@ class Search:
         self._leave_out(growing)
         taken = list(growing.taken)
         growing.clear()
-        return self._better(pool, taken, fair) if len(pool) <= _EXACT_MAX else taken
+        pods = sum(len(one.members) for one in pool)
+        few = len(pool) <= _EXACT_MAX and pods <= _EXACT_PODS_MAX
+        return self._better(pool, taken, fair) if few else taken
 
     def _grow(self, growing: Growing) -> None:
         """Take units until every shape would fit, one shape after the other."""
@@ -201,10 +205,13 @@ class Search:
         for unit in sorted(growing.taken, key=self._cost_of_one, reverse=True):
             if self._out_of_budget():
                 return
+            # What fits is counted off; only what might do without is proven.
+            if single is not None:
+                spare = self._session.fits.total(single) - self._wanted
+                if growing.needed(unit, single, spare):
+                    continue
             growing.undo([unit])
-            # What fits is counted off; only what might do is proven.
-            hopeless = single is not None and self._session.fits.total(single) < self._wanted
-            if hopeless or self._proven() is None:
+            if self._proven() is None:
                 growing.take([unit])
 
     def _single(self) -> "ShapeEntry | None":
@@ -324,11 +331,14 @@ def _combinations(pool: Sequence[Unit]) -> Iterator[tuple[Unit, ...]]:
 
 
 def _consistent(units: tuple[Unit, ...]) -> bool:
-    return all(
-        allowed(unit, [one for one in units[:place] if one.gang is unit.gang])
-        and not (unit.whole and any(one.gang is unit.gang for one in units[:place]))
-        for place, unit in enumerate(units)
-    )
+    """Whether each gang loses no more than its surplus, or all, and nobody is named twice."""
+    lost: dict[GangKey, Lost] = {}
+    for unit in units:
+        of = lost.setdefault(unit.gang.key, Lost())
+        if not of.allows(unit) or (unit.whole and of.count):
+            return False
+        of.add(unit)
+    return True
 
 
 def _cost_and_place(one: tuple[tuple[int, ...], int, tuple[Unit, ...]]) -> tuple[object, ...]:

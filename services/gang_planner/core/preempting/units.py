@@ -1,6 +1,6 @@
 """What a search chooses from: single members above a gang's quorum, and whole gangs."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,19 +66,51 @@ def units_of(
     return found
 
 
-def allowed(unit: Unit, same: "Sequence[Unit]") -> bool:
-    """Whether its gang may lose it beside what was taken of it: its surplus at most, or all."""
-    if any(one.whole for one in same):
-        return False
-    if unit.whole:
-        return True
-    if len(same) >= unit.source.surplus:
-        return False
-    role = unit.members[0].pod.role
-    for name, most in unit.source.role_surplus:
-        if name == role and sum(one.members[0].pod.role == role for one in same) >= most:
+class Lost:
+    """What was chosen of one gang, counted."""
+
+    __slots__ = ("count", "roles", "whole")
+
+    def __init__(self) -> None:
+        self.count = 0
+        #: All that is bound of it.
+        self.whole = 0
+        self.roles: dict[str, int] = {}
+
+    def add(self, unit: Unit, by: int = 1) -> None:
+        """One unit more, or (-1) less."""
+        if unit.whole:
+            self.whole += by
+            return
+        self.count += by
+        if unit.source.role_surplus:
+            role = unit.members[0].pod.role
+            self.roles[role] = self.roles.get(role, 0) + by
+
+    def plus(self, units: "Iterable[Unit]") -> "Lost":
+        """The same and these."""
+        found = Lost()
+        found.count, found.whole, found.roles = self.count, self.whole, dict(self.roles)
+        for unit in units:
+            found.add(unit)
+        return found
+
+    def allows(self, unit: Unit) -> bool:
+        """Whether the gang may lose a unit beside that: no more than its surplus, or all."""
+        if self.whole:
             return False
-    return True
+        if unit.whole:
+            return True
+        if self.count >= unit.source.surplus:
+            return False
+        role = unit.members[0].pod.role
+        return all(
+            name != role or self.roles.get(role, 0) < most
+            for name, most in unit.source.role_surplus
+        )
+
+
+NOTHING_LOST: Final = Lost()
 
 
 def members_of(taken: "Iterable[Unit]") -> "list[Member]":
