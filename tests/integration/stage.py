@@ -64,6 +64,7 @@ class Stage:
         requests: Mapping[str, str] | None = None,
         role: str = "",
         scheduler_name: str = "tutti",
+        labels: Mapping[str, str] | None = None,
         spec: Mapping[str, object] | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> list[Object]:
@@ -77,6 +78,7 @@ class Stage:
                 f"{stem}-{index}",
                 requests=requests if requests is not None else {"cpu": "1"},
                 scheduler_name=scheduler_name,
+                labels=labels,
                 annotations=named,
                 spec=spec,
             )

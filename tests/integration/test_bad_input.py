@@ -214,14 +214,17 @@ async def test_a_group_name_that_no_group_can_have_is_a_group_that_does_not_exis
         assert "does not exist" in said[0]["message"]
 
 
-async def test_a_pod_with_constraints_that_nobody_judges_yet_is_explained_not_guessed(
+async def test_a_gang_that_asks_for_parts_of_devices_is_told_so_and_never_bound_by_count(
     stage: Stage,
 ) -> None:
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    await stage.gang("apart", 2, spec={"affinity": apart})
-    await stage.waits("apart", "Unsupported", "podAntiAffinity")
-    assert not await stage.placed("apart")
+    shared = "volcano.sh/vgpu-number"
+    nodes = await stage.nodes(1, prefix="shares-")
+    amounts = {"status": {"allocatable": {shared: "8"}, "capacity": {shared: "8"}}}
+    await stage.api.patch(f"/api/v1/nodes/{nodes[0]}/status", amounts)
+    await stage.gang("parts", 2, requests={"cpu": "1", shared: "1"})
+    await stage.waits("parts", "UnsupportedDevice", shared)
+    await stage.why("podgroup/parts", "not placed by count", shared)
+    assert not await stage.placed("parts")
 
 
 async def test_a_gang_whose_claim_nobody_made_waits_for_it(stage: Stage) -> None:
