@@ -15,6 +15,7 @@ from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import Outcome
 from shared.kube.resources import NODES, PODS
+from tests.simulation.evictions import Evictions
 from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Obj, Write
 from tests.simulation.lives import NAMESPACE, Life
@@ -90,6 +91,9 @@ class Checkers:
         self._ours: dict[str, dict[str, int]] = {}
         self._foreign: dict[str, dict[str, int]] = {}
         self._restored_ms = 0
+        self._evictions = Evictions(
+            world, truth, taken=lambda *given: sum(self._taken(*given)), broken=self.broken
+        )
         truth.on_violation = self._broken_id
         truth.may_land = self._may_land
         truth.listeners.append(self._appended)
@@ -121,6 +125,8 @@ class Checkers:
         if isinstance(record, GangDecision):
             self._leaves_room(record)
         if isinstance(record, EvictionDecision):
+            if not self._lately_restored():
+                self._evictions.judge(self.truth.unanswered[seq])
             self._victims.update(victim.uid for victim in record.victims)
         if isinstance(record, Outcome) and any(
             member.result == "refused" for member in record.members
@@ -382,6 +388,8 @@ class Checkers:
             self.broken(life.name, "has not ended, though nothing stands in its way")
         for stored in self.truth.unanswered.values():
             self._broken_id(stored.act.gang_id, f"decision {stored.seq} has no outcome")
+        for seq, act in self.truth.preempting.items():
+            self._broken_id(act.gang_id, f"the preemption of {seq} is still open")
         for key, note in self.truth.notes.items():
             if note.kind != "backoff":
                 self._broken_id(key[0], f"a note of kind {note.kind} is still open")

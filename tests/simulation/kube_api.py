@@ -20,6 +20,8 @@ Answered = Callable[[Reply | KubeError], None]
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 ENDED: Final = ("Succeeded", "Failed")
+#: On a pod: its disruption budget is spent.
+BUDGET: Final = "simulation/budget"
 _PAGED_MAX: Final = 32
 
 
@@ -163,6 +165,8 @@ class ApiServer:
                 return Reply(200, row.encoded(), {})
             case "POST", True, "binding":
                 return self._bind(request, namespace, name)
+            case "POST", True, "eviction":
+                return self._evict(request, namespace, name)
             case "POST", False, "":
                 return self._create(request, resource, namespace)
             case "PATCH", True, "" | "status":
@@ -293,6 +297,18 @@ class ApiServer:
         if request.params.get("dryRun") != "All":
             delete(self.etcd, resource, now, by=request.by)
         return Reply(200, _encode(now), {})
+
+    def _evict(self, request: Request, namespace: str, name: str) -> Reply:
+        """A deletion that a budget may refuse; the options are inside the Eviction."""
+        options: Obj = _decode(request.body).get("deleteOptions") or {}
+        pod = self.etcd.get(PODS, namespace, name)
+        if pod is not None and BUDGET in (pod["metadata"].get("annotations") or {}):
+            words = "Cannot evict pod as it would violate the pod's disruption budget."
+            raise Refusal(429, "TooManyRequests", words)
+        dry_run = {"dryRun": "All"} if options.pop("dryRun", None) else {}
+        asked = msgspec.structs.replace(request, params=dry_run, body=_encode(options))
+        self._delete(asked, PODS, namespace, name)
+        return _CREATED
 
     # ---- watches
 

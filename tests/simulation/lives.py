@@ -41,6 +41,8 @@ class Life:
         self.retries = 0
         self.gave_up = False
         self.never_runs = -1
+        #: Its minimum has changed: who decides may not know yet.
+        self.resized = False
         self.healed = not plan.heals_ms and plan.poison < 0
         self.ended = False
         #: Something fell out that nobody makes good.
@@ -309,6 +311,7 @@ class Lives:
         if group is None or life.plan.group is None or life.ended:
             return
         life.minimum = self._rng.randint(1, life.size)
+        life.resized = True
         self._note(life.name, f"minMember becomes {life.minimum}")
         spec = {"minMember": life.minimum}
         self.etcd.change(life.plan.group, group, lambda now: with_(now, spec=spec), by=_USER)

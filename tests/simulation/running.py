@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
@@ -38,6 +39,9 @@ _HOPELESS_EVERY_S: Final = 15.0
 
 #: Runs in which the status controller takes part: it makes a run half as dear again.
 _CONTROLLER_EVERY: Final = 8
+#: Runs in which gangs may evict each other, and the policy of those.
+_PREEMPTION_EVERY: Final = 3
+_PREEMPTING: Final = Path(__file__).with_name("preempting.conf")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +111,13 @@ class Run:
             disturbed=self.storm.disturbed,
             overlook=options.overlook,
         )
-        self.suite = Suite(self.loop, self.nats, note=self._process)
+        preempts = options.seed % _PREEMPTION_EVERY == 0
+        self.suite = Suite(
+            self.loop,
+            self.nats,
+            note=self._process,
+            scheduler_conf=str(_PREEMPTING) if preempts else "",
+        )
         if options.seed % _CONTROLLER_EVERY == 0:
             self.suite.add_controller()
         self.story.listen(self.checkers)

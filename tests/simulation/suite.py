@@ -104,9 +104,14 @@ class Suite:
     """All processes. `start` them; what happens to them is for `storm`."""
 
     def __init__(
-        self, loop: SimLoop, nats: SimNats, *, note: Callable[[str, str], None] | None = None
+        self,
+        loop: SimLoop,
+        nats: SimNats,
+        *,
+        note: Callable[[str, str], None] | None = None,
+        scheduler_conf: str = "",
     ) -> None:
-        """`note(process, what)` is told of lives and deaths."""
+        """`note(process, what)` is told of lives and deaths; the policy is in `scheduler_conf`."""
         self.loop = loop
         self.nats = nats
         self.rng = loop.dice.rng("suite")
@@ -135,7 +140,9 @@ class Suite:
                 Process(
                     self,
                     "gang-planner",
-                    PlannerSettings(ordinal=n, cold_start_wait_s=_COLD_START_S),
+                    PlannerSettings(
+                        ordinal=n, cold_start_wait_s=_COLD_START_S, scheduler_conf=scheduler_conf
+                    ),
                     gang_planner.main,
                 )
                 for n in range(2)

@@ -56,6 +56,8 @@ class Truth:
         self.unanswered: dict[int, Stored] = {}
         self.outcomes: dict[ActKey, Outcome] = {}
         self.notes: dict[NoteKey, NoteOpened] = {}
+        #: Open preemptions by their decision's sequence.
+        self.preempting: dict[int, EvictionDecision] = {}
         self.started: set[str] = set()
         self.planner_epoch = 0
         self.cluster_epoch = 0
@@ -100,6 +102,7 @@ class Truth:
         if stream == subjects.DECISIONS:
             self.unanswered.clear()
             self.notes.clear()
+            self.preempting.clear()
             self.started.clear()
             self.planner_epoch = 0
         elif stream == subjects.OUTCOMES:
@@ -127,6 +130,7 @@ class Truth:
                 self._check_open(stored)
                 self.acts[incarnation, seq] = stored
                 self.unanswered[seq] = stored
+                self._preemption(seq, record)
             case EpochOpened():
                 self.counts["planner epochs"] += 1
                 self.planner_epoch = record.epoch
@@ -144,6 +148,22 @@ class Truth:
                 self.counts["checkpoints"] += 1
             case _:
                 pass
+
+    def _preemption(self, seq: int, act: Act) -> None:
+        """An eviction opens one, the gang's decision that names it ends it."""
+        if isinstance(act, GangDecision):
+            self.preempting.pop(act.preemption, None)
+            return
+        if act.via != "eviction":
+            return
+        self.counts["evictions"] += 1
+        taken = pods_of(act)
+        for before, other in self.preempting.items():
+            if other.gang_id == act.gang_id:
+                self.on_violation(act.gang_id, f"eviction {seq} beside {before} of the same gang")
+            if both := taken & pods_of(other):
+                self.on_violation(act.gang_id, f"eviction {seq} takes {min(both)} as {before} does")
+        self.preempting[seq] = act
 
     def _check_open(self, stored: Stored) -> None:
         """One open decision per pod, and no release beside a binding that may still be sent.
@@ -175,6 +195,9 @@ class Truth:
             self.on_violation(note.gang_id, f"note {seq} ({note.kind}) has no {missing[0]}")
 
     def _close(self, record: NoteClosed) -> None:
+        if record.kind == "preemption":
+            for seq in [s for s, one in self.preempting.items() if one.gang_id == record.gang_id]:
+                del self.preempting[seq]
         if record.kind == "hold" and record.pod_uids:
             # A hold is its pods': their gang may have another id by now.
             wanted = set(record.pod_uids)
@@ -223,6 +246,8 @@ class Truth:
     def states(self) -> set[str]:
         """Which states of the protocol somebody is in now."""
         found = {key[1] for key in self.notes}
+        if self.preempting:
+            found.add("preempting")
         for stored in self.unanswered.values():
             found.add("deciding" if isinstance(stored.act, GangDecision) else "evicting")
         return found
@@ -248,5 +273,5 @@ def _ignore(gang: str, what: str) -> None:
     del gang, what
 
 
-STATES: Final = ("deciding", "evicting", "repair", "release", "hold", "backoff")
+STATES: Final = ("deciding", "evicting", "preempting", "repair", "release", "hold", "backoff")
 """What `Truth.states` may name."""

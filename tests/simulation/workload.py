@@ -16,6 +16,7 @@ from shared.kube.resources import (
     PODGROUPS_VOLCANO,
     Resource,
 )
+from tests.simulation.kube_api import BUDGET
 
 OwnerKind = Literal["ReplicaSet", "TFJob", "Job", ""]
 """ReplicaSet: made again under new names, for nothing. TFJob: under the same names, for nothing.
@@ -41,6 +42,8 @@ OWNERS: Final[dict[OwnerKind, str]] = {
 GROUPS: Final[tuple[Resource, ...]] = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
 #: On a pod: the status with which the policy refuses every binding of it.
 POISON: Final = "simulation/poison"
+#: A queue beside the default one; gangs reclaim from each other what their queues deserve.
+OTHER_QUEUE: Final = "other"
 #: On a pod: which of its gang's places it fills.
 SLOT: Final = "simulation/slot"
 
@@ -58,6 +61,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     group: Resource | None
     owner: OwnerKind
     priority: int = 0
+    #: "": the default one.
+    queue: str = ""
+    #: A disruption budget protects its pods.
+    budget: bool = False
     #: Index of the member whose bindings a policy refuses, and with which status; -1: of none.
     poison: int = -1
     poison_status: int = 403
@@ -66,6 +73,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[tuple[str, int], ...] = ()
     preflight: bool = False
     mishaps: tuple[tuple[Mishap, int], ...] = ()
+
+    @property
+    def loses_its_group(self) -> bool:
+        """Whether its group is deleted and made again while it lives."""
+        return any(kind == "group_again" for kind, _ in self.mishaps)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +121,8 @@ def _plan(rng: Random, shape: Shape, number: int) -> Plan:
         settings=_settings(rng) if group is not None else (),
         preflight=group is not None and rng.random() < 0.05,
         mishaps=_mishaps(rng),
+        queue=rng.choice(("", "", "", OTHER_QUEUE)) if group is not None else "",
+        budget=rng.random() < 0.05,
     )
 
 
@@ -146,7 +160,7 @@ def group_manifest(plan: Plan, namespace: str, minimum: int) -> dict[str, Any]:
         notes[annotations.PREFLIGHT] = "always"
     return {
         "metadata": {"name": plan.name, "namespace": namespace, "annotations": notes},
-        "spec": {"minMember": minimum},
+        "spec": {"minMember": minimum} | ({"queue": plan.queue} if plan.queue else {}),
         "status": {},
     }
 
@@ -160,6 +174,8 @@ def pod_manifest(
         notes[annotations.GROUP_NAME] = plan.name
     else:
         notes[annotations.GROUP_MIN_MEMBER] = str(plan.minimum)
+    if plan.budget:
+        notes[BUDGET] = "spent"
     if slot == plan.poison:
         notes[POISON] = str(plan.poison_status)
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "annotations": notes}

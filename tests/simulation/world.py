@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shared.dialects.discovery import kinds
-from shared.kube.resources import NODES, PODS
+from shared.kube.resources import NODES, PODS, QUEUES_VOLCANO
 from tests.simulation.kube_api import ENDED, ApiServer
 from tests.simulation.kube_server import Etcd, with_
 from tests.simulation.lives import NAMESPACE, Lives
 from tests.simulation.loop import SimLoop
 from tests.simulation.nodes import Nodes, cpu_milli
-from tests.simulation.workload import Shape, draw
+from tests.simulation.workload import OTHER_QUEUE, Shape, draw
 
 FOREIGN: Final = "other-scheduler"
 
@@ -48,6 +48,9 @@ class World:
         """Nodes join, and plans begin to arrive."""
         for number in range(self.shape.nodes):
             self.nodes.add(f"node-{number}", self.shape.node_cpu_milli)
+        for name in ("default", OTHER_QUEUE):
+            manifest = {"metadata": {"name": name}, "spec": {"weight": 1}, "status": {}}
+            self.etcd.create(QUEUES_VOLCANO, manifest, by="user")
         plans = draw(self.loop.dice.rng("workload"), self.shape)
         self.lives.begin([one for one in plans if self.only is None or one.name in self.only])
 

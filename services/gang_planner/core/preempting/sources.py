@@ -75,12 +75,13 @@ class Sources:
             return None
         members.sort(key=_first_to_go)
         structured = group is not None and bool(group.sub_groups)
-        surplus = 0 if structured else gang.have() - going - gang.min_member
+        # Who is only assumed may still come to nothing: its gang could not do without the others.
+        surplus = 0 if structured else gang.placed() - going - gang.min_member
         return Source(
             gang,
             tuple(members),
             max(min(surplus, len(members)), 0),
-            tuple((role, gang.have(role) - least) for role, least in gang.role_minima),
+            tuple((role, gang.placed(role) - least) for role, least in gang.role_minima),
             not (protected or gang.counts[ASSUMED]),
         )
 

@@ -7,6 +7,7 @@ import pytest
 
 from shared.contracts.decisions import EvictionDecision
 from tests.services.gang_planner.core.preempting.crowd import (
+    WHOLE_NODE,
     accept,
     cluster,
     decided,
@@ -18,7 +19,7 @@ from tests.services.gang_planner.core.preempting.crowd import (
     running,
     submit,
 )
-from tests.services.gang_planner.core.scene import make_node
+from tests.services.gang_planner.core.scene import make_node, make_pods
 from tests.services.gang_planner.core.story import Story
 
 
@@ -274,3 +275,20 @@ def test_an_eviction_names_until_when_it_may_be_begun_with() -> None:
     (eviction,) = evictions(asked())
     assert isinstance(eviction, EvictionDecision)
     assert eviction.until_ms == eviction.cycle.now_ms + 60_000
+
+
+def test_of_members_that_are_only_assumed_none_makes_another_one_surplus() -> None:
+    """Found by the simulation (seed 51): its binding may still come to nothing, and the victim's
+    gang would be below its quorum.
+    """
+    story = cluster(4)
+    running(story, "low", 3)
+    story.put(make_pods("low", 4, WHOLE_NODE)[3])
+    story.until_quiet()
+    submit(story, "high", 1, priority=10)
+    story.until_quiet()
+    assert evictions(story) == []
+    story.carry_out(phase="Running")
+    story.until_quiet()
+    (eviction,) = evictions(story)
+    assert len(eviction.victims) == 1
