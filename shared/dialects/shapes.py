@@ -26,13 +26,7 @@ from shared.model.terms import PodAffinity, PodTerm, SpreadConstraint, WeightedT
 SHAPE_BYTES_MAX: Final = 64 * 1024
 #: Constraints that no part of the planner judges yet: pods that have one are never bound. Whoever
 #: makes the planner judge one takes it out here.
-NOT_JUDGED_YET: Final = frozenset(
-    {
-        "podAffinity",
-        "podAntiAffinity",
-        "topologySpreadConstraints",
-    }
-)
+NOT_JUDGED_YET: Final[frozenset[str]] = frozenset()
 #: Parts of devices, whose bookkeeping is an agreement between one scheduler and an agent on the
 #: node: a count of them says nothing about where they fit.
 _SHARED_DEVICES: Final = frozenset(

@@ -158,7 +158,7 @@ def _hold_there(work: CycleWork, debt: Debt, gang: Gang) -> None:
         return
     if any(node == debt.lost_on for _, node in gang.history.bad):
         return
-    if session.fits.counts(debt.shape)[slot] > 0:
+    if session.fits.takes(debt.shape, slot):
         keep_room(state, debt, slot, adopted=False)
 
 

@@ -12,6 +12,8 @@ from services.gang_planner.core import attaching, repairing
 from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import STATE_NAMES, STATES, WAITING, state_of
+from services.gang_planner.core.pairwise import labelling
+from services.gang_planner.core.pairwise.counts import PairCounts
 from services.gang_planner.core.ports import PortTable
 from services.gang_planner.core.room import BY_EVENT, Room
 from services.gang_planner.state import State
@@ -74,6 +76,11 @@ def _check_ground(state: State) -> None:
     )
     if wrong_claims:
         raise InvariantViolation("claims", wrong_claims)
+    pairs = PairCounts(ground.pairs.domains)
+    for slot, shape, _ in loads:
+        pairs.add(slot, shape.tallies, 1)
+    if pairs.content() != ground.pairs.content():
+        raise InvariantViolation("pods by terms", f"{ground.pairs.content()} != {pairs.content()}")
 
 
 def _check_gang(state: State, gang: Gang) -> None:
@@ -110,6 +117,8 @@ def _check_members(state: State) -> None:
             )
         if member.slot >= 0 and state.residents.get(member.slot, {}).get(uid) is not member:
             raise InvariantViolation(f"pod {uid}", "is accounted on a node that does not know it")
+        if state.shapes.terms.any and labelling.entry_of(state, member.pod) is not member.shape:
+            raise InvariantViolation(f"pod {uid}", "means something else to others by its labels")
         if member.room is not None and member.room not in state.rooms.rows(uid):
             raise InvariantViolation(f"pod {uid}", "believes in room that nobody keeps")
 

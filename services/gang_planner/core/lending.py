@@ -76,7 +76,7 @@ class Loan:
         assert debt.room is not None
         if debt.gang is not None and not debt.gang.queue.headroom(debt.shape, 1):
             return False
-        return bool(session.fits.counts(debt.shape)[debt.room.slot] > 0)
+        return session.fits.takes(debt.shape, debt.room.slot)
 
 
 def _at(slot: int) -> Ints:

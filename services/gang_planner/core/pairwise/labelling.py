@@ -162,6 +162,13 @@ def _reshape(state: "State", member: Member, entry: ShapeEntry) -> None:
         if room.shape is before:
             state.ground.exchange(room.slot, before, entry)
             room.shape = entry
+    promised = state.rooms.promised.get(member.pod.uid)
+    if promised is not None and promised.shape is before:
+        state.ground.exchange(promised.slot, before, entry)
+        promised.shape = entry
+        if gang is not None:
+            gang.hold(before, -1)
+            gang.hold(entry, 1)
     if member.slot >= 0:
         state.ground.exchange(member.slot, before, entry)
     member.shape = entry

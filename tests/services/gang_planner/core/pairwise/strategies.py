@@ -7,9 +7,13 @@ from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, Spre
 
 KEYS = st.sampled_from(["zone", "rack", "host"])
 NAMESPACES = ("a", "b")
-LABELS = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["x", "y"]), max_size=2)
+#: Mostly one label, so that terms meet pods.
+LABELS = st.sampled_from(
+    [{"app": "x"}, {"app": "x"}, {"app": "x", "tier": "y"}, {"app": "y"}, {"tier": "x"}, {}]
+)
 NODE_LABELS = st.fixed_dictionaries(
-    {}, optional={"zone": st.sampled_from(["1", "2"]), "rack": st.sampled_from(["1", "2", "3"])}
+    {"zone": st.sampled_from(["1", "2", "3"])},
+    optional={"rack": st.sampled_from(["1", "2", "3"])},
 )
 TAINTS = st.sampled_from([(), (), (Taint(key="k", effect="NoSchedule"),)])
 REQUIREMENTS = st.one_of(
@@ -25,8 +29,9 @@ REQUIREMENTS = st.one_of(
         operator=st.sampled_from(["Exists", "DoesNotExist"]),
     ),
 )
-SELECTORS = st.none() | st.builds(
-    Selector, requirements=st.lists(REQUIREMENTS, max_size=2).map(tuple)
+APP_X = Selector(requirements=(Requirement(key="app", operator="In", values=("x",)),))
+SELECTORS = st.sampled_from([APP_X, APP_X, APP_X, APP_X, None, Selector()]) | st.builds(
+    Selector, requirements=st.lists(REQUIREMENTS, min_size=1, max_size=2).map(tuple)
 )
 NAMESPACE_SELECTORS = st.none() | st.builds(
     Selector,
@@ -44,7 +49,7 @@ def terms(weight: int = 0) -> st.SearchStrategy[PodTerm]:
     return st.builds(
         PodTerm,
         selector=SELECTORS,
-        namespaces=st.sampled_from([("a",), ("a",), ("b",), ("a", "b"), ()]),
+        namespaces=st.sampled_from([("a", "b"), ("a", "b"), ("a",), ("b",), ()]),
         namespace_selector=NAMESPACE_SELECTORS,
         topology_key=KEYS,
         weight=st.just(weight),
@@ -52,16 +57,21 @@ def terms(weight: int = 0) -> st.SearchStrategy[PodTerm]:
 
 
 def several(one: st.SearchStrategy[PodTerm]) -> st.SearchStrategy[tuple[PodTerm, ...]]:
-    """Up to two terms, mostly none."""
-    return st.just(()) | st.lists(one, max_size=2).map(tuple)
+    """One or two terms."""
+    return st.lists(one, min_size=1, max_size=2).map(tuple)
 
 
-AFFINITIES = st.none() | st.builds(
-    PodAffinity,
-    affinity=several(terms()),
-    anti_affinity=several(terms()),
-    preferred=several(terms(10)),
-    preferred_anti=several(terms(20)),
+NONE: st.SearchStrategy[tuple[PodTerm, ...]] = st.just(())
+AFFINITIES = st.one_of(
+    st.builds(PodAffinity, affinity=several(terms())),
+    st.builds(PodAffinity, anti_affinity=several(terms())),
+    st.builds(PodAffinity, affinity=several(terms()), anti_affinity=several(terms())),
+    st.builds(
+        PodAffinity,
+        anti_affinity=NONE | several(terms()),
+        preferred=several(terms(10)),
+        preferred_anti=NONE | several(terms(20)),
+    ),
 )
 CONSTRAINTS = st.builds(
     SpreadConstraint,
@@ -69,19 +79,41 @@ CONSTRAINTS = st.builds(
     topology_key=KEYS,
     when_unsatisfiable=st.sampled_from(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]),
     selector=SELECTORS,
-    min_domains=st.integers(1, 3),
+    min_domains=st.sampled_from([1, 1, 3, 4]),
     node_affinity_policy=st.sampled_from(["Honor", "Ignore"]),
     node_taints_policy=st.sampled_from(["Honor", "Ignore"]),
 )
+SPREADS = st.lists(CONSTRAINTS, min_size=1, max_size=2).map(tuple)
 
 
-def shapes(namespace: str) -> st.SearchStrategy[Shape]:
-    """A pod's shape with terms, or without."""
-    return st.builds(
-        Shape,
-        requests=st.just((("pods", 1),)),
-        node_selector=st.sampled_from([(), (), (("zone", "1"),)]),
-        pod_affinity=AFFINITIES,
-        spread=st.just(()) | st.lists(CONSTRAINTS, max_size=2).map(tuple),
-        namespace=st.just(namespace),
-    )
+def shapes(namespace: str, *, terms_at_least: int = 0) -> st.SearchStrategy[Shape]:
+    """A pod's shape, with terms or without."""
+    requests = (("pods", 1),)
+    selector = st.sampled_from([(), (), (("zone", "1"),)])
+    kinds = [
+        st.builds(
+            Shape,
+            requests=st.just(requests),
+            node_selector=selector,
+            pod_affinity=AFFINITIES,
+            namespace=st.just(namespace),
+        ),
+        st.builds(
+            Shape,
+            requests=st.just(requests),
+            node_selector=selector,
+            spread=SPREADS,
+            namespace=st.just(namespace),
+        ),
+        st.builds(
+            Shape,
+            requests=st.just(requests),
+            node_selector=selector,
+            pod_affinity=AFFINITIES,
+            spread=SPREADS,
+            namespace=st.just(namespace),
+        ),
+    ]
+    if not terms_at_least:
+        kinds.append(st.just(Shape(requests=requests, namespace=namespace)))
+    return st.one_of(kinds)
