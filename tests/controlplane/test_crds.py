@@ -11,6 +11,7 @@ pytestmark = pytest.mark.integration
 
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
 JOBS = "/apis/batch.volcano.sh/v1alpha1"
+HYPERNODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 KUBE_BATCH = ("scheduling.incubator.k8s.io/v1alpha1", "scheduling.sigs.dev/v1alpha2")
 
 
@@ -205,6 +206,55 @@ async def test_what_a_jobs_table_forbids_is_refused_with_field_and_rule(
 
     assert refused.value.status == 422
     assert rule in str(refused.value)
+
+
+BY_NAME: Object = {"type": "Node", "selector": {"exactMatch": {"name": "n"}}}
+
+
+def hypernode(name: str, spec: Object) -> Object:
+    api_version = "topology.volcano.sh/v1alpha1"
+    return {
+        "apiVersion": api_version,
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ({"members": [BY_NAME]}, "spec.tier: Required value"),
+        ({"tier": -1, "members": [BY_NAME]}, "greater than or equal to 0"),
+        ({"tier": 1, "members": []}, "should have at least 1 items"),
+        (
+            {"tier": 1, "members": [{"type": "Node", "selector": {}}]},
+            "exactly one of exactMatch, regexMatch and labelMatch must be given",
+        ),
+        (
+            {"tier": 1, "members": [{"type": "HyperNode", "selector": {"labelMatch": {}}}]},
+            "labelMatch selects nodes only",
+        ),
+    ],
+)
+async def test_what_a_hypernodes_table_forbids_is_refused_with_its_rule(
+    api: RawClient, spec: Object, rule: str
+) -> None:
+    with pytest.raises(ApiError) as refused:
+        await api.create(HYPERNODES, hypernode("refused", spec))
+
+    assert refused.value.status == 422
+    assert rule in str(refused.value)
+
+
+async def test_a_hypernode_is_kept_and_counted_in_its_own_status(api: RawClient) -> None:
+    members = [BY_NAME, {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"a": "b"}}}}]
+    created = await api.create(HYPERNODES, hypernode("rack", {"tier": 1, "members": members}))
+    counted = await api.patch(f"{HYPERNODES}/rack/status", {"status": {"nodeCount": 2}})
+    await api.delete(f"{HYPERNODES}/rack")
+
+    assert created["spec"] == {"tier": 1, "members": members}
+    assert counted["status"] == {"nodeCount": 2}
 
 
 async def test_kubectl_knows_the_short_names_and_prints_the_columns(
