@@ -307,6 +307,10 @@ class Line:
         assert gang.key == key, f"{gang.full_name} stands where {key} stood"
         return index, bucket, gang
 
+    def holds(self, queue: str) -> bool:
+        """Whether a queue has a gang in line."""
+        return queue in self._heaps
+
     def buckets_of(self, queue: str) -> list[Bucket]:
         """A queue's buckets that are in line."""
         return [self._buckets[index] for _, _, index in self._heaps.get(queue, ())]

@@ -272,9 +272,18 @@ def usable(session: Session, shape: ShapeEntry) -> Ints:
     return counts
 
 
+def leaves_nothing(work: CycleWork, limit: Limit) -> bool:
+    """Whether claimants could use every node there is."""
+    return limit.withheld is not None and len(limit.withheld) >= work.state.nodes.count
+
+
 def fits_otherwise(work: CycleWork, bucket: Bucket) -> bool:
     """Whether the bucket's gangs would fit, were nobody else to claim the room."""
     need = bucket.need
+    if need.structure is None and len(need.wanted) == 1:
+        ((_, shape_id, _),) = need.wanted
+        shape = work.state.shapes.entries[shape_id]
+        return work.session.total(shape) >= max(need.quorum, 1)
     queue = work.state.queues.entry(need.queue)
     attempt = Attempt(work.session, queue, need, members_max=need.quorum or 1)
     if not attempt.run():

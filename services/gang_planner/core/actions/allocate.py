@@ -4,6 +4,8 @@ A gang that does not fit does not block those behind it, unless its queue is str
 nothing but best-effort pods are left to backfill.
 """
 
+import heapq
+
 from services.gang_planner.core import restoring, sharing, strict_queues
 from services.gang_planner.core.backlog import Bucket, Line
 from services.gang_planner.core.cycle import CycleWork
@@ -41,25 +43,40 @@ class _Pass:
         self._extras = Extras(work, self._line)
 
     def run(self) -> None:
+        """Give queues their turns until nobody is left in line.
+
+        A queue's key only grows while gangs are placed, so one that is looked at first and has not
+        changed is the least of all: the others need not be looked at.
+        """
         line, session = self._line, self._work.session
-        while queues := line.queues():
+        turns = [(self._turn(name), name) for name in line.queues()]
+        heapq.heapify(turns)
+        while turns:
             if session.exhausted:
                 return
-            queue = queues[0]
-            if len(queues) > 1:
-                queue = min(queues, key=self._turn)
-            in_line = line.buckets_of(queue)
-            index, bucket, gang = line.head(queue)
-            limit = self._limit(bucket, gang, in_line, alone=len(queues) == 1)
-            if limit is None:
+            turn, queue = turns[0]
+            now = self._turn(queue)
+            if now != turn:
+                heapq.heapreplace(turns, (now, queue))
                 continue
-            if place(self._work, gang, limit):
-                line.put_back(index)
-                continue
-            refuse(self._work, bucket, limit)
-            self._claims.judge(bucket)
-            if gang.queue.strict:
-                strict_queues.park(self._work.state, line.drop(queue), gang)
+            self._give_turn(queue, alone=len(turns) == 1)
+            if not line.holds(queue):
+                heapq.heappop(turns)
+
+    def _give_turn(self, queue: str, *, alone: bool) -> None:
+        line = self._line
+        in_line = line.buckets_of(queue)
+        index, bucket, gang = line.head(queue)
+        limit = self._limit(bucket, gang, in_line, alone=alone)
+        if limit is None:
+            return
+        if not self._surely_refused(bucket, gang, limit) and place(self._work, gang, limit):
+            line.put_back(index)
+            return
+        refuse(self._work, bucket, limit)
+        self._claims.judge(bucket)
+        if gang.queue.strict:
+            strict_queues.park(self._work.state, line.drop(queue), gang)
 
     def _limit(
         self, bucket: Bucket, gang: Gang, in_line: list[Bucket], *, alone: bool
@@ -78,6 +95,17 @@ class _Pass:
         if limit.members_max is not None:
             most = min(most, limit.members_max)
         return limit._replace(members_max=most)
+
+    def _surely_refused(self, bucket: Bucket, gang: Gang, limit: Limit) -> bool:
+        """What needs no look at the nodes: a ceiling that keeps a quorum of one shape out, or
+        claims on every node.
+        """
+        need = bucket.need
+        if sharing.leaves_nothing(self._work, limit):
+            return True
+        if not need.quorum or len(need.wanted) != 1:
+            return False
+        return bool(gang.queue.excess(need.amounts(self._work.state.shapes), promised=False))
 
     def _turn(self, queue: str) -> OrderKey:
         entry = self._work.state.queues.entry(queue)
