@@ -108,7 +108,7 @@ def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoic
         return Write("claim", _patch(claim, {"annotations": {SELECTED_NODE: None}}))
     if volume is None or _uid(volume) != choice.volume_uid:
         return None
-    owner = volume.get("spec", {}).get("claimRef") or {}
+    owner: Object = volume.get("spec", {}).get("claimRef") or {}
     unused = volume.get("status", {}).get("phase") == "Available"
     # One that its user bound to the claim stays so.
     if (
@@ -127,16 +127,16 @@ def device_step(claim: Object | None, choice: DeviceChoice, pod_name: str) -> Pr
     """
     if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
         return Progress("failed", f'resourceclaim "{choice.claim}" is gone')
-    status = claim.get("status") or {}
+    status: Object = claim.get("status") or {}
     allocation = status.get("allocation")
     if allocation is None and not choice.devices:
         return Progress("failed", f'resourceclaim "{choice.claim}" has lost its devices')
     if allocation is not None and choice.devices and _devices(allocation) != set(choice.devices):
         return Progress("failed", f'resourceclaim "{choice.claim}" got allocated elsewhere')
-    reserved = list(status.get("reservedFor") or ())
+    reserved: list[Object] = list(status.get("reservedFor") or ())
     if allocation is not None and any(one.get("uid") == choice.pod_uid for one in reserved):
         return DONE
-    finalizers = list(claim["metadata"].get("finalizers") or ())
+    finalizers: list[str] = list(claim["metadata"].get("finalizers") or ())
     if allocation is None and FINALIZER not in finalizers:
         return Write("devices", _patch(claim, {"finalizers": [*finalizers, FINALIZER]}))
     reserved.append({"resource": "pods", "name": pod_name, "uid": choice.pod_uid})
@@ -150,8 +150,8 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
     """What takes a reservation back, and the devices with the last one; None: nothing."""
     if claim is None or _uid(claim) != choice.claim_uid:
         return None
-    status = claim.get("status") or {}
-    reserved = list(status.get("reservedFor") or ())
+    status: Object = claim.get("status") or {}
+    reserved: list[Object] = list(status.get("reservedFor") or ())
     left = [one for one in reserved if one.get("uid") != choice.pod_uid]
     if len(left) == len(reserved):
         return None
@@ -210,7 +210,8 @@ def _allocation(choice: DeviceChoice) -> Object:
 
 
 def _devices(allocation: Object) -> set[tuple[str, str, str, str]]:
-    results = (allocation.get("devices") or {}).get("results") or ()
+    given: Object = allocation.get("devices") or {}
+    results: list[Object] = given.get("results") or []
     return {(one["request"], one["driver"], one["pool"], one["device"]) for one in results}
 
 

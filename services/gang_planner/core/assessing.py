@@ -62,11 +62,11 @@ PREEMPTING: Final = "Preempting"
 EVICTED: Final = "Evicted"
 
 
-def binding_bytes(member: Member, node_bytes: int) -> int:
+def binding_bytes(state: State, member: Member) -> int:
     """Upper bound of what one member takes in a decision."""
-    pod = member.pod
+    pod, node_bytes = member.pod, state.nodes.name_bytes_max
     named = len(pod.uid) + len(pod.namespace) + len(pod.name) + node_bytes
-    claims = choice_bytes(member, node_bytes) if member.shape.attached else 0
+    claims = choice_bytes(state.ground, member, node_bytes) if member.shape.attached else 0
     return _BINDING_OVERHEAD_BYTES + named + claims
 
 
@@ -296,7 +296,7 @@ def _size_refusal(state: State, gang: Gang) -> str:
     ):
         return ""
     sizes = sorted(
-        binding_bytes(member, state.nodes.name_bytes_max)
+        binding_bytes(state, member)
         for members in gang.waiting.values()
         for member in members.values()
     )

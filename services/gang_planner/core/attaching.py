@@ -11,12 +11,17 @@ from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.members import Member
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.storage import ledger as storage
-from services.gang_planner.core.storage.demand import claim_keys
+from services.gang_planner.core.storage.demand import Key, claim_keys
 from services.gang_planner.state import State
 from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
 
 #: Field names and numbers around the texts of a choice.
-_CHOICE_OVERHEAD_BYTES = 128
+_CHOICE_OVERHEAD_BYTES = 96
+_UID_BYTES = 40
+_NAME_BYTES_MAX = 253
+#: Names of a pool and of a device, with the numbers around them. Kubernetes allows longer pools;
+#: drivers name them after nodes.
+_DEVICE_BYTES_MAX = 253 + 63 + 16
 
 
 class Choices(NamedTuple):
@@ -37,15 +42,19 @@ def choices_of(state: State, placed: Sequence[tuple[Member, int]]) -> Choices:
     )
 
 
-def choice_bytes(member: Member, node_bytes: int) -> int:
+def choice_bytes(ground: Ground, member: Member, node_bytes: int) -> int:
     """Upper bound of what a member's claims add to a decision."""
     shape = member.shape.shape
-    texts = len(member.pod.uid) * 3 + len(member.pod.namespace) + node_bytes
-    # A volume has a name that nobody knows before it is chosen, a claim several devices.
-    volumes = sum(len(name) + 300 for name in shape.claims)
-    grants = sum(len(name) + 300 * 8 for name in shape.device_claims)
-    count = len(shape.claims) + len(shape.device_claims)
-    return count * (texts + _CHOICE_OVERHEAD_BYTES) + volumes + grants
+    pod = member.pod
+    each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
+    # What volume is chosen is not known yet, nor its name.
+    volumes = sum(len(name) + each + _UID_BYTES + _NAME_BYTES_MAX for name in shape.claims)
+    grants = sum(len(name) + each for name in shape.device_claims)
+    for _, requests in ground.devices.demand(member.shape).open:
+        for one in requests:
+            texts = len(one.request) + len(one.driver)
+            grants += one.number * (texts + _DEVICE_BYTES_MAX)
+    return volumes + grants
 
 
 def recall(state: State, decision: GangDecision) -> None:
@@ -88,8 +97,8 @@ def contradiction(ground: Ground, loads: Iterable[tuple[int, ShapeEntry]]) -> st
     """What is wrong with the claims in use, given every pod on a node and all room kept; "":
     nothing.
     """
-    volumes: dict[storage.Key, dict[int, int]] = {}
-    claims: dict[devices.Key, int] = {}
+    volumes: dict[Key, dict[int, int]] = {}
+    claims: dict[Key, int] = {}
     for slot, shape in loads:
         for key in claim_keys(shape.shape):
             users = volumes.setdefault(key, {})

@@ -33,7 +33,7 @@ def members_max(state: State, gang: Gang, need: Need) -> int:
     if wanted <= _ALWAYS_FIT and not any(shapes[one].attached for _, one, _ in need.wanted):
         return wanted
     longest = max(
-        binding_bytes(member, state.nodes.name_bytes_max)
+        binding_bytes(state, member)
         for members in gang.waiting.values()
         for member in members.values()
     )

@@ -167,6 +167,8 @@ class Fits:
         self.ground.fit_cells()
         remaining, found = self.masks.reasons(shape)
         for one in self.filters:
+            if one.name in CLAIM_FILTERS and not shape.attached:
+                continue
             slots = np.flatnonzero(remaining)
             full = slots[one.capacity(shape, self.ground, slots) == 0]
             if len(full):

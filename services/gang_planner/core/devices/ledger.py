@@ -48,7 +48,7 @@ class Devices:
         self._nodes = nodes
         self._inventory = Inventory(tables, nodes)
         #: Pods of each claim that any pod on a node or with kept room uses.
-        self._uses: dict[Key, int] = {}
+        self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
         self._pins: dict[Key, Pin] = {}
         #: Devices in the two tables above.
@@ -66,7 +66,7 @@ class Devices:
         other = Devices(self._tables, self._nodes)
         # What was worked out of the tables is as true there.
         other._inventory = self._inventory
-        other._uses = dict(self._uses)
+        other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
         other._chosen = dict(self._chosen)
         other._turns, other._turn = dict(self._turns), self._turn
@@ -147,27 +147,38 @@ class Devices:
                     self._grants[key] = chosen
                     self._hold(chosen.devices, key)
         for key in claim_keys(shape.shape):
-            self._uses[key] = self._uses.get(key, 0) + count
+            self.uses[key] = self.uses.get(key, 0) + count
             self._moved(key)
 
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
         """Undo one `take`."""
         for key in claim_keys(shape.shape):
-            self._uses[key] -= count
+            self.uses[key] -= count
             self._moved(key)
-            if not self._uses[key]:
-                del self._uses[key]
+            if not self.uses[key]:
+                del self.uses[key]
                 grant = self._grants.pop(key, None)
                 if grant is not None:
                     self._release(grant.devices)
 
     def pin(self, key: Key, pin: Pin) -> None:
-        """A decision read from the log has chosen this; it is taken up when its room is kept."""
-        before = self._pins.get(key)
-        if before is not None:
-            self._release(before.devices)
+        """A decision read from the log has chosen this; it is taken up when its room is kept.
+
+        The log wins over what was chosen here for a pod that others bound.
+        """
+        self.unpin(key)
+        for _, device in pin.devices:
+            other = self._chosen.get(device)
+            if other is not None:
+                self._drop(other)
         self._pins[key] = pin
         self._hold(pin.devices, key)
+
+    def unpin(self, key: Key) -> None:
+        """Nobody will take up what was pinned for the claim."""
+        pin = self._pins.pop(key, None)
+        if pin is not None:
+            self._release(pin.devices)
 
     def contradiction(self) -> str:
         """Whether a device is chosen twice, or its choice forgotten; "": neither."""
@@ -182,6 +193,13 @@ class Devices:
     def _moved(self, key: Key) -> None:
         self._turn += 1
         self._turns[key] = self._turn
+
+    def _drop(self, key: Key) -> None:
+        grant = self._grants.pop(key, None)
+        if grant is not None:
+            self._release(grant.devices)
+            self._moved(key)
+        self.unpin(key)
 
     def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
         """Devices are chosen for a claim."""
@@ -237,10 +255,11 @@ class Devices:
                 self._release(one.devices)
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
-        pin = self._pins.pop((claim.namespace, claim.name), None)
+        key = claim.namespace, claim.name
+        pin = self._pins.get(key)
         if pin is None:
             return None
-        self._release(pin.devices)
+        self.unpin(key)
         if pin.claim_uid != claim.uid or pin.node != self._nodes.names[slot]:
             return None
         return Grant(slot, claim.uid, pin.devices)

@@ -16,6 +16,7 @@ from services.gang_planner.core.columns import Bools
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.storage import provisioning
+from services.gang_planner.core.storage.chosen import Chosen
 from services.gang_planner.core.storage.demand import (
     Demand,
     Key,
@@ -65,7 +66,7 @@ class Storage:
         self._choices: dict[Key, Choice] = {}
         self._pins: dict[Key, Pin] = {}
         #: UIDs of volumes in the two tables above.
-        self._chosen: dict[str, Key] = {}
+        self._chosen = Chosen()
         #: A number per claim in use that changes with its choice or its users.
         self._turns: dict[Key, int] = {}
         self._turn = 0
@@ -83,7 +84,7 @@ class Storage:
         other.uses = {key: dict(slots) for key, slots in self.uses.items()}
         other._limits = self._limits.copy()
         other._choices = dict(self._choices)
-        other._pins, other._chosen = dict(self._pins), dict(self._chosen)
+        other._pins, other._chosen = dict(self._pins), self._chosen.copy()
         other._turns, other._turn, other._wide = dict(self._turns), self._turn, self._wide
         return other
 
@@ -179,10 +180,9 @@ class Storage:
                 key = claim.namespace, claim.name
                 before = self._choices.get(key)
                 if before is not None:
-                    self._chosen.pop(before.volume_uid, None)
+                    self._chosen.drop(before.volume_uid)
                 self._choices[key] = choice
-                if choice.volume_uid:
-                    self._chosen[choice.volume_uid] = key
+                self._chosen.put(choice.volume_uid, key)
                 touched += self._reach(choice)
         for key in claim_keys(shape.shape):
             users = self.uses.setdefault(key, {})
@@ -205,25 +205,39 @@ class Storage:
                 del self.uses[key]
                 choice = self._choices.pop(key, None)
                 if choice is not None:
-                    self._chosen.pop(choice.volume_uid, None)
+                    self._chosen.drop(choice.volume_uid)
                     touched += self._reach(choice)
         return touched
 
     def pin(self, key: Key, pin: Pin) -> None:
-        """A decision read from the log has chosen this; it is taken up when its room is kept."""
-        before = self._pins.get(key)
-        if before is not None:
-            self._chosen.pop(before.volume_uid, None)
-        self._pins[key] = pin
+        """A decision read from the log has chosen this; it is taken up when its room is kept.
+
+        The log wins over what was chosen here for a pod that others bound.
+        """
+        self.unpin(key)
         if pin.volume_uid:
-            self._chosen[pin.volume_uid] = key
+            other = self._chosen.claim(pin.volume_uid)
+            if other is not None:
+                self._choices.pop(other, None)
+                self._pins.pop(other, None)
+                self._moved(other)
+            self._chosen.put(pin.volume_uid, key)
+            self._wide += 1
+        self._pins[key] = pin
+
+    def unpin(self, key: Key) -> None:
+        """Nobody will take up what was pinned for the claim."""
+        pin = self._pins.pop(key, None)
+        if pin is not None and pin.volume_uid:
+            self._chosen.drop(pin.volume_uid)
+            self._wide += 1
 
     def contradiction(self) -> str:
         """Whether a volume is chosen twice, or its choice forgotten; "": neither."""
         chosen: list[Choice | Pin] = [*self._choices.values(), *self._pins.values()]
         volumes = sorted(one.volume_uid for one in chosen if one.volume_uid)
-        if volumes != sorted(self._chosen):
-            return f"volumes {volumes} are chosen, {sorted(self._chosen)} count as such"
+        if volumes != self._chosen.uids():
+            return f"volumes {volumes} are chosen, {self._chosen.uids()} count as such"
         return ""
 
     # ----------------------------------------------------------------- internal
@@ -269,10 +283,11 @@ class Storage:
             if slot is not None:
                 there[slot] = True
             return nobody, made & there, room
-        return self.shelf.candidates(claim).mask(self._taken()), made, room
+        candidates = self.shelf.candidates(claim)
+        return candidates.mask(self._current().free(candidates)), made, room
 
-    def _taken(self) -> dict[str, Key]:
-        """UIDs of volumes that are chosen for claims which do not have them yet."""
+    def _current(self) -> Chosen:
+        """What is chosen for claims that the cluster does not show bound."""
         if self._pruned_at != self.changes:
             self._pruned_at = self.changes
             claims = self.tables.claims.by_name
@@ -282,16 +297,16 @@ class Storage:
                 if claim is not None and fully_bound(claim):
                     self._choices.pop(key, None)
                     self._pins.pop(key, None)
-                    self._chosen.pop(one.volume_uid, None)
+                    self._chosen.drop(one.volume_uid)
         return self._chosen
 
     def _pinned_or_chosen(self, claims: list[Claim], slot: int) -> list[tuple[Claim, Choice]]:
         found: list[tuple[Claim, Choice]] = []
         left: list[Claim] = []
         for claim in claims:
-            pin = self._pins.pop((claim.namespace, claim.name), None)
-            if pin is not None:
-                self._chosen.pop(pin.volume_uid, None)
+            key = claim.namespace, claim.name
+            pin = self._pins.get(key)
+            self.unpin(key)
             if (
                 pin is not None
                 and pin.claim_uid == claim.uid
@@ -306,7 +321,8 @@ class Storage:
 
     def _choose(self, claims: tuple[Claim, ...], slot: int) -> list[Choice] | None:
         """A volume for each claim, smallest claim first, or one that is made; None: not here."""
-        taken = dict(self._taken())
+        before = self._current()
+        mine: list[str] = []
         choices: list[Choice] = []
         for claim in claims:
             if (chosen := self.choice((claim.namespace, claim.name))) is not None:
@@ -314,9 +330,13 @@ class Storage:
                 continue
             volume = None
             if not claim.selected_node:
-                volume = self.shelf.candidates(claim).smallest(slot, taken)
+                candidates = self.shelf.candidates(claim)
+                free = before.free(candidates)
+                volume = candidates.smallest(
+                    slot, free & candidates.without(mine) if mine else free
+                )
             if volume is not None:
-                taken[volume.uid] = claim.namespace, claim.name
+                mine.append(volume.uid)
                 choices.append(Choice(slot, claim.uid, volume.name, volume.uid))
                 continue
             _, made, room = self._serving(claim)

@@ -6,7 +6,7 @@ that already names the claim (`claimRef`) is the only one for it. Of several the
 the first by name among equals.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -41,25 +41,30 @@ class Candidates:
         self._owners: Ints = np.repeat(np.arange(len(volumes), dtype=np.int64), lengths)
         self._size = nodes.size
 
-    def mask(self, taken: Collection[str]) -> Bools:
-        """Slots in which one of them can be used, those `taken` (UIDs) left out."""
-        mask: Bools = np.zeros(self._size, dtype=np.bool_)
-        mask[self._slots[self._free(taken)[self._owners]]] = True
-        return mask
+    def place(self, uid: str) -> int | None:
+        """Place of a volume among them; None: it is none of them."""
+        return self._places.get(uid)
 
-    def smallest(self, slot: int, taken: Collection[str]) -> Volume | None:
-        """The one to take in this slot."""
-        owners = self._owners[self._slots == slot]
-        owners = owners[self._free(taken)[owners]]
-        return self.volumes[int(owners.min())] if len(owners) else None
-
-    def _free(self, taken: Collection[str]) -> Bools:
+    def without(self, taken: Iterable[str]) -> Bools:
+        """One flag per volume, False for those taken (UIDs)."""
         free: Bools = np.ones(len(self.volumes), dtype=np.bool_)
         for uid in taken:
             place = self._places.get(uid)
             if place is not None:
                 free[place] = False
         return free
+
+    def mask(self, free: Bools) -> Bools:
+        """Slots in which one of those that are free can be used; one flag per volume."""
+        mask: Bools = np.zeros(self._size, dtype=np.bool_)
+        mask[self._slots[free[self._owners]]] = True
+        return mask
+
+    def smallest(self, slot: int, free: Bools) -> Volume | None:
+        """The one to take in this slot."""
+        owners = self._owners[self._slots == slot]
+        owners = owners[free[owners]]
+        return self.volumes[int(owners.min())] if len(owners) else None
 
 
 class Shelf:

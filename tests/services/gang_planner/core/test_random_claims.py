@@ -135,28 +135,36 @@ def stores(draw: st.DrawFn) -> tuple[list[Volume], list[Claim], frozenset[str]]:
     return volumes, claims, frozenset(draw(st.sets(st.sampled_from(NODES))))
 
 
+def stocked(volumes: list[Volume], claims: list[Claim], made_on: frozenset[str]) -> Floor:
+    floor = Floor()
+    floor.tables.put(make_class(), anew=False)
+    allowed = on_host(*sorted(made_on)) if made_on else on_host("nowhere")
+    floor.tables.put(make_class("made", provisioner="p", allowed_topologies=allowed), anew=False)
+    for volume in volumes:
+        floor.tables.put(volume, anew=False)
+    for claim in claims:
+        floor.tables.put(claim, anew=False)
+    return floor
+
+
 @given(stores(), st.data())
 @settings(deadline=None, max_examples=150)
 def test_volumes_are_chosen_as_a_naive_reading_of_the_rules_chooses_them(
     store: tuple[list[Volume], list[Claim], frozenset[str]], data: st.DataObject
 ) -> None:
     volumes, claims, made_on = store
-    floor = Floor()
-    floor.tables.put(make_class(), anew=False)
-    allowed = on_host(*sorted(made_on)) if made_on else on_host("nowhere")
-    floor.tables.put(make_class("made", provisioner="p", allowed_topologies=allowed), anew=False)
-    for one in (*volumes, *claims):
-        floor.tables.put(one, anew=False)
+    floor = stocked(volumes, claims, made_on)
     naive = Naive(volumes, {one.name: one for one in claims}, made_on)
     there: list[tuple[ShapeEntry, tuple[str, ...], str]] = []
     for _ in range(data.draw(st.integers(1, 8))):
-        names = tuple(data.draw(st.sets(st.sampled_from(CLAIMS), min_size=1, max_size=2)))
-        names = tuple(sorted(names))
+        drawn: set[str] = data.draw(st.sets(st.sampled_from(CLAIMS), min_size=1, max_size=2))
+        names = tuple(sorted(drawn))
         shape = floor.shape(*names)
         expected = {node for node in NODES if naive.choose(names, node) is not None}
         assert floor.may(shape) == expected
         assert floor.ground.one_by_one(shape)
-        if expected and data.draw(st.booleans()):
+        comes: bool = data.draw(st.booleans())
+        if expected and comes:
             node = data.draw(st.sampled_from(sorted(expected)))
             naive.chosen.update(naive.choose(names, node) or {})
             floor.ground.take(floor.nodes.slot(node), shape)
