@@ -6,6 +6,8 @@ allocatable, so that accounting needs no special case. Deciding never depends on
 depend on the order of arrival: ties go by name (`rank`).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from services.gang_planner.core.columns import (
@@ -18,6 +20,7 @@ from services.gang_planner.core.columns import (
     grown_bools,
     grown_ints,
 )
+from services.gang_planner.core.images import ImageTable
 from services.gang_planner.core.labels import LabelColumns
 from services.gang_planner.core.surroundings import Table
 from services.gang_planner.core.taints import TaintSets
@@ -27,6 +30,8 @@ from shared.model.surroundings import HyperNode
 
 #: Requests of one resource whose shares are kept.
 _REQUESTS_MAX = 256
+#: Arrays kept that were worked out of all nodes.
+_DERIVED_MAX = 256
 
 
 class Units:
@@ -68,6 +73,7 @@ class NodeTable:
         self.allocatable = Grid()
         self.labels = LabelColumns()
         self.taints = TaintSets()
+        self.images = ImageTable()
         self.names: list[str] = []
         self.objects: list[Node | None] = []
         self.exists: Bools = np.zeros(64, dtype=np.bool_)
@@ -82,6 +88,8 @@ class NodeTable:
         self._rank: Ints | None = None
         self._units: dict[int, Units] = {}
         self._units_at = -1
+        self._derived: dict[object, Ints] = {}
+        self._derived_at = -1
         #: Nodes that exist.
         self.count = 0
         #: Length of the longest name seen: what a binding's size is bounded by.
@@ -158,8 +166,21 @@ class NodeTable:
             found = self._units[row] = Units(self.allocatable.cells[row, : self.size], whole)
         return found
 
+    def derived(self, key: object, make: Callable[[], Ints]) -> Ints:
+        """Numbers worked out of all nodes, one per slot; kept until a node changes. Not to be
+        written to.
+        """
+        if self._derived_at != self.changes.position or len(self._derived) >= _DERIVED_MAX:
+            self._derived.clear()
+            self._derived_at = self.changes.position
+        found = self._derived.get(key)
+        if found is None:
+            found = self._derived[key] = make()
+        return found
+
     def _store(self, slot: int, node: Node | None) -> None:
         self.count += (node is not None) - (self.objects[slot] is not None)
+        self.images.put(slot, self.objects[slot], node)
         self.objects[slot] = node
         self.exists[slot] = node is not None
         self.ready[slot] = node is not None and node.ready

@@ -6,8 +6,10 @@ from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.scores import (
     NodeScore,
     balanced,
+    image_locality,
     least_requested,
     most_requested,
+    node_preference,
     taint_preference,
 )
 
@@ -16,11 +18,15 @@ _SCORES: tuple[tuple[str, int, NodeScore], ...] = (
     ("mostrequested.weight", 0, most_requested.SCORE),
     ("balancedresource.weight", 1, balanced.SCORE),
     ("tainttoleration.weight", 3, taint_preference.SCORE),
+    ("nodeaffinity.weight", 2, node_preference.SCORE),
+    ("imagelocality.weight", 1, image_locality.SCORE),
 )
 
 
 def build(arguments: Arguments) -> Policy:
-    """Arguments: the weights in `_SCORES`; 0 leaves a preference out."""
+    """Arguments: the weights in `_SCORES`, `podaffinity.weight` and `podtopologyspread.weight` (2
+    each); 0 leaves a preference out.
+    """
     pairwise = Switches(
         affinity_weight=arguments.integer("podaffinity.weight", 2),
         spread_weight=arguments.integer("podtopologyspread.weight", 2),

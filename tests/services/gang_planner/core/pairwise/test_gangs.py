@@ -57,6 +57,12 @@ def running(name: str, node: str, shape: bytes, **labels: str) -> Pod:
     return msgspec.structs.replace(pod, node=node, phase="Running")
 
 
+def sentence(scene: Scene, name: str) -> str:
+    why = scene.verdict(name).why
+    assert why is not None
+    return why.sentence
+
+
 def zones(scene: Scene, decision: Any) -> list[str]:
     return sorted(f"z{int(node[1:]) % 2}" for node in scene.where(decision).values())
 
@@ -66,9 +72,9 @@ def test_members_that_keep_apart_get_a_node_each_or_none() -> None:
     scene = Scene(nodes(3, 1))
     scene.put(*gang("a", 4, shape))
     assert not scene.settle()
-    sentence = scene.verdict("a").why.sentence
-    assert "3 node(s) didn't match pod anti-affinity rules" in sentence
-    assert "3 of 4 members would fit" in sentence
+    why = sentence(scene, "a")
+    assert "3 node(s) didn't match pod anti-affinity rules" in why
+    assert "3 of 4 members would fit" in why
     scene.put(nodes(4, 1)[3])
     (decision,) = scene.settle()
     assert sorted(scene.where(decision).values()) == ["n0", "n1", "n2", "n3"]
@@ -90,7 +96,7 @@ def test_a_gang_that_must_be_near_others_waits_for_them_and_is_placed_when_they_
     scene = Scene(nodes(4, 2))
     scene.put(*gang("web", 2, shape))
     assert not scene.settle()
-    assert "4 node(s) didn't match pod affinity rules" in scene.verdict("web").why.sentence
+    assert "4 node(s) didn't match pod affinity rules" in sentence(scene, "web")
     scene.put(running("db", "n1", make_shape({"cpu": 100}), app="db"))
     (decision,) = scene.settle()
     assert zones(scene, decision) == ["z1", "z1"]
@@ -180,8 +186,7 @@ def test_a_gang_that_cannot_be_spread_waits_whole_and_says_so() -> None:
     scene.put(running("filler", "n0", make_shape({"cpu": 4000})))
     scene.put(*gang("a", 2, shape))
     assert not scene.settle()
-    sentence = scene.verdict("a").why.sentence
-    assert "1 node(s) didn't match pod topology spread constraints" in sentence
+    assert "1 node(s) didn't match pod topology spread constraints" in sentence(scene, "a")
     scene.remove(scene.pods["filler-worker-0"])
     (decision,) = scene.settle()
     assert zones(scene, decision) == ["z0", "z1"]
