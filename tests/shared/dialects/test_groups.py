@@ -241,6 +241,15 @@ def test_a_node_is_read_with_what_decides_placement() -> None:
     )
 
 
+def test_a_node_has_its_images_under_all_of_their_names() -> None:
+    images = [
+        {"names": ["b@sha256:1", "b:1"], "sizeBytes": 5},
+        {"names": ["a:1"], "sizeBytes": 3},
+        {"sizeBytes": 9},
+    ]
+    assert node({"images": images}).images == (("a:1", 3), ("b:1", 5), ("b@sha256:1", 5))
+
+
 def test_a_node_without_conditions_counts_as_its_taints_say() -> None:
     assert node({}).ready
 
