@@ -78,6 +78,8 @@ class State:
         self.view = View()
         #: What gangs that say nothing get; the configuration's.
         self.defaults = Defaults()
+        #: Whether annotations about a gang's roles count; the configuration's.
+        self.reads_tasks = False
         #: Gangs with an open repair, as of their last assessment.
         self.repairs: dict[GangKey, Gang] = {}
         #: Newest planner epoch seen in DECISIONS.

@@ -44,6 +44,7 @@ from services.gang_planner.core.members import (
     task_priority,
 )
 from services.gang_planner.core.policy_set import PolicySet
+from services.gang_planner.core.task_topology import tasks_of
 from services.gang_planner.state import State
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.contracts.verdicts import GangPhase
@@ -351,15 +352,16 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
 def _structure(state: State, gang: Gang) -> Structure | None:
     """How close together its members are to be; None for most gangs."""
     group = gang.group
-    if group is None or (group.topology is None and not group.sub_groups):
+    tasks = tasks_of(group) if state.reads_tasks else None
+    if group is None or (group.topology is None and not group.sub_groups and tasks is None):
         return None
     names = state.nodes.names
     parts, minima = sub_gangs.needs(gang, names)
     if group.topology is None:
-        return Structure(sub_gangs=parts, sub_minima=minima)
+        return Structure(sub_gangs=parts, sub_minima=minima, tasks=tasks)
     near = sub_gangs.nodes_of(gang.members.values(), names)
     home = "" if near else gang.history.home
-    return Structure(group.topology, near, home, parts, minima)
+    return Structure(group.topology, near, home, parts, minima, tasks)
 
 
 def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:

@@ -7,11 +7,12 @@ gangs cost one attempt, and an unrelated pod costs none.
 
 import heapq
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.demand import Demand
 from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
 from services.gang_planner.core.shapes import ShapeTable
+from services.gang_planner.core.task_topology import Tasks
 from shared.model.objects import NetworkTopology
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class Structure(NamedTuple):
     sub_gangs: tuple[SubNeed, ...] = ()
     #: How many more sub-gangs of each policy must be placed.
     sub_minima: tuple[tuple[str, int], ...] = ()
+    #: What its annotations say of its roles.
+    tasks: Tasks | None = None
+
+
+NOTHING_SAID: Final = Structure()
 
 
 class Need:
@@ -122,9 +128,9 @@ class Bucket:
 
     __slots__ = (
         "asked",
+        "behind",
         "entries",
         "exceeded",
-        "behind",
         "explained_at",
         "explanation",
         "held_by",

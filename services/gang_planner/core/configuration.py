@@ -48,13 +48,6 @@ ACTIONS: Final = frozenset(
     {"enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim"}
 )
 _ACTIONS_NOT_YET: Final = frozenset({"shuffle"})
-_PLUGINS_NOT_YET: Final = frozenset(
-    {
-        "network-topology-aware",
-        "nodegroup",
-        "task-topology",
-    }
-)
 #: The exact spelling is theirs, the mix of enable and enabled included.
 _FLAGS: Final = frozenset(
     {
@@ -283,8 +276,6 @@ def _warnings(option: PluginOption) -> list[str]:
     where = f"plugin {option.name}"
     if option.name not in discovered():
         reason = offered.PLUGINS.get(option.name)
-        if reason is None and option.name in _PLUGINS_NOT_YET:
-            reason = "it is not built yet"
         return [f"{where}: {reason or offered.unknown(option.name)}"]
     _, arguments = _build(option)
     flags = [
@@ -311,6 +302,9 @@ def _build(option: PluginOption) -> tuple[Policy, Arguments]:
         node_filters=() if "enablePredicate" in option.disabled else policy.node_filters,
         room_filters=() if "enablePredicate" in option.disabled else policy.room_filters,
         scores=() if "enableNodeOrder" in option.disabled else policy.scores,
+        queue_mask=None if "enablePredicate" in option.disabled else policy.queue_mask,
+        place_points=None if "enableNodeOrder" in option.disabled else policy.place_points,
+        reads_tasks=policy.reads_tasks,
         victims=None
         if policy.victims is None
         else policy.victims.only(

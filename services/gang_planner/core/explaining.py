@@ -157,7 +157,7 @@ class Explainer:
                 )
             )
         attempt.statement.discard()
-        domains = telling.in_words(self._session, need, attempt)
+        domains = telling.in_words(self._session, need, attempt) or self._groups(queue)
         if need.avoid:
             blocking["node(s) refused one of its members lately"] = len(need.avoid)
         names = self._holding(need.queue, short)
@@ -168,6 +168,17 @@ class Explainer:
             ahead=tuple(names[:_AHEAD_MAX]),
             ahead_count=len(names),
         )
+
+    def _groups(self, queue: QueueEntry) -> str:
+        """How many nodes the queue may use, where that is not all of them."""
+        nodes = self._state.nodes
+        allowed = self._session.policies.within(queue, None)
+        if allowed is None:
+            return ""
+        usable = int((allowed & nodes.exists[: nodes.size]).sum())
+        if usable == nodes.count:
+            return ""
+        return f"queue {queue.name} may use {usable} of {nodes.count} nodes"
 
     def _quota(self, bucket: Bucket) -> Explanation:
         if bucket.held_by:

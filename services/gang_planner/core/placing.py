@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.backlog import Need, Structure, Wanted
+from services.gang_planner.core.backlog import NOTHING_SAID, Need, Structure, Wanted
 from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.searching import Wish, search, searchable
@@ -33,7 +33,6 @@ from shared.model.objects import NetworkTopology
 _FAILURES_MAX: Final = 64
 #: Cells of the exact search that cost as much as a node column.
 _CELLS_PER_COLUMN: Final = 10
-_PLAIN: Final = Structure()
 
 
 @dataclass(slots=True)
@@ -49,6 +48,8 @@ class Group:
     target: int = 0
     #: Priority: when not all fit, the higher is placed first.
     rank: int = 0
+    #: Its turn by the gang's own order of roles.
+    turn: int = 0
 
     @property
     def left(self) -> int:
@@ -105,6 +106,8 @@ class Attempt:
         self._avoid = slots_of(session, need.avoid)
         if withheld is not None:
             self._avoid = np.concatenate([self._avoid, withheld])
+        #: Nodes that its queue may use; None: all.
+        self._base = session.policies.within(queue, None)
         self._failures_left = _FAILURES_MAX
         self.statement = Statement(session.ground, queue)
         #: The search ended by its budget: whether the need fits is not known.
@@ -121,7 +124,7 @@ class Attempt:
             pass
         elif self._need.structure is None:
             (part,) = self._parts
-            if self._place_whole(part, None):
+            if self._place_whole(part, self._base):
                 self._place_extras(part, None)
                 if self.placed:
                     return True
@@ -137,7 +140,7 @@ class Attempt:
         """
         need = self._need.quorum or 1
         for part in _largest_first(self.sub_gangs):
-            part.whole = self._place_sub_gang(part, None)
+            part.whole = self._place_sub_gang(part, self._base)
         for part in self._parts[-1:]:
             for group in _scarcest_first(part.groups):
                 self._place(part, group, min(group.left, need - self.placed), None)
@@ -159,7 +162,7 @@ class Attempt:
         whole = Part(
             self.groups, self._need.quorum, self._need.minima, structure.topology, structure.near
         )
-        for space in self._spaces(whole, structure.home, None):
+        for space in self._spaces(whole, structure.home, self._base):
             if self._fill(space, structure):
                 self._grow(whole, space)
                 if self.placed:
@@ -229,7 +232,7 @@ class Attempt:
         *sub_gangs, rest = self._parts
         masks: list[Bools | None] = [space.mask]
         if whole.topology is not None:
-            masks += wider(topology.levels(whole.topology), space, None)
+            masks += wider(topology.levels(whole.topology), space, self._base)
         for part in sub_gangs:
             if not part.whole:
                 continue
@@ -349,6 +352,7 @@ class Attempt:
                 packed=part.packed,
                 within=within,
                 part=part.name,
+                structure=self._need.structure,
             )
 
     def _undo(self, mark: int, groups: Iterable[Group]) -> None:
@@ -359,7 +363,7 @@ class Attempt:
 
 def _parts(session: Session, need: Need) -> list[Part]:
     """The sub-gangs of a need, and last what is in none of them."""
-    structure = need.structure or _PLAIN
+    structure = need.structure or NOTHING_SAID
     left = {(role, shape_id): count for role, shape_id, count in need.wanted}
     parts: list[Part] = []
     for sub in structure.sub_gangs:
@@ -377,6 +381,9 @@ def _parts(session: Session, need: Need) -> list[Part]:
         )
     rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
     last = Part(_groups(session, rest), need.quorum, need.minima)
+    if structure.tasks is not None:
+        for group in last.groups:
+            group.turn = structure.tasks.turn(group.role)
     if need.ranks and not parts:
         for group, rank in zip(last.groups, need.ranks, strict=True):
             group.rank = rank
@@ -414,7 +421,7 @@ def _largest_first(parts: Iterable[Part]) -> list[Part]:
 
 
 def _scarcest_first(groups: Iterable[Group]) -> list[Group]:
-    return sorted(groups, key=_plenty)
+    return sorted(groups, key=lambda one: (one.turn, *_plenty(one)))
 
 
 def _aim(groups: list[Group], amount: int) -> None:

@@ -142,6 +142,7 @@ class Planner:
         state.defaults = configuration.defaults
         policies = configuration.policies().bind(state)
         self._policies = policies
+        state.reads_tasks = policies.reads_tasks
         self._masks = Masks(state.nodes, policies.node_filters)
         self._session = Session(state.ground, state.shapes, self._masks, policies)
         state.queues.arrange(hierarchical=policies.hierarchical)

@@ -15,6 +15,7 @@ from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.filters import NodeFilter, RoomFilter
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.pairwise.switches import NOTHING, Switches
+from services.gang_planner.core.places import PlacePointsFactory, QueueMaskFactory
 from services.gang_planner.core.preempting.rules import VictimRule
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.scores import NodeScore
@@ -82,6 +83,12 @@ class Policy:
     victims: VictimRule | None = None
     #: (weight, score).
     scores: tuple[tuple[int, NodeScore | NodeScoreFactory], ...] = ()
+    #: Nodes that gangs of a queue may use.
+    queue_mask: QueueMaskFactory | None = None
+    #: Preferences that a shape alone does not decide.
+    place_points: PlacePointsFactory | None = None
+    #: Whether annotations about a gang's roles count.
+    reads_tasks: bool = False
 
 
 Build: TypeAlias = Callable[[Arguments], Policy]

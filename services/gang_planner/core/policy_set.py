@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from services.gang_planner.core.admission import Voter
-from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.filters import (
     NodeFilter,
     RoomFilter,
@@ -18,9 +18,10 @@ from services.gang_planner.core.filters import (
 from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.pairwise.switches import Switches
+from services.gang_planner.core.places import Place
 from services.gang_planner.core.policy import GroupKey, Policy, QueueKey
-from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.preempting.rules import Kind, VictimRules, combined
+from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.scores import Candidates, NodeScore
 from services.gang_planner.core.settings import WITHOUT_ROOM
 from services.gang_planner.core.shapes import ShapeEntry
@@ -77,6 +78,12 @@ class PolicySet:
             for weight, score in one.scores
             for made in _made((score,), state)
         ]
+        masks = [one.queue_mask for one in self.policies if one.queue_mask is not None]
+        points = [one.place_points for one in self.policies if one.place_points is not None]
+        self._queue_masks = [made(state) for made in masks] if state is not None else []
+        self.place_points = [made(state) for made in points] if state is not None else []
+        #: Whether annotations about a gang's roles count.
+        self.reads_tasks = any(one.reads_tasks for one in self.policies)
         self.node_filters: tuple[NodeFilter, ...] = tuple(
             rule for one in self.policies for rule in _made(one.node_filters, state)
         )
@@ -123,6 +130,29 @@ class PolicySet:
         for one in self._queue_keys:
             key.extend(one(queue, totals))
         return (*key, queue.name)
+
+    def within(self, queue: QueueEntry, mask: Bools | None) -> Bools | None:
+        """The part of a mask (None: all nodes) that gangs of a queue may use; None: all nodes."""
+        for one in self._queue_masks:
+            allowed = one(queue)
+            if allowed is not None:
+                mask = allowed if mask is None else mask & allowed
+        return mask
+
+    def with_points(
+        self, place: Place, slots: Ints, score: Ints, slope: Ints | None, *, packed: bool
+    ) -> tuple[Ints, Ints | None]:
+        """Scores and slopes of some slots with what a shape alone does not decide."""
+        for one in self.place_points:
+            said = one(place)
+            if said is None:
+                continue
+            points, step = said
+            if points is not None:
+                score = score + points[slots]
+            if step and not packed:
+                slope = (np.zeros(len(slots), dtype=np.int64) if slope is None else slope) + step
+        return score, slope
 
     def scores(self, shape: ShapeEntry, ground: Ground, slots: Ints) -> tuple[Ints, Ints | None]:
         """Points of the first pod on each node, and their change per further pod (None: none)."""

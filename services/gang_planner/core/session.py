@@ -10,12 +10,14 @@ from typing import Final
 
 import numpy as np
 
+from services.gang_planner.core.backlog import NOTHING_SAID, Structure
 from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.feasibility import Fits, Masks
 from services.gang_planner.core.filling import distribute
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.pairwise import stepping
 from services.gang_planner.core.pairwise.rules import PairRules
+from services.gang_planner.core.places import Place
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.ratings import Ratings
@@ -87,16 +89,19 @@ class Session:
         packed: bool = False,
         within: Bools | None = None,
         part: str = "",
+        structure: Structure | None = None,
     ) -> int:
         """Allocate up to `wanted` members where the scores say; returns how many were.
 
         `within`: one flag per slot, only these may be used (a topology domain); None: all.
-        `part`: the sub-gang that they are for.
+        `part`: the sub-gang that they are for. `structure`: what their gang says of places.
         """
         if wanted > 1 and shape.attached and self.ground.one_by_one(shape):
             one = partial(self.spread, statement, queue, role, shape, 1, avoid)
             placed = 0
-            while placed < wanted and one(packed=packed, within=within, part=part):
+            while placed < wanted and one(
+                packed=packed, within=within, part=part, structure=structure
+            ):
                 placed += 1
             return placed
         wanted = queue.headroom(shape, wanted)
@@ -107,6 +112,7 @@ class Session:
         self.work_left -= _look(shape) + len(counts)
         if len(avoid):
             slots = slots[~np.isin(slots, avoid)]
+        within = self.policies.within(queue, within)
         if within is not None:
             slots = slots[within[slots]]
         if not len(slots):
@@ -115,17 +121,21 @@ class Session:
         score, slope = self.ratings.of(shape)
         # Without a slope nodes are filled up, which leaves the most room for other shapes.
         slope = None if packed or slope is None else slope[slots]
+        score = score[slots]
+        if self.policies.place_points:
+            place = Place(queue, role, shape, self.ground, statement, structure or NOTHING_SAID)
+            score, slope = self.policies.with_points(place, slots, score, slope, packed=packed)
         rank = self.ground.nodes.rank()[slots]
         view = self.pairs.view(shape) if shape.pairwise else None
         if view is not None:
-            nodes = stepping.Candidates(slots, capacity, score[slots], slope, rank)
+            nodes = stepping.Candidates(slots, capacity, score, slope, rank)
             found = stepping.place(self.pairs, view, nodes, wanted)
             self.work_left -= found.work
             if found.total:
                 statement.allocate(Allocation(role, shape, found.slots, found.counts, part))
             return found.total
         wanted = min(wanted, int(capacity.sum()))
-        taken = distribute(wanted, capacity, score[slots], slope, rank)
+        taken = distribute(wanted, capacity, score, slope, rank)
         used = np.flatnonzero(taken)
         statement.allocate(Allocation(role, shape, slots[used], taken[used], part))
         return wanted

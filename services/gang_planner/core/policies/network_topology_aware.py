@@ -1,0 +1,96 @@
+"""Fuller domains first: pods go where the HyperNodes around a node are used most, so that whole
+domains stay free for gangs that need them.
+
+That gangs with a topology stay inside its limits is no policy: the search sees to it, whatever the
+configuration says.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.places import Place, PlacePoints
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.scores import FULL
+from services.gang_planner.core.topology.levels import Level
+from shared.model.objects import NetworkTopology
+
+if TYPE_CHECKING:
+    from services.gang_planner.state import State
+
+_PREFIX: Final = "hypernode.binpack"
+#: Fading in thousandths.
+_WHOLE: Final = 1000
+_EVERY_TIER: Final = NetworkTopology(mode="soft")
+
+
+class _Fullness:
+    """Weighted mean, over tiers and resources, of how full a node's domains are."""
+
+    def __init__(self, weight: int, weights: dict[str, int], fading: int, *, plain: bool) -> None:
+        self._weight = weight
+        self._weights = weights
+        self._fading = fading
+        #: Pods whose gangs have no topology count, too.
+        self._plain = plain
+
+    def points(self, place: Place) -> tuple[Ints | None, int] | None:
+        """See `PlacePoints`."""
+        if not self._plain and place.structure.topology is None:
+            return None
+        nodes = place.ground.nodes
+        levels = nodes.topology.levels(_EVERY_TIER).levels
+        found: Ints = np.zeros(nodes.size, dtype=np.int64)
+        factor, factors = _WHOLE, 0
+        for level in levels:
+            found += self._used(place, level) * factor
+            factors += factor
+            factor = factor * self._fading // _WHOLE
+        return (found // factors * self._weight, 0) if factors else None
+
+    def _used(self, place: Place, level: Level) -> Ints:
+        """Used shares of each slot's domain, of the resources that the pod asks for."""
+        nodes = place.ground.nodes
+        place.ground.fit_cells()
+        nodes.allocatable.ensure(*place.ground.free.cells.shape)
+        shares: Ints = np.zeros(len(level.names), dtype=np.int64)
+        total = 0
+        for row, _ in place.shape.pairs:
+            weight = self._weights.get(nodes.resources.names[row], 0)
+            if not weight:
+                continue
+            whole = level.sums(nodes.allocatable.cells[row, : nodes.size])
+            free = level.sums(place.ground.free.cells[row, : nodes.size])
+            unit = np.maximum(whole // FULL, 1)
+            shares += weight * np.clip(
+                (whole - free) // unit * FULL // np.maximum(whole // unit, 1), 0, FULL
+            )
+            total += weight
+        inside = level.domain_of >= 0
+        found: Ints = np.zeros(nodes.size, dtype=np.int64)
+        found[inside] = (shares // max(total, 1))[level.domain_of[inside]]
+        return found
+
+
+def build(arguments: Arguments) -> Policy:
+    """Arguments `weight` (1), `hypernode.binpack.cpu` and `.memory` (1 each), `.resources` (names),
+    `.resources.<name>` (1), `.normal-pod.enable` (true), `.normal-pod.fading` (0.8).
+    """
+    weight = arguments.integer("weight", 1)
+    weights = {
+        "cpu": arguments.integer(f"{_PREFIX}.cpu", 1),
+        "memory": arguments.integer(f"{_PREFIX}.memory", 1),
+    }
+    for name in arguments.names(f"{_PREFIX}.resources"):
+        weights[name] = arguments.integer(f"{_PREFIX}.resources.{name}", 1)
+    plain = arguments.boolean(f"{_PREFIX}.normal-pod.enable", default=True)
+    fading = arguments.scaled(f"{_PREFIX}.normal-pod.fading", _WHOLE)
+    fullness = _Fullness(weight, weights, fading or _WHOLE * 4 // 5, plain=plain)
+
+    def points(state: "State") -> PlacePoints:
+        del state
+        return fullness.points
+
+    return Policy(name="network-topology-aware", place_points=points if weight else None)

@@ -1,0 +1,96 @@
+"""Queues and groups of nodes: which groups (label `volcano.sh/nodegroup-name`) the gangs of a queue
+may use, must not use, or like better, as `spec.affinity` of the queue says.
+
+A queue with an affinity uses only groups that it names; one without uses nodes of no group. With
+`strict` (as in Volcano the default) nodes of no group are nobody's.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.columns import Bools, Ints
+from services.gang_planner.core.places import Place, PlacePoints, QueueMask
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.scores import FULL
+from shared.model.terms import Requirement
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.nodes import NodeTable
+    from services.gang_planner.state import State
+
+LABEL: Final = "volcano.sh/nodegroup-name"
+
+
+class _Groups:
+    """What queues say of groups of nodes."""
+
+    def __init__(
+        self, nodes: "NodeTable", *, strict: bool, in_order: bool, hierarchical: bool
+    ) -> None:
+        self._nodes = nodes
+        self._strict = strict
+        self._in_order = in_order
+        self._hierarchical = hierarchical
+
+    def mask(self, queue: QueueEntry) -> Bools | None:
+        """See `QueueMask`."""
+        said = self._said(queue)
+        nobodys = ~self._among_any()
+        if not said:
+            return nobodys if not self._strict else np.zeros(self._nodes.size, dtype=np.bool_)
+        named = (*said.get("required", ()), *said.get("preferred", ()))
+        named += said.get("antiPreferred", ())
+        allowed = self._among(named)
+        allowed &= ~self._among(said.get("antiRequired", ()))
+        return allowed
+
+    def points(self, place: Place) -> tuple[Ints | None, int] | None:
+        """See `PlacePoints`."""
+        said = self._said(place.queue)
+        if not said:
+            return None
+        found = self._among(said.get("required", ())) * FULL
+        preferred = said.get("preferred", ())
+        for index, name in enumerate(preferred):
+            share = len(preferred) - index if self._in_order else len(preferred)
+            found += self._among((name,)) * (FULL // 2 * share // len(preferred))
+        return found - self._among(said.get("antiPreferred", ())) * (FULL // 2), 0
+
+    def _said(self, queue: QueueEntry) -> dict[str, tuple[str, ...]]:
+        for one in queue.chain if self._hierarchical else (queue,):
+            if one.queue is not None and one.queue.node_groups:
+                return dict(one.queue.node_groups)
+        return {}
+
+    def _among(self, names: tuple[str, ...]) -> Bools:
+        return self._holds(Requirement(key=LABEL, operator="In", values=names))
+
+    def _among_any(self) -> Bools:
+        return self._holds(Requirement(key=LABEL, operator="Exists"))
+
+    def _holds(self, requirement: Requirement) -> Bools:
+        nodes = self._nodes
+        return nodes.labels.matches(requirement, LABEL, nodes.objects, slice(0, nodes.size))
+
+
+def build(arguments: Arguments) -> Policy:
+    """Arguments `strict` (true), `enablePreferredOrder` (false); takes the flag `enableHierarchy`:
+    a queue without an affinity has its nearest ancestor's.
+    """
+    strict = arguments.boolean("strict", default=True)
+    in_order = arguments.boolean("enablePreferredOrder", default=False)
+    hierarchical = arguments.flag("enableHierarchy")
+
+    def groups(state: "State") -> _Groups:
+        return _Groups(state.nodes, strict=strict, in_order=in_order, hierarchical=hierarchical)
+
+    def mask(state: "State") -> QueueMask:
+        return groups(state).mask
+
+    def points(state: "State") -> PlacePoints:
+        return groups(state).points
+
+    return Policy(name="nodegroup", queue_mask=mask, place_points=points)

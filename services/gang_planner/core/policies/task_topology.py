@@ -1,0 +1,39 @@
+"""Members of roles that belong together on the same nodes, of roles that do not on others, as the
+gang's annotations say (`task_topology`). A preference: nobody waits for it.
+"""
+
+import numpy as np
+
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.places import Place
+from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.scores import FULL
+
+
+def build(arguments: Arguments) -> Policy:
+    """Argument `task-topology.weight` (1)."""
+    weight = arguments.integer("task-topology.weight", 1)
+    if not weight:
+        return Policy(name="task-topology")
+
+    def points(place: Place) -> tuple[Ints | None, int] | None:
+        return _points(place, weight * FULL)
+
+    return Policy(name="task-topology", place_points=lambda _: points, reads_tasks=True)
+
+
+def _points(place: Place, worth: int) -> tuple[Ints | None, int] | None:
+    tasks = place.structure.tasks
+    if tasks is None:
+        return None
+    beside, away = tasks.beside(place.role), tasks.away_from(place.role)
+    if not beside and not away:
+        return None
+    found: Ints = np.zeros(place.ground.nodes.size, dtype=np.int64)
+    for one in place.statement.allocations:
+        if one.role in beside:
+            found[one.slots] += worth
+        if one.role in away:
+            found[one.slots] -= worth
+    return found, worth * ((place.role in beside) - (place.role in away))
