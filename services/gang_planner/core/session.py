@@ -139,3 +139,7 @@ class Session:
         used = np.flatnonzero(taken)
         statement.allocate(Allocation(role, shape, slots[used], taken[used], part))
         return wanted
+
+
+def _look(shape: ShapeEntry) -> int:
+    return _LOOK_AT_CLAIMS if shape.attached else _LOOK
