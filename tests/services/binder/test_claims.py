@@ -1,0 +1,202 @@
+"""Preparing claims at a real kube-apiserver, with the binder's own rights; the test plays the
+controllers that complete them.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from services.binder.api import KubePods
+from services.binder.core.preparing import (
+    BIND_COMPLETED,
+    DONE,
+    FINALIZER,
+    SELECTED_NODE,
+    Preparation,
+)
+from shared.contracts.decisions import DeviceChoice, VolumeChoice
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from tests.controlplane.client import ApiError, Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.services.binder.test_process import RIGHTS
+from tests.support.rbac import grant
+
+pytestmark = pytest.mark.integration
+
+DRA: Final = "/apis/resource.k8s.io/v1"
+DEVICES: Final = (("gpu", "gpu.example.com", "node-0", "gpu-0"),)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The binder's client, and the test's own."""
+
+    pods: KubePods
+    api: RawClient
+    namespace: str
+
+    @property
+    def claims(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims"
+
+    @property
+    def device_claims(self) -> str:
+        return f"{DRA}/namespaces/{self.namespace}/resourceclaims"
+
+    @property
+    def volume(self) -> str:
+        return f"/api/v1/persistentvolumes/{self.namespace}"
+
+    async def claim(self) -> Object:
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": self.namespace,
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+        return await self.api.create(self.claims, {"metadata": {"name": "data"}, "spec": spec})
+
+    async def make_volume(self) -> Object:
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": self.namespace,
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": "/mnt"},
+        }
+        manifest: Object = {"metadata": {"name": self.namespace}, "spec": spec}
+        made = await self.api.create("/api/v1/persistentvolumes", manifest)
+        phase: Object = {"status": {"phase": "Available"}}
+        return {**made, **await self.api.patch(f"{self.volume}/status", phase)}
+
+    async def choose(self, *, local: bool) -> Preparation:
+        claim = await self.claim()
+        volume = await self.make_volume() if local else None
+        return Preparation(
+            VolumeChoice(
+                pod_uid="u-0",
+                namespace=self.namespace,
+                claim="data",
+                claim_uid=claim["metadata"]["uid"],
+                node="node-0",
+                volume=self.namespace if volume else "",
+                volume_uid=volume["metadata"]["uid"] if volume else "",
+            ),
+            "w-0",
+        )
+
+    async def device_claim(self) -> str:
+        request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
+        spec = {"devices": {"requests": [request]}}
+        made = await self.api.create(
+            self.device_claims, {"metadata": {"name": "gpus"}, "spec": spec}
+        )
+        return str(made["metadata"]["uid"])
+
+    async def annotations(self) -> Object:
+        found = await self.api.get(f"{self.claims}/data")
+        return dict(found["metadata"].get("annotations") or {})
+
+
+@pytest.fixture
+async def desk(control_plane: ControlPlane, api: RawClient, namespace: str) -> AsyncIterator[Desk]:
+    await grant(api, "test-binder", RIGHTS)
+    credentials = await load(control_plane.kubeconfig_for("test-binder"))
+    async with KubeClient(credentials, connections_max=2, user_agent="test") as client:
+        yield Desk(KubePods(client, timeout_s=5.0, on_health=lambda _: None), api, namespace)
+    for path in (f"/api/v1/persistentvolumes/{namespace}",):
+        try:
+            await api.delete(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+async def test_a_volume_is_given_to_its_claim_and_done_once_the_claim_is_bound(desk: Desk) -> None:
+    preparation = await desk.choose(local=True)
+    for _ in range(2):
+        progress = await desk.pods.prepare(preparation, again=False)
+        assert progress.state == "waiting"
+    volume = await desk.api.get(desk.volume)
+    assert volume["spec"]["claimRef"]["uid"] == preparation.choice.claim_uid
+    complete: Object = {
+        "metadata": {"annotations": {BIND_COMPLETED: "yes"}},
+        "spec": {"volumeName": desk.namespace},
+    }
+    await desk.api.patch(f"{desk.claims}/data", complete)
+    assert await desk.pods.prepare(preparation, again=True) == DONE
+    # It is somebody's now: nothing is taken back.
+    await desk.pods.undo(preparation)
+    assert "claimRef" in (await desk.api.get(desk.volume))["spec"]
+
+
+async def test_a_volume_whose_claim_nobody_completed_is_free_again(desk: Desk) -> None:
+    preparation = await desk.choose(local=True)
+    await desk.pods.prepare(preparation, again=False)
+    await desk.pods.undo(preparation)
+    volume = await desk.api.get(desk.volume)
+    assert "claimRef" not in volume["spec"]
+    assert not volume["metadata"].get("annotations")
+
+
+async def test_a_volume_that_another_claim_got_first_is_left_to_it(desk: Desk) -> None:
+    preparation = await desk.choose(local=True)
+    other = {"namespace": "x", "name": "y", "kind": "PersistentVolumeClaim", "uid": "z"}
+    await desk.api.patch(desk.volume, {"spec": {"claimRef": other}})
+    progress = await desk.pods.prepare(preparation, again=False)
+    assert progress.state == "failed"
+    await desk.pods.undo(preparation)
+    assert (await desk.api.get(desk.volume))["spec"]["claimRef"]["uid"] == "z"
+
+
+async def test_a_provisioner_is_told_the_node_until_it_gives_up(desk: Desk) -> None:
+    preparation = await desk.choose(local=False)
+    assert (await desk.pods.prepare(preparation, again=False)).state == "waiting"
+    assert (await desk.annotations())[SELECTED_NODE] == "node-0"
+    assert (await desk.pods.prepare(preparation, again=True)).state == "waiting"
+    await desk.pods.undo(preparation)
+    assert SELECTED_NODE not in await desk.annotations()
+    assert (await desk.pods.prepare(preparation, again=True)).state == "failed"
+
+
+async def test_devices_are_allocated_reserved_shared_and_given_back(desk: Desk) -> None:
+    uid = await desk.device_claim()
+
+    def wanted(pod: str) -> Preparation:
+        choice = DeviceChoice(
+            pod_uid=f"u-{pod}",
+            namespace=desk.namespace,
+            claim="gpus",
+            claim_uid=uid,
+            node="node-0",
+            devices=DEVICES,
+        )
+        return Preparation(choice, pod)
+
+    for pod in ("w-0", "w-1", "w-0"):
+        assert await desk.pods.prepare(wanted(pod), again=False) == DONE
+    found = await desk.api.get(f"{desk.device_claims}/gpus")
+    assert found["metadata"]["finalizers"] == [FINALIZER]
+    status = found["status"]
+    assert [one["name"] for one in status["reservedFor"]] == ["w-0", "w-1"]
+    assert status["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
+    terms = status["allocation"]["nodeSelector"]["nodeSelectorTerms"]
+    assert terms[0]["matchFields"][0]["values"] == ["node-0"]
+    await desk.pods.undo(wanted("w-0"))
+    status = (await desk.api.get(f"{desk.device_claims}/gpus"))["status"]
+    assert [one["name"] for one in status["reservedFor"]] == ["w-1"]
+    assert "allocation" in status
+    await desk.pods.undo(wanted("w-1"))
+    assert not (await desk.api.get(f"{desk.device_claims}/gpus")).get("status")
+
+
+async def test_a_claim_that_is_not_there_fails_in_words(desk: Desk) -> None:
+    choice = VolumeChoice(
+        pod_uid="u", namespace=desk.namespace, claim="data", claim_uid="c", node="node-0"
+    )
+    progress = await desk.pods.prepare(Preparation(choice, "w-0"), again=False)
+    assert (progress.state, progress.message) == (
+        "failed",
+        'persistentvolumeclaim "data" is gone',
+    )
