@@ -102,7 +102,7 @@ class Desk:
 @pytest.fixture
 async def desk(control_plane: ControlPlane, api: RawClient, namespace: str) -> AsyncIterator[Desk]:
     await grant(api, "test-binder", RIGHTS)
-    credentials = await load(control_plane.kubeconfig_for("test-binder"))
+    credentials = await load(str(control_plane.kubeconfig_for("test-binder")))
     async with KubeClient(credentials, connections_max=2, user_agent="test") as client:
         yield Desk(KubePods(client, timeout_s=5.0, on_health=lambda _: None), api, namespace)
     for path in (f"/api/v1/persistentvolumes/{namespace}",):
