@@ -161,14 +161,14 @@ class Claims:
         self._masks: dict[str, Bools] = {}
         #: Without demand nobody shares, and there are no claims.
         idle = not any(one.demand for one in state.queues.entries.values())
-        self._siblings: dict[QueueEntry | None, list[QueueEntry]] = (
-            {} if idle else dict(state.queues.siblings())
-        )
+        self._candidates: dict[tuple[QueueEntry | None, int], list[QueueEntry]] = {}
+        if not idle:
+            self._find_candidates()
         self._outdated = False
 
     def limit(self, queue: QueueEntry, need: Need) -> Limit:
         """What the queue's fair share leaves to a gang with this need."""
-        if not self._siblings:
+        if not self._candidates:
             return UNLIMITED
         found = self._limit(queue, need)
         if found is not UNLIMITED and self._outdated:
@@ -191,10 +191,13 @@ class Claims:
     def _limit(self, queue: QueueEntry, need: Need) -> Limit:
         claimants: dict[Claimant, None] = {}
         most: int | None = None
+        elastic = sum(count for _, _, count in need.wanted) > need.quorum
         for row, amount in self._largest(need).items():
             for entry in queue.chain:
-                others = self._claimants(entry, row)
                 left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
+                if left > 0 and not elastic:
+                    continue
+                others = self._claimants(entry, row)
                 if others and left <= 0:
                     for one in others:
                         claimants[one.name, row, tuple(sorted(one.demand))] = None
@@ -232,19 +235,23 @@ class Claims:
                 found.append(bucket)
         return found
 
+    def _find_candidates(self) -> None:
+        """Who waits for more of a resource and holds less than it deserves, by level and row; in
+        what follows it may only come to hold more.
+        """
+        shapes = self._work.state.shapes.entries
+        for entry in self._work.state.queues.entries.values():
+            rows = {row for shape_id in entry.demand for row, _ in shapes[shape_id].pairs}
+            for row in sorted(rows):
+                if entry.used.get(row, 0) < entry.deserved.get(row, 0):
+                    self._candidates.setdefault((entry.parent, row), []).append(entry)
+
     def _claimants(self, entry: QueueEntry, row: int) -> list[QueueEntry]:
         return [
             one
-            for one in self._siblings.get(entry.parent, ())
-            if one is not entry and one.demand and self._claims(one, row)
+            for one in self._candidates.get((entry.parent, row), ())
+            if one is not entry and one.used.get(row, 0) < one.deserved.get(row, 0)
         ]
-
-    def _claims(self, entry: QueueEntry, row: int) -> bool:
-        """Whether the queue waits for more of the resource and holds less than it deserves."""
-        if entry.used.get(row, 0) >= entry.deserved.get(row, 0):
-            return False
-        shapes = self._work.state.shapes.entries
-        return any(pair == row for shape_id in entry.demand for pair, _ in shapes[shape_id].pairs)
 
     def _mask(self, name: str) -> Bools:
         """Nodes that the waiting pods of a queue could use if they were empty."""
