@@ -174,9 +174,11 @@ class PairRules:
         least = int(counts.sum())
         for key in view.own_apart:
             domains = self.of_slot(key)
-            used = domains[: len(counts)][counts > 0]
-            without = int(counts[: len(domains)][domains[: len(counts)] == 0].sum())
-            least = min(least, without + len(np.unique(used[used > 0])))
+            without = int(counts[domains == 0].sum())
+            used: Bools = np.zeros(self.domains.of(key).count, dtype=np.bool_)
+            used[domains[counts > 0]] = True
+            used[0] = False
+            least = min(least, without + int(np.count_nonzero(used)))
         return least
 
     def reasons(self, view: View, remaining: Bools) -> Counter[str]:

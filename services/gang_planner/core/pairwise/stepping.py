@@ -113,12 +113,19 @@ def _place(rules: PairRules, view: View, nodes: Candidates, wanted: int) -> Plac
 
 def _one_per_domain(domains: Ints, nodes: Candidates) -> Candidates:
     """The best node of each domain, for one pod; nodes outside of all domains as they are."""
-    order = np.argsort(-_keys(nodes))
-    _, first = np.unique(domains[order], return_index=True)
-    chosen: Bools = domains == 0
-    capacity = np.where(chosen, nodes.capacity, 1)
-    chosen[order[first]] = True
-    return nodes._replace(capacity=capacity).only(chosen)
+    free: Bools = domains == 0
+    nodes = nodes._replace(capacity=np.where(free, nodes.capacity, 1))
+    sizes = np.bincount(domains)
+    if not len(sizes) or int(sizes[1:].max(initial=0)) <= 1:
+        # Every node is a domain of its own.
+        return nodes
+    order = np.argsort(_keys(nodes))
+    best: Ints = np.zeros(len(sizes), dtype=np.int64)
+    # Of several writes to one place the last one stays: the best node's.
+    best[domains[order]] = order
+    chosen = free.copy()
+    chosen[best[np.flatnonzero(sizes[1:]) + 1]] = True
+    return nodes.only(chosen)
 
 
 def _keys(nodes: Candidates) -> Ints:
