@@ -73,7 +73,8 @@ def condition_of(decision: EvictionDecision) -> Marks:
     if decision.via == "eviction":
         # What kube-scheduler says: controllers and people look for it.
         reason = "PreemptionByScheduler"
-        message = f"Tutti: {decision.reason.lower()} to accommodate gang {decision.gang}"
+        # Not the gang's name: it may be of another namespace.
+        message = f"Tutti: {decision.reason.lower()} to accommodate another gang"
     return {
         "type": "DisruptionTarget",
         "status": "True",

@@ -19,7 +19,10 @@ _TOLD: Final[dict[str, EventType]] = {
     "PartlyBound": "Warning",
     "Degraded": "Warning",
     "RoomHeld": "Normal",
+    "Evicted": "Normal",
 }
+#: Under which reason Volcano tells of a condition.
+_REASONS: Final = {"Evicted": "Evict"}
 #: Conditions that cannot wait until their gang's phase has settled.
 _PRESSING: Final = frozenset({*_TOLD, "Releasing"})
 _RELEASED: Final = "; what was bound of it is deleted, so that it holds no room in part"
@@ -75,7 +78,7 @@ def _of_condition(condition: Condition) -> Iterator[Announcement]:
         # Below its quorum a gang may be for the moment that a pod takes to be made again.
         yield Announcement(
             type=type_,
-            reason=condition.type,
+            reason=_REASONS.get(condition.type, condition.type),
             message=condition.message,
             why=since,
             patient=condition.type == "Degraded",

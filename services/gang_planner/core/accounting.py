@@ -113,7 +113,7 @@ def settle(state: State, member: Member) -> None:
             state.debts.come_back(member.pod.uid)
         gang.move(member, found)
         state.gangs.touch(gang)
-        state.preemptions.stirred += found == PLACED or found == RUNNING
+        state.preemptions.stirred += found in {PLACED, RUNNING}
     # What is on a node that does not exist takes room from nobody: its debt is charged instead.
     holds = (member.slot >= 0 and found != LOST) or member.room is not None
     if holds != member.charged:

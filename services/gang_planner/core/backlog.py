@@ -159,7 +159,7 @@ class Bucket:
         #: part of what its queue demands.
         self.hopeless = False
         self.judged_at = -1
-        #: With what others were asked for room in vain, by kind, and when to ask again all the same.
+        #: With what others were asked for room in vain, by kind, and when to ask all the same.
         self.asked: dict[str, tuple[tuple[object, ...], int]] = {}
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None

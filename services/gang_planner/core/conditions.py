@@ -10,7 +10,7 @@ from services.gang_planner.core import releasing
 from services.gang_planner.core.debts import Debt
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.holds_told import degraded_in_words, in_words
-from services.gang_planner.core.members import PLACED, RUNNING
+from services.gang_planner.core.members import PLACED, RUNNING, WAITING
 from shared.contracts.verdicts import Condition, Why
 
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
@@ -46,6 +46,7 @@ def conditions(
         _scheduled(gang),
         _partly_bound(gang),
         _releasing(gang, known.get("Releasing")),
+        _evicted(gang, known.get("Evicted")),
         _room_held(gang, owed),
         _degraded(gang, owed),
     ):
@@ -103,6 +104,16 @@ def _releasing(gang: Gang, last: Condition | None) -> _Claim:
         # A release may be over before anybody has read that it began: its cause stays readable.
         return _Claim("Releasing", False, "Released", last.message if last is not None else "")
     return _Claim("Releasing", True, note.reason, f"{note.reason}: {note.message}")
+
+
+def _evicted(gang: Gang, last: Condition | None) -> _Claim:
+    words, _ = gang.evicted
+    if words:
+        return _Claim("Evicted", True, "Preempted" if "preempted" in words else "Reclaimed", words)
+    if last is not None and last.status == "True" and gang.counts[WAITING] and not gang.bound:
+        # Said by an earlier planner, and nothing of it has been placed since.
+        return _Claim("Evicted", True, last.reason, last.message)
+    return _Claim("Evicted", False, "Placed", last.message if last is not None else "")
 
 
 def _room_held(gang: Gang, owed: Sequence[Debt]) -> _Claim:

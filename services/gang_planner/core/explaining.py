@@ -15,6 +15,7 @@ from services.gang_planner.core.admission_told import (
     passing_nobody,
 )
 from services.gang_planner.core.amounts import in_words, listed
+from services.gang_planner.core.assessing import PREEMPTING
 from services.gang_planner.core.attaching import unsupported_device
 from services.gang_planner.core.backlog import Bucket, Need
 from services.gang_planner.core.deadlines import not_running_words
@@ -23,6 +24,7 @@ from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.holds_told import in_words as holds_in_words
 from services.gang_planner.core.members import GATED
 from services.gang_planner.core.placing import Attempt, Group
+from services.gang_planner.core.preempting.telling import ended_words, waiting_words
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.quota_told import (
     claims_in_words,
@@ -51,7 +53,7 @@ _FIXED_SENTENCES: Final = {
     "ActionMissing": "no action of the configuration places such pods",
     "Gated": "{gated} members have scheduling gates",
     "GangTooLarge": "a quorum of {quorum} members does not fit into one decision",
-    "Backoff": "its last decision could not be carried out; it is tried again shortly",
+    "Evicted": "all of it is being evicted for another gang; it is placed whole when it has left",
     "AwaitsOutcome": "its members under way are being proved first, and the others count on them",
     "ClusterViewStale": "the picture of the cluster is stale: no watcher has renewed it",
 }
@@ -87,6 +89,8 @@ class Explainer:
             )
         elif reason == "NotAdmitted":
             reason, found = self._not_admitted(gang)
+        elif reason == PREEMPTING:
+            found = Explanation(waiting_words(self._state, gang))
         else:
             found = Explanation(_plain_sentence(gang, reason))
         if gang.bucket is not None:
@@ -110,7 +114,8 @@ class Explainer:
 
     def _with_holds(self, gang: Gang, sentence: str) -> str:
         owed = self._state.debts.of(gang)
-        return f"{sentence}; {holds_in_words(owed)}" if owed else sentence
+        told = [sentence, ended_words(gang), holds_in_words(owed) if owed else ""]
+        return "; ".join(one for one in told if one)
 
     def bucket(self, bucket: Bucket) -> Explanation:
         """What holds for every gang of a refused bucket; worked out again when something was freed

@@ -158,6 +158,7 @@ class Gang:
         "counted",
         "counts",
         "created_ms",
+        "evicted",
         "gang_id",
         "group",
         "held",
@@ -232,6 +233,9 @@ class Gang:
         self.unread: list[Failure] = []
         #: When CLUSTER first showed one of the members that are bound now; 0: none is.
         self.bound_ms = 0
+        #: What evictions of ours did to it last, for people, and its attempts made until then; "":
+        #: none did, or it has been placed since.
+        self.evicted = ("", 0)
         #: The member that a policy refused last, and the API server's words.
         self.refusal = ""
         #: How the last of its debts ended, for people; "" while it is owed something new.

@@ -13,6 +13,7 @@ from services.gang_planner.core.accounting import assume, end_room, settle
 from services.gang_planner.core.gangs import Failure, Gang
 from services.gang_planner.core.members import TERMINAL, Member
 from services.gang_planner.core.open_acts import OpenAct, OpenEviction, Unresolved
+from services.gang_planner.core.preempting.telling import tell_victims
 from services.gang_planner.core.room import UNDATED, Room
 from services.gang_planner.state import State
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
@@ -160,18 +161,8 @@ def apply_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
 
 
 def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
-    eviction = state.evictions.get(outcome.decision_seq)
-    if eviction is not None:
-        eviction.outcome, eviction.outcome_seq = outcome, outcome_seq
-        gang = state.gangs.by_id.get(eviction.act.gang_id)
-        if gang is not None:
-            state.gangs.touch(gang)
-        return
-    preemption = state.preemptions.logged.get(outcome.decision_seq)
-    if preemption is not None:
-        preemption.outcome, preemption.outcome_seq = outcome, outcome_seq
-        if preemption.gang is not None:
-            state.gangs.touch(preemption.gang)
+    if outcome.decision_seq in state.evictions or outcome.decision_seq in state.preemptions.logged:
+        _take_removal(state, outcome_seq, outcome)
         return
     delivered = outcome.delivered
     act = state.open.get(outcome.decision_seq)
@@ -195,6 +186,22 @@ def _touch_waiting(state: State, decision: GangDecision) -> None:
         member = state.members.get(binding.uid)
         if member is not None and member.gang is not None:
             state.gangs.touch(member.gang)
+
+
+def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
+    """What became of a release or of an eviction for another gang."""
+    eviction = state.evictions.get(outcome.decision_seq)
+    if eviction is not None:
+        eviction.outcome, eviction.outcome_seq = outcome, outcome_seq
+        gang = state.gangs.by_id.get(eviction.act.gang_id)
+    else:
+        preemption = state.preemptions.logged[outcome.decision_seq]
+        preemption.outcome, preemption.outcome_seq = outcome, outcome_seq
+        gang = preemption.gang
+        if outcome.evicted:
+            tell_victims(state, preemption)
+    if gang is not None:
+        state.gangs.touch(gang)
 
 
 def _take_in(state: State, room: Room, found: Found, outcome_seq: int, *, delivered: int) -> None:

@@ -7,7 +7,7 @@
 | late | the same events, or two minutes after the outcome | nothing |
 | repair | the end of its gang's repair, or its pod's successor | nothing |
 | debt | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
-| preemptor | its gang's decision, or the end of its preemption, at its deadline at the latest | nothing |
+| preemptor | its gang's decision, or the end of its preemption: a deadline at last | nothing |
 | reservation | its deadline, or what it waits for | the order of gangs |
 
 Every row has an owner, the gang it was decided for.

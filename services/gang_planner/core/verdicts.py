@@ -304,6 +304,7 @@ def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
         _group_wanted(gang),
         meaning(gang) if gang.history.notes else (),
         holds_told.meaning(state.debts.of(gang)),
+        gang.evicted,
     )
 
 

@@ -18,14 +18,12 @@ from shared.contracts.identity import gang_trace_id
 
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
-    from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
+    from services.gang_planner.core.gangs import Gang, OrderKey
     from services.gang_planner.core.preempting.rules import VictimRules
 
 #: Preemptions that are open at a time: each keeps room that nobody can use yet.
 _OPEN_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
-#: Names in a sentence; the others are counted.
-_NAMES_MAX: Final = 3
 
 
 def ask(work: CycleWork, kind: Kind, *, whole: bool) -> None:
@@ -184,14 +182,10 @@ def _decide(work: CycleWork, gang: "Gang", kind: Kind, found: Found) -> None:
 
 
 def _why(gang: "Gang", kind: Kind, found: Found) -> str:
-    taken: dict[GangKey, tuple[str, int]] = {}
-    for member in found.victims:
-        assert member.gang is not None, "a victim is a member of a gang"
-        name, count = taken.get(member.gang.key, (member.gang.full_name, 0))
-        taken[member.gang.key] = name, count + 1
-    listed = [f"{count} of {name}" for name, count in sorted(taken.values())]
-    more = len(listed) - _NAMES_MAX
-    words = ", ".join(listed[:_NAMES_MAX]) + (f" and {more} gangs more" if more > 0 else "")
+    """Without names: who is evicted, and for whom, may be of different namespaces."""
+    gangs = {one.gang.key for one in found.victims if one.gang is not None}
+    pods = "1 pod" if len(found.victims) == 1 else f"{len(found.victims)} pods"
+    words = pods if len(gangs) == 1 else f"{pods} of {len(gangs)} gangs"
     if kind == "reclaim":
-        return f"queue {gang.queue.name} takes back what it deserves, from {words}"
-    return f"priority {gang.priority} in queue {gang.queue.name} goes before {words}"
+        return f"queue {gang.queue.name} takes back what it deserves: {words}"
+    return f"priority {gang.priority} goes first in queue {gang.queue.name}: {words}"

@@ -78,11 +78,11 @@ def _end_of(work: CycleWork, one: Preemption) -> tuple[str, str]:
         return (
             (ended.UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
         )
-    stays = [name for name, leaving in _there(work, one) if not leaving]
-    if stays and work.now_ms >= one.at_ms + _ANSWERED_MS:
-        return ended.STAYED, f"{stays[0]} was evicted and does not leave"
-    if work.now_ms >= one.until_ms and _there(work, one):
-        return ended.STAYED, f"{len(_there(work, one))} of {len(one.act.victims)} are still there"
+    there = _there(work, one)
+    if not all(there) and work.now_ms >= one.at_ms + _ANSWERED_MS:
+        return ended.STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
+    if there and work.now_ms >= one.until_ms:
+        return ended.STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
     return "", ""
 
 
@@ -96,15 +96,11 @@ def _first_words(outcome: "Outcome") -> str:
     return words or outcome.reason
 
 
-def _there(work: CycleWork, one: Preemption) -> list[tuple[str, bool]]:
-    """Victims that are on their nodes, by name, and whether they are leaving."""
+def _there(work: CycleWork, one: Preemption) -> list[bool]:
+    """Of each victim that is on its node, whether it is leaving."""
     members = work.state.members
     found = [members.get(victim.uid) for victim in one.act.victims]
-    return [
-        (member.pod.name, member.pod.deleting)
-        for member in found
-        if member is not None and member.slot >= 0
-    ]
+    return [member.pod.deleting for member in found if member is not None and member.slot >= 0]
 
 
 def _left(work: CycleWork, one: Preemption) -> bool:

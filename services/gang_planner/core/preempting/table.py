@@ -10,6 +10,7 @@ from his first cycle on.
 
 from typing import TYPE_CHECKING, Final
 
+from services.gang_planner.core.preempting.telling import hit_by
 from services.gang_planner.core.room import Room
 
 if TYPE_CHECKING:
@@ -27,7 +28,18 @@ LEAVING_MS: Final = 600_000
 class Preemption:
     """One eviction that was decided for a gang."""
 
-    __slots__ = ("act", "at_ms", "ended", "gang", "outcome", "outcome_seq", "rooms", "seq", "tried")
+    __slots__ = (
+        "act",
+        "at_ms",
+        "ended",
+        "gang",
+        "hit",
+        "outcome",
+        "outcome_seq",
+        "rooms",
+        "seq",
+        "tried",
+    )
 
     def __init__(self, act: "EvictionDecision", seq: int = 0) -> None:
         self.act = act
@@ -43,6 +55,8 @@ class Preemption:
         self.outcome_seq = 0
         #: Nothing is kept for it any more.
         self.ended = False
+        #: Gangs of its victims, by id, and how many of each; empty until they are known.
+        self.hit: dict[str, tuple[Gang, int]] = {}
         #: `Ground.freed` when its gang was last tried elsewhere in vain.
         self.tried = -1
 
@@ -82,6 +96,7 @@ class Preemptions:
         self._enter(one)
         self._attach(one, gang)
         _sync_rows(state, one)
+        one.hit = hit_by(state, one)
 
     def number(self, seq: int, act: "EvictionDecision") -> None:
         """The log gave a decision of ours its sequence."""
@@ -144,6 +159,8 @@ class Preemptions:
                     self._attach(one, gang)
                     state.gangs.touch(gang)
             _sync_rows(state, one)
+            if not one.hit:
+                one.hit = hit_by(state, one)
 
     def lend(self, state: "State", one: Preemption) -> None:
         """Give the room of one back for an attempt; `sync_one` keeps it again, `end` does not."""

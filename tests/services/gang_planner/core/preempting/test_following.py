@@ -292,3 +292,33 @@ def test_of_members_that_are_only_assumed_none_makes_another_one_surplus() -> No
     story.until_quiet()
     (eviction,) = evictions(story)
     assert len(eviction.victims) == 1
+
+
+def test_who_waits_for_victims_says_so_and_their_gangs_say_what_happened() -> None:
+    story = asked()
+    why = story.verdict("high").why
+    assert why is not None
+    assert why.reason == "Preempting"
+    assert why.sentence.startswith("waits for 2 pods to leave, evicted for it: priority 10")
+    assert story.condition("low", "Evicted") is None, "nobody has been evicted yet"
+    accept(story)
+    story.until_quiet()
+    told = story.condition("low", "Evicted")
+    assert told is not None
+    assert told.reason == "Preempted"
+    assert told.message.startswith("2 of its pods were preempted for gang team/high")
+    leave(story)
+    story.until_quiet()
+    story.carry_out(phase="Running")
+    story.until_quiet()
+    assert story.condition("low", "Evicted") is not None
+
+
+def test_a_gang_whose_eviction_came_to_nothing_says_why() -> None:
+    story = asked()
+    refuse(story, {evictions(story)[0].victims[0].uid}, "would violate the budget")
+    story.until_quiet(within_ms=1_500)
+    why = story.verdict("high").why
+    assert why is not None
+    assert why.reason == "NotEnoughResources"
+    assert "EvictionRefused: would violate the budget" in why.sentence

@@ -1,6 +1,7 @@
 """Queues take back what they deserve, never more, from queues that hold more than they deserve."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ FLAGS = "name: gang, enablePreemptable: false, enableReclaimable: false"
 RECLAIM = configured("enqueue, allocate, reclaim, backfill", FLAGS, "  - name: proportion\n")
 
 
-def queues(story: Story, *names: str, **fields: object) -> None:
+def queues(story: Story, *names: str, **fields: Any) -> None:
     for name in names:
         story.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1, **fields))
 
