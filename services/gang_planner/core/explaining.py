@@ -329,6 +329,9 @@ def _failure(gang: Gang, reason: str) -> str:
     release, backoff = notes.get("release"), notes.get("backoff")
     if release is not None:
         return f"what is bound of it is being released: {release.message}"
+    if reason == "Backoff":
+        words = f": {backoff.message}" if backoff is not None and backoff.message else ""
+        return f"its last decision could not be carried out{words}; it is tried again shortly"
     if reason == REFUSED:
         words = backoff.message if backoff is not None else gang.refusal
         return f"the API server refused to bind {words or 'members'}; it is tried again later"

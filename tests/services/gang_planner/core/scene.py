@@ -290,7 +290,7 @@ class Scene:
                         node=nodes[uid],
                         result=result,
                         code=403 if result == "refused" else 0,
-                        message=words if result == "refused" else "",
+                        message=words if result in {"refused", "unprepared"} else "",
                     )
                     for uid, result in found.items()
                 ),

@@ -402,6 +402,9 @@ def test_a_member_whose_claim_could_not_be_prepared_is_tried_on_another_node() -
     failed = next(one for one in first.bindings if one.uid == "g-0")
     scene.outcome(first, {"g-0": "unprepared", "g-1": "skipped"}, reason="PreparationFailed")
     again = scene.settle()
+    told = scene.verdicts["group-g"].why
+    assert told is not None
+    assert "could not be carried out: g-0: denied by policy" in told.sentence
     for _ in range(20):
         if again:
             break
