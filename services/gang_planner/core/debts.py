@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.room import Room
 from services.gang_planner.core.shapes import ShapeEntry
 from shared.contracts.decisions import Cycle, Note, NoteClosed, NoteOpened
@@ -243,7 +244,7 @@ class DebtTable:
                 uid=uid,
                 gang_id=note.gang_id,
                 role=note.role,
-                shape=state.shapes.intern(note.shape),
+                shape=labelling.entry_of_shape(state, note.shape),
                 reason=note.reason,
                 message=note.message,
                 lost_on=note.lost_on,

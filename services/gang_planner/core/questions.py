@@ -7,6 +7,7 @@ from services.gang_planner.core.backlog import Need, Structure, Wanted
 from services.gang_planner.core.explaining import Explainer
 from services.gang_planner.core.feasibility import Masks
 from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.core.queues import DEFAULT, QueueEntry
@@ -30,10 +31,10 @@ def would_fit(
     if not pods:
         return _by_minimum(state, group)
     # Shapes of a question are interned in a table of their own: questions must not make ours grow.
-    shapes = ShapeTable(state.resources)
+    shapes = ShapeTable(state.resources, state.shapes.terms.copy())
+    ground = state.ground.copy()
     counts: dict[tuple[str, int], int] = {}
-    for pod in pods:
-        entry = shapes.intern(pod.shape)
+    for pod, entry in zip(pods, labelling.asked(state, shapes, ground, pods), strict=True):
         if entry.shape.unsupported:
             fields = ", ".join(entry.shape.unsupported[:5])
             return FitAnswer(
@@ -54,7 +55,7 @@ def would_fit(
         best_effort=False,
         structure=Structure(group.topology) if group.topology is not None else None,
     )
-    now = _Trial(state, policies, shapes, state.ground.copy(), need)
+    now = _Trial(state, policies, shapes, ground, need)
     if now.holds(queue.scratch(keep_used=True)):
         return FitAnswer(fits=True, ever=True, where=now.where())
     ever = _Trial(state, policies, shapes, state.ground.emptied(), need)

@@ -241,7 +241,9 @@ def _match(
     for debt in owed:
         key = (debt.role, debt.shape.id)
         # A place that was held says nothing of claims that the successor has: it is looked for.
-        held = debt.room is not None and not debt.shape.attached and debt.room.slot not in avoid
+        # Nor of what has come near it meanwhile, where terms between pods look.
+        plain = not debt.shape.attached and not debt.shape.pairwise
+        held = debt.room is not None and plain and debt.room.slot not in avoid
         if held and left.get(key):
             left[key] -= 1
             exact.append((debt, key))

@@ -5,15 +5,16 @@ its anchor (`terms`), found by `LabelIndex`, and with no others. In a cluster wi
 of this costs anything.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.members import Member
 from services.gang_planner.core.pairwise.terms import Matcher, Subject
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.surroundings import Table
 from shared.model.objects import Labels, Pod
 from shared.model.surroundings import Namespace
@@ -97,13 +98,21 @@ def entry_of(state: "State", pod: Pod) -> ShapeEntry:
     other pods get other entries.
     """
     shapes = state.shapes
-    entry = shapes.intern(pod.shape)
-    if shapes.terms.fresh:
-        regard(state)
+    entry = entry_of_shape(state, pod.shape)
     if not shapes.terms.any:
         return entry
     profile = shapes.terms.profile(_subject(state, pod))
     return shapes.intern(pod.shape, profile) if profile else entry
+
+
+def entry_of_shape(state: "State", encoded: bytes) -> ShapeEntry:
+    """The entry of a shape whose pod's labels are not known: it carries its terms, and no selector
+    means it.
+    """
+    entry = state.shapes.intern(encoded)
+    if state.shapes.terms.fresh:
+        regard(state)
+    return entry
 
 
 def lasting(state: "State", member: Member) -> ShapeEntry:
@@ -111,6 +120,31 @@ def lasting(state: "State", member: Member) -> ShapeEntry:
     if not member.pod.deleting or not member.shape.pairwise:
         return member.shape
     return entry_of(state, msgspec.structs.replace(member.pod, deleting=False))
+
+
+def asked(
+    state: "State", shapes: ShapeTable, ground: Ground, pods: Sequence[Pod]
+) -> list[ShapeEntry]:
+    """Entries of pods that do not exist, in a table of their own; the state is only read.
+
+    Args:
+        state: What is there.
+        shapes: The question's table; its terms are a copy of the state's.
+        ground: A copy of the state's ground: pods that nobody asked for before are counted there.
+        pods: What the question is about.
+    """
+    terms = shapes.terms
+    for pod in pods:
+        shapes.intern(pod.shape)
+    for matcher in terms.fresh:
+        tally = ((matcher.number, 1),)
+        for uid in state.labels.candidates(matcher, state.members):
+            member = state.members[uid]
+            if matcher.matches(_subject(state, member.pod)):
+                for slot in _places(state, member):
+                    ground.pairs.add(slot, tally, 1)
+    terms.fresh = []
+    return [shapes.intern(pod.shape, terms.profile(_subject(state, pod))) for pod in pods]
 
 
 def regard(state: "State") -> None:
@@ -172,6 +206,17 @@ def _reshape(state: "State", member: Member, entry: ShapeEntry) -> None:
     if member.slot >= 0:
         state.ground.exchange(member.slot, before, entry)
     member.shape = entry
+
+
+def _places(state: "State", member: Member) -> list[int]:
+    """Nodes on which a pod is counted: its own, and those that room is kept on for it."""
+    places = [room.slot for room in state.rooms.rows(member.pod.uid)]
+    promised = state.rooms.promised.get(member.pod.uid)
+    if promised is not None:
+        places.append(promised.slot)
+    if member.slot >= 0:
+        places.append(member.slot)
+    return places
 
 
 def _subject(state: "State", pod: Pod) -> Subject:

@@ -247,3 +247,42 @@ def test_switches_of_the_predicates_policy_leave_terms_out() -> None:
     scene = Scene(nodes(1, 1), conf=conf)
     scene.put(*gang("a", 2, shape))
     assert len(scene.settle()) == 1
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["a known selector", "a new selector"])
+def test_a_question_about_terms_is_answered_by_what_runs_and_leaves_no_trace(known: bool) -> None:
+    apart = make_shape({"cpu": 100}, pod_affinity=PodAffinity(anti_affinity=(term("web", HOST),)))
+    scene = Scene(nodes(2, 1))
+    scene.put(running("web", "n0", make_shape({"cpu": 100}), app="web"))
+    if known:
+        scene.put(*gang("waits", 3, apart, labels=labelled(app="web")))
+        assert not scene.settle()
+    state = scene.planner._state
+    before = state.ground.pairs.content()
+    version = state.shapes.terms.version
+    for count, fits in ((1, True), (2, False)):
+        pods = make_pods("asked", count, apart, labels=labelled(app="web"))
+        answer = scene.planner.would_fit(make_group("asked", count), tuple(pods))
+        assert answer.fits == fits
+        assert answer.ever
+    assert state.ground.pairs.content() == before
+    assert state.shapes.terms.version == version
+    scene.planner.validate()
+
+
+def test_a_lost_member_that_keeps_apart_is_not_put_beside_who_came_meanwhile() -> None:
+    apart = make_shape({"cpu": 100}, pod_affinity=PodAffinity(anti_affinity=(term("a", HOST),)))
+    scene = Scene(nodes(3, 1))
+    scene.put(*gang("a", 2, apart))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    lost = scene.pods["a-worker-0"]
+    scene.change(lost.uid, phase="Failed")
+    scene.settle()
+    scene.put(running("intruder", lost.node, make_shape({"cpu": 100}), app="a"))
+    again = msgspec.structs.replace(lost, uid="again", name="again", node="", phase="Pending")
+    scene.put(again)
+    (restored,) = scene.settle()
+    places = {*scene.where(restored).values(), scene.pods["a-worker-1"].node, lost.node}
+    assert len(places) == 3
