@@ -59,9 +59,13 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
     planner: Planner = scene.planner
     gang = _gang(planner)
     entry = gang.members[pending.uid].shape
-    counts = planner._session.fits.counts(entry)
-    names = planner._state.nodes.names
-    holds = {names[slot]: int(count) for slot, count in enumerate(counts) if count}
+    fits, names = planner._session.fits, planner._state.nodes.names
+    # Counts alone are of what might be placed together with the rest of a gang.
+    holds = {
+        names[slot]: int(count)
+        for slot, count in enumerate(fits.counts(entry))
+        if count and fits.takes(entry, slot)
+    }
     scene.settle()
     decided = [one for _, one in scene.decisions if isinstance(one, GangDecision)]
     told = [one.why for one in scene.told if one.name == "asked" and one.why is not None]

@@ -17,7 +17,7 @@ from tests.oracle.scheduler import Cluster, SchedulerOracle
 
 #: In `make test`; derandomized, so that a change of ours fails and nothing else does.
 QUICK = settings(
-    max_examples=150,
+    max_examples=60,
     derandomize=True,
     database=None,
     deadline=None,
