@@ -5,8 +5,8 @@ depends on are encoded (a microsecond), and a bounded cache maps that text to th
 bytes. A pod's own name, namespace and labels are in the source only where a constraint of it reads
 them: without any, the pods of one template are one source.
 
-What Tutti cannot judge is named in `Shape.unsupported` by field path; so are quantities that are
-none.
+What is never placed by guess is named in `Shape.unsupported`: parts of devices, by resource, and
+quantities that are none, by field path.
 """
 
 from collections.abc import Iterator
@@ -24,9 +24,6 @@ from shared.model.terms import PodAffinity, PodTerm, SpreadConstraint, WeightedT
 
 #: A shape's encoding is at most this long; real ones take a few hundred bytes.
 SHAPE_BYTES_MAX: Final = 64 * 1024
-#: Constraints that no part of the planner judges yet: pods that have one are never bound. Whoever
-#: makes the planner judge one takes it out here.
-NOT_JUDGED_YET: Final[frozenset[str]] = frozenset()
 #: Parts of devices, whose bookkeeping is an agreement between one scheduler and an agent on the
 #: node: a count of them says nothing about where they fit.
 _SHARED_DEVICES: Final = frozenset(
@@ -194,7 +191,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         claims=claims,
         device_claims=device_claims,
         namespace=identity.namespace if looks_around else "",
-        unsupported=(*_unsupported(spec), *_shared_devices(requests)),
+        unsupported=tuple(_shared_devices(requests)),
     )
 
 
@@ -298,28 +295,6 @@ def _device_claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
         elif made:
             # Made as "": the template says that none is needed.
             yield made
-
-
-def _unsupported(spec: kube.PodSpec) -> Iterator[str]:
-    """Paths of required constraints that nothing of ours judges; preferred ones are wishes."""
-    affinity = spec.affinity if spec.affinity is not None else kube.Affinity()
-    for name, terms in (
-        ("podAffinity", affinity.pod_affinity),
-        ("podAntiAffinity", affinity.pod_anti_affinity),
-    ):
-        if name in NOT_JUDGED_YET and terms is not None and terms.required:
-            yield f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution"
-    if "topologySpreadConstraints" in NOT_JUDGED_YET:
-        for index, constraint in enumerate(spec.topology_spread_constraints):
-            if constraint.when_unsatisfiable != "ScheduleAnyway":
-                yield f"spec.topologySpreadConstraints[{index}]"
-    for volume in spec.volumes:
-        if "persistentVolumeClaim" in NOT_JUDGED_YET and volume.persistent_volume_claim is not None:
-            yield f"spec.volumes[{volume.name}].persistentVolumeClaim"
-        if "ephemeral" in NOT_JUDGED_YET and volume.ephemeral is not None:
-            yield f"spec.volumes[{volume.name}].ephemeral"
-    if "resourceClaims" in NOT_JUDGED_YET and spec.resource_claims:
-        yield "spec.resourceClaims"
 
 
 def _shared_devices(requests: model.Resources) -> Iterator[str]:

@@ -135,8 +135,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     device_claims: tuple[str, ...] = ()
     #: The pod's namespace where terms, claims or spread constraints are read in it, else "".
     namespace: str = ""
-    #: Constraints of the pod that Tutti cannot judge yet, by field path: such a pod is never bound
-    #: by guess.
+    #: What the pod asks for that is not judged, by field path, or `DEVICE_PREFIX` and a resource:
+    #: such a pod is never bound by guess.
     unsupported: tuple[str, ...] = ()
 
 

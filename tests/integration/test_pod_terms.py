@@ -10,20 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from shared.dialects.shapes import NOT_JUDGED_YET
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import Stage
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.slow,
-    pytest.mark.timeout(90),
-    pytest.mark.skipif(
-        not NOT_JUDGED_YET.isdisjoint({"podAffinity", "podAntiAffinity"}),
-        reason="terms about other pods are not judged yet",
-    ),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
 
 HOST: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from shared.dialects.shapes import NOT_JUDGED_YET
 from shared.model import objects as model
 from shared.model.terms import PodAffinity, PodTerm, Selector, SpreadConstraint, WeightedTerm
 from tests.shared.dialects.reading import pod, shape_of
@@ -203,45 +202,6 @@ def test_device_claims_are_named_and_those_not_made_yet_are_marked() -> None:
     made = [{"name": "b", "resourceClaimName": "w-b-xyz"}, {"name": "c"}]
     shape = shape_of(pod({"resourceClaims": claims}, status={"resourceClaimStatuses": made}))
     assert shape.device_claims == ("?d", "shared", "w-b-xyz")
-
-
-@pytest.mark.parametrize(
-    ("feature", "spec", "path"),
-    [
-        pytest.param(
-            field, {"affinity": {field: {REQUIRED: [{}]}}}, f"spec.affinity.{field}.{REQUIRED}"
-        )
-        for field in ("podAffinity", "podAntiAffinity")
-    ]
-    + [
-        pytest.param(
-            "topologySpreadConstraints",
-            {
-                "topologySpreadConstraints": [
-                    {"whenUnsatisfiable": "ScheduleAnyway"},
-                    {"whenUnsatisfiable": "DoNotSchedule"},
-                ]
-            },
-            "spec.topologySpreadConstraints[1]",
-        ),
-        pytest.param(
-            "persistentVolumeClaim",
-            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}]},
-            "spec.volumes[data].persistentVolumeClaim",
-        ),
-        pytest.param(
-            "ephemeral",
-            {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]},
-            "spec.volumes[scratch].ephemeral",
-        ),
-        pytest.param("resourceClaims", {"resourceClaims": [{"name": "g"}]}, "spec.resourceClaims"),
-    ],
-)
-def test_what_is_not_judged_yet_is_named_by_its_path(
-    feature: str, spec: dict[str, Any], path: str
-) -> None:
-    expected = (path,) if feature in NOT_JUDGED_YET else ()
-    assert shape_of(pod(spec)).unsupported == expected
 
 
 @pytest.mark.parametrize(
