@@ -69,6 +69,8 @@ class _Pass:
         index, bucket, gang = line.head(queue)
         limit = self._limit(bucket, gang, in_line, alone=alone)
         if limit is None:
+            # All room is others' part of it: tried again when something is freed.
+            refuse(self._work, bucket)
             return
         if not self._surely_refused(bucket, gang, limit) and place(self._work, gang, limit):
             line.put_back(index)
