@@ -46,5 +46,7 @@ QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 TASK_SPEC = "volcano.sh/task-spec"
 #: Index of a pod in its role (Volcano).
 TASK_INDEX = "volcano.sh/task-index"
+#: HyperNode that a gang was placed in, on its group (Volcano).
+ALLOCATED_HYPERNODE = "volcano.sh/job-allocated-hypernode"
 #: Priority of a pod within its gang (Volcano).
 TASK_PRIORITY = "volcano.sh/task-priority"

@@ -123,3 +123,5 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     unnamed: tuple[PodRef, ...] = ()
     trace_id: str = ""
     first_seen_ms: int = 0
+    #: The HyperNode that a gang with a topology was placed in last; "": none.
+    domain: str = ""

@@ -228,6 +228,8 @@ def _patch_group(verdict: Verdict, patch: StatusPatch, wanted: str) -> PatchGrou
     notes = {annotations.VERDICT: wanted}
     if verdict.trace_id:
         notes[annotations.TRACE_ID] = verdict.trace_id
+    if verdict.domain:
+        notes[annotations.ALLOCATED_HYPERNODE] = verdict.domain
     metadata: dict[str, Any] = {"uid": verdict.uid, "annotations": notes}
     if patch.carries_metadata:
         whole = msgspec.structs.replace(patch, body={**patch.body, "metadata": metadata})

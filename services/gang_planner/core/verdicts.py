@@ -288,7 +288,14 @@ def build(
         unnamed=_unnamed(gang),
         trace_id=gang_trace_id(gang.gang_id, max(gang.history.attempt, 1)),
         first_seen_ms=gang.history.first_seen_ms,
+        domain=_domain(gang),
     )
+
+
+def _domain(gang: Gang) -> str:
+    """The HyperNode that it was placed in last; "": it asks for none."""
+    topology = gang.group.topology if gang.group is not None else None
+    return gang.history.home if topology is not None and not topology.label_key else ""
 
 
 def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:

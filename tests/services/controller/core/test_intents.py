@@ -108,6 +108,13 @@ def test_status_and_annotation_travel_in_one_patch_where_the_resource_allows() -
     assert patch.body["status"]["phase"] == "Running"
 
 
+def test_the_hypernode_of_a_gang_is_written_on_its_group() -> None:
+    (intent, *_) = plan(situation(make_running(domain="rack-1")), Memory(), at(0), KNOBS).now
+    assert isinstance(intent, PatchGroup)
+    notes = intent.patches[0].body["metadata"]["annotations"]
+    assert notes["volcano.sh/job-allocated-hypernode"] == "rack-1"
+
+
 def test_where_status_is_a_subresource_the_annotation_follows_the_status() -> None:
     verdict = make_running(dialect="incubator")
     (intent, *_) = plan(situation(verdict), Memory(), at(0), KNOBS).now

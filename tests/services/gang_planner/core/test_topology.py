@@ -65,6 +65,7 @@ def test_a_gang_that_comes_back_returns_to_its_rack_although_another_fits_better
     assert racks_of(before) == {"n-0-0"}
     found.remove_together(*found.pods_of("job"))
     found.settle()
+    assert found.verdict("job").domain == "rack-0-0"
     fill(found, "n-1-1-0", 2000)
     found.put(*make_pods("job", 6, CPU))
     (decision,) = found.settle()
