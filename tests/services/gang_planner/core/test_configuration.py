@@ -1,8 +1,12 @@
 """`volcano-scheduler.conf`: what users have is accepted, what is wrong is named."""
 
+import pathlib
+
 import pytest
 
+from services.gang_planner.core import offered
 from services.gang_planner.core.configuration import (
+    _FLAGS,
     ConfigurationError,
     Defaults,
     parse_configuration,
@@ -96,6 +100,15 @@ tiers:
         "tiers[0].plugins[binpack].arguments[binpack.weigth]",
     ]
     assert "cannot be loaded" in warnings[3]
+
+
+@pytest.mark.parametrize("flag", sorted(_FLAGS))
+def test_every_flag_switches_something_off_or_is_known_to_do_nothing(flag: str) -> None:
+    core = pathlib.Path(offered.__file__).parent
+    sources = [path for path in sorted(core.rglob("*.py")) if path.name != "offered.py"]
+    # Once in the list of flags itself.
+    named = sum(path.read_text().count(f'"{flag}"') for path in sources)
+    assert (named > 1) != (flag in offered.FLAGS)
 
 
 def test_nested_arguments_are_checked_by_their_place() -> None:
