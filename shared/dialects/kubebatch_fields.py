@@ -44,7 +44,8 @@ def read_pod_group(
     as kube-batch did.
     """
     metadata, spec = found.metadata, found.spec
-    errors = [*setting_errors(metadata.annotations), *wishes.objections(metadata.annotations)]
+    errors = list(setting_errors(metadata.annotations))
+    errors += [one.text for one in wishes.objections(metadata.annotations)]
     if spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_task_member: tuple[tuple[str, int], ...] = ()
@@ -191,7 +192,7 @@ def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:
     findings.text(spec, "spec.queue")
     findings.text(spec, "spec.priorityClassName")
     findings.quantities(spec, "spec.minResources", quantity)
-    check_settings(findings, candidate)
+    findings.errors.extend(wishes.objections(check_settings(findings, candidate)))
     return findings, spec
 
 

@@ -44,8 +44,8 @@ def setting_errors(notes: Mapping[str, str]) -> Iterator[str]:
             yield f"{_path(key)}: {objection}"
 
 
-def check_settings(findings: Findings, candidate: JsonObject) -> None:
-    """The same for an object that is about to be made."""
+def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
+    """The same for an object that is about to be made; returns its annotations."""
     metadata = findings.section(candidate, "metadata")
     notes = findings.section(metadata, "metadata.annotations")
     for key in SETTINGS:
@@ -53,6 +53,7 @@ def check_settings(findings: Findings, candidate: JsonObject) -> None:
         objection = _objection(key, value) if isinstance(value, str) else ""
         if objection:
             findings.add(_path(key), objection)
+    return notes
 
 
 def _objection(key: str, value: str) -> str:

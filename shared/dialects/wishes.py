@@ -12,6 +12,7 @@ import msgspec
 from shared.contracts import annotations
 from shared.dialects import selectors
 from shared.dialects.durations import duration_ms
+from shared.dialects.protocol import FieldError
 from shared.kube import objects as kube
 from shared.model import objects as model
 
@@ -77,13 +78,15 @@ def label_topology(found: Mapping[str, str]) -> model.NetworkTopology | None:
     return None
 
 
-def objections(found: Mapping[str, str]) -> Iterator[str]:
-    """Objections to annotations: "path: rule"."""
+def objections(found: Mapping[str, object]) -> Iterator[FieldError]:
+    """Objections to annotations."""
     if all(found.get(key) for key in _TOPOLOGIES):
-        yield f"metadata.annotations[{_TOPOLOGIES[1]}]: excludes {_TOPOLOGIES[0]}"
+        path = f"metadata.annotations[{_TOPOLOGIES[1]}]"
+        yield FieldError(path=path, message=f"excludes {_TOPOLOGIES[0]}")
     for key in _NOTES:
-        if len(found.get(key, "")) > _NOTE_CHARACTERS_MAX:
-            yield f"metadata.annotations[{key}]: longer than {_NOTE_CHARACTERS_MAX} characters"
+        if len(str(found.get(key, ""))) > _NOTE_CHARACTERS_MAX:
+            path = f"metadata.annotations[{key}]"
+            yield FieldError(path=path, message=f"longer than {_NOTE_CHARACTERS_MAX} characters")
 
 
 def sub_groups(

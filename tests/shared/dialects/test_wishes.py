@@ -144,3 +144,12 @@ def test_a_queue_has_a_place_in_the_hierarchy_of_drf() -> None:
     notes = {"volcano.sh/hierarchy": "root/a", "volcano.sh/hierarchy-weights": "1/2"}
     read = queue(volcano, {}, annotations=notes)
     assert (read.hierarchy, read.hierarchy_weights) == ("root/a", "1/2")
+
+
+@pytest.mark.parametrize("dialect", [volcano, incubator], ids=lambda dialect: dialect.NAME)
+def test_admission_refuses_two_topologies_at_once(dialect: Any) -> None:
+    both = {"tutti.dev/required-topology": "rack", "tutti.dev/preferred-topology": "zone"}
+    found = dialect.validate("PodGroup", {"metadata": {"annotations": both}, "spec": {}})
+    assert [one.text for one in found] == [
+        "metadata.annotations[tutti.dev/preferred-topology]: excludes tutti.dev/required-topology"
+    ]
