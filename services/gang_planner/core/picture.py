@@ -100,6 +100,7 @@ def _remove_missing(state: State, named: set[str], groups: set[str]) -> None:
         _remove_node(state, uid)
     for uid in [uid for uid in state.queues.objects if uid not in named]:
         state.queues.remove(uid)
+    state.queues.settle()
     for name, one in list(state.gangs.priority_classes.items()):
         if one.uid not in named:
             del state.gangs.priority_classes[name]
@@ -191,6 +192,7 @@ def _apply_queues(
             state.queues.put(queue)
     for gone in removed:
         state.queues.remove(gone.uid)
+    state.queues.settle()
     state.ground.freed += 1
     state.gangs.touch_all()
 

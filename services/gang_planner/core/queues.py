@@ -225,6 +225,8 @@ class QueueTable:
         self._resources = resources
         self.entries: dict[str, QueueEntry] = {}
         self.objects: dict[str, Queue] = {}
+        self._declared: dict[str, dict[str, Queue]] = {}
+        self._unsettled = False
         self._hierarchical = False
         #: Grows when a queue, or the shape of the tree, changes.
         self.changes = 0
@@ -253,18 +255,31 @@ class QueueTable:
             entry = self.entries[name] = QueueEntry(name, self._resources)
             self.changes += 1
             if self._hierarchical:
-                self._arrange()
+                _, ancestors = self._place(entry)
+                entry.chain = (entry, *(self.entries[one] for one in ancestors))
         return entry
 
     def put(self, queue: Queue) -> QueueEntry:
-        """A queue appeared or changed."""
+        """A queue appeared or changed; `settle` follows."""
+        before = self.objects.get(queue.uid)
+        if before is not None and before.name != queue.name:
+            self.remove(queue.uid)
         self.objects[queue.uid] = queue
+        self._declared.setdefault(queue.name, {})[queue.uid] = queue
         return self._choose(queue.name)
 
     def remove(self, uid: str) -> QueueEntry | None:
-        """A queue is gone; returns its entry when it was known."""
+        """A queue is gone; returns its entry when it was known. `settle` follows."""
         queue = self.objects.pop(uid, None)
-        return self._choose(queue.name) if queue is not None else None
+        if queue is None:
+            return None
+        del self._declared[queue.name][uid]
+        return self._choose(queue.name)
+
+    def settle(self) -> None:
+        """All queues of a record are in: give each its place in the tree."""
+        if self._unsettled:
+            self._arrange()
 
     def limit(self, nodes_at: int, totals: Callable[[], Sequence[int]]) -> None:
         """Work the ceilings out: nobody may take what others are guaranteed.
@@ -308,22 +323,22 @@ class QueueTable:
         return list(levels.items())
 
     def _choose(self, name: str) -> QueueEntry:
-        candidates = [queue for queue in self.objects.values() if queue.name == name]
         entry = self.entry(name)
-        entry.use(min(candidates, key=_preference, default=None))
-        self._arrange()
+        entry.use(min(self._declared[name].values(), key=_preference, default=None))
+        self._unsettled = True
         return entry
 
     def _arrange(self) -> None:
         """Give every queue its place in the tree, and move what is held with it."""
         self.changes += 1
+        self._unsettled = False
         places = {entry.name: self._place(entry) for entry in list(self.entries.values())}
         moved = [
             entry
             for entry in self.entries.values()
             if tuple(one.name for one in entry.chain[1:]) != places[entry.name][1]
         ]
-        own = {entry.name: self._own(entry) for entry in self.entries.values()} if moved else {}
+        own = self._own() if moved else {}
         for name, (fault, ancestors) in places.items():
             entry = self.entries[name]
             entry.fault = fault
@@ -345,14 +360,17 @@ class QueueTable:
                     _add(one.used, used, 1)
                     _add(one.promised, promised, 1)
 
-    def _own(self, entry: QueueEntry) -> tuple[dict[int, int], dict[int, int]]:
-        """What the queue's own gangs hold and are promised, without those of queues below it."""
-        used, promised = dict(entry.used), dict(entry.promised)
+    def _own(self) -> dict[str, tuple[dict[int, int], dict[int, int]]]:
+        """What each queue's own gangs hold and are promised, without those of queues below it."""
+        own = {
+            name: (dict(entry.used), dict(entry.promised)) for name, entry in self.entries.items()
+        }
         for child in self.entries.values():
-            if child.parent is entry:
+            if child.parent is not None:
+                used, promised = own[child.parent.name]
                 _add(used, child.used, -1)
                 _add(promised, child.promised, -1)
-        return used, promised
+        return own
 
     def _place(self, entry: QueueEntry) -> tuple[Fault | None, tuple[str, ...]]:
         """Names of a queue's ancestors, nearest first, or what is wrong with them."""
