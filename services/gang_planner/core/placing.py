@@ -438,7 +438,7 @@ def _plenty(group: Group) -> tuple[int, str, bytes]:
     """How easily the group is placed; role and shape decide between equals, not the order of
     arrival.
     """
-    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.encoded
+    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
 
 
 def slots_of(session: Session, names: tuple[str, ...]) -> Ints:

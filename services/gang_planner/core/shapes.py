@@ -31,6 +31,7 @@ class ShapeEntry:
         "column",
         "encoded",
         "id",
+        "order",
         "pairs",
         "pairwise",
         "profile",
@@ -68,6 +69,9 @@ class ShapeEntry:
         self.profile = profile
         #: Terms about other pods; None: it has none.
         self.terms = terms
+        #: Decides between shapes that are equally good, whatever the order of arrival: numbers in
+        #: a profile follow it, and are not compared.
+        self.order: bytes = encoded
         #: What one pod adds to the counts of `pairwise.counts`: (tally, amount).
         self.tallies: tuple[tuple[int, int], ...] = tuple((number, 1) for number in profile)
         if terms is not None:
@@ -111,4 +115,7 @@ class ShapeTable:
         except (msgspec.DecodeError, msgspec.ValidationError):
             shape = _UNREADABLE
         terms = self.terms.read(shape)
-        return ShapeEntry(shape_id, encoded, shape, self.resources, profile, terms)
+        entry = ShapeEntry(shape_id, encoded, shape, self.resources, profile, terms)
+        if profile:
+            entry.order = encoded + self.terms.description(profile)
+        return entry

@@ -116,6 +116,7 @@ class Terms:
         self._anchored: dict[tuple[str, str], list[Matcher]] = {}
         self._unanchored: list[Matcher] = []
         self._numbers = 0
+        self._described: dict[int, str] = {}
         #: Numbers of matchers of which a pod more may open nodes: required affinity and spread.
         self.attracting: set[int] = set()
         #: Carried terms by the number of the matcher that says whom they are about.
@@ -154,6 +155,11 @@ class Terms:
         found = [one.number for one in self._candidates(subject.labels) if one.matches(subject)]
         return tuple(sorted(found))
 
+    def description(self, profile: Profile) -> bytes:
+        """A profile without numbers: equal for equal matchers, whenever they were seen first."""
+        described = sorted(self._described[number] for number in profile)
+        return "\n".join(described).encode()
+
     def by_namespace(self) -> list[Matcher]:
         """Matchers that look at labels of namespaces."""
         return [one for one in self._matchers.values() if one.by_namespace]
@@ -166,6 +172,7 @@ class Terms:
         terms._anchored = {pair: list(found) for pair, found in self._anchored.items()}
         terms._unanchored = list(self._unanchored)
         terms._numbers = self._numbers
+        terms._described = dict(self._described)
         terms.attracting = set(self.attracting)
         terms.about = {number: list(found) for number, found in self.about.items()}
         terms.version = self.version
@@ -223,6 +230,7 @@ class Terms:
         matcher = self._matchers.get(key)
         if matcher is None:
             matcher = self._matchers[key] = Matcher(self._number(), key[0], live=live)
+            self._described[matcher.number] = repr(key)
             self.fresh.append(matcher)
             for pair in matcher.anchors:
                 self._anchored.setdefault(pair, []).append(matcher)

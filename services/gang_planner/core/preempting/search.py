@@ -320,7 +320,7 @@ def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[G
 
 
 def _scarcity(group: Group) -> tuple[int, str, bytes]:
-    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.encoded
+    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
 
 
 def _combinations(pool: Sequence[Unit]) -> Iterator[tuple[Unit, ...]]:

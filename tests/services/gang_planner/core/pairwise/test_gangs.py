@@ -286,3 +286,28 @@ def test_a_lost_member_that_keeps_apart_is_not_put_beside_who_came_meanwhile() -
     (restored,) = scene.settle()
     places = {*scene.where(restored).values(), scene.pods["a-worker-1"].node, lost.node}
     assert len(places) == 3
+
+
+def test_the_order_in_which_selectors_were_seen_decides_nothing() -> None:
+    """A gang whose pods mean different things to others, on nodes for which they compete."""
+    shape = make_shape({"cpu": 3000})
+    placed: list[dict[str, str]] = []
+    for seen in (("x", "y"), ("y", "x")):
+        scene = Scene(nodes(3, 1))
+        for name in seen:
+            keeps = PodAffinity(anti_affinity=(term(name, HOST),))
+            lonely = make_shape({"cpu": 100}, pod_affinity=keeps)
+            node = {"x": "n0", "y": "n1"}[name]
+            scene.put(running(f"keeps-{name}", node, lonely, app="other"))
+        members = make_pods("job", 3, shape)
+        names = ("x", "y", "z")
+        scene.put(make_group("job", 1))
+        scene.put(
+            *(
+                msgspec.structs.replace(pod, labels=labelled(app=name))
+                for pod, name in zip(members, names, strict=True)
+            )
+        )
+        placed.append({k: v for one in scene.settle() for k, v in scene.where(one).items()})
+    assert placed[0] == placed[1]
+    assert len(placed[0]) == 3
