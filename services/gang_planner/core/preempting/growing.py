@@ -14,7 +14,7 @@ from services.gang_planner.core.preempting.trial import Trial
 from services.gang_planner.core.preempting.units import NOTHING_LOST, Lost, Unit
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.columns import Ints
+    from services.gang_planner.core.columns import Bools, Ints
     from services.gang_planner.core.gangs import GangKey
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.session import Session
@@ -37,6 +37,41 @@ often the node had changed.
 """
 
 
+class _Counting:
+    """What nodes would hold of one shape, by amounts alone, while steps are chosen."""
+
+    def __init__(self, session: "Session", shape: "ShapeEntry", usable: "Bools") -> None:
+        self.usable = usable
+        #: How many pods more fit than at the beginning.
+        self.gained = 0
+        #: How many would fit, by the slots of nodes that were looked at.
+        self.counts: dict[int, int] = {}
+        self._free: dict[int, dict[int, int]] = {}
+        self._pairs = shape.pairs
+        self._now = session.fits.counts(shape)
+        self._cells = session.ground.free.cells
+
+    def on(self, slot: int) -> tuple[int, dict[int, int]]:
+        """How many fit on a node, and what is free there, by resource row."""
+        free = self._free.get(slot)
+        if free is None:
+            free = self._free[slot] = {row: int(self._cells[row, slot]) for row, _ in self._pairs}
+            self.counts[slot] = int(self._now[slot])
+        return self.counts[slot], free
+
+    def take(self, unit: Unit) -> None:
+        """The unit is gone from all its nodes."""
+        for slot, freed in unit.freed.items():
+            if not self.usable[slot]:
+                continue
+            before, free = self.on(slot)
+            for row in free:
+                free[row] += freed.get(row, 0)
+            fits = min((free[row] // amount for row, amount in self._pairs), default=before)
+            self.counts[slot] = max(fits, before)
+            self.gained += self.counts[slot] - before
+
+
 class Growing:
     """Choices made so far, of one pool, on one trial ground."""
 
@@ -52,42 +87,56 @@ class Growing:
         self._lost: dict[GangKey, Lost] = {}
         #: Counts what was taken or undone on a node.
         self._changes: dict[int, int] = {}
+        self._counting: _Counting
         self._on: dict[int, list[Unit]] = {}
         for unit in pool:
             for slot in unit.freed:
                 self._on.setdefault(slot, []).append(unit)
 
     def until(self, shape: "ShapeEntry", wanted: int, avoid: "Ints") -> bool:
-        """Take units until so many pods of the shape fit; False: there are not enough."""
+        """Take units until so many pods of the shape fit; False: there are not enough.
+
+        Steps are counted by amounts first, and taken together; nodes that hold fewer than was
+        counted are left alone, and what was to go there is not evicted.
+        """
         fits = self._session.fits
         usable = fits.masks.mask(shape).copy()
         usable[avoid] = False
-        rank = self._session.ground.nodes.rank()
-        heap = [
-            (cost, int(rank[slot]), slot, units, self._changes.get(slot, 0))
-            for slot in self._on
-            if usable[slot]
-            for cost, units in (self._step(slot, shape),)
-            if units
-        ]
-        heapq.heapify(heap)
         excluded = int(fits.counts(shape)[avoid].sum()) if len(avoid) else 0
-        while fits.total(shape) - excluded < wanted:
-            if not heap or self._session.exhausted:
+        while (missing := wanted + excluded - fits.total(shape)) > 0:
+            if self._session.exhausted:
                 return False
-            _, place, slot, units, change = heapq.heappop(heap)
-            if change != self._changes.get(slot, 0) or not self._may_all(units):
-                # What it counted on has been taken, or its gang has no more to give.
-                self._push(heap, place, slot, shape)
-                continue
-            before = int(fits.counts(shape)[slot])
-            self.take(units)
-            self._session.work_left -= len(self._on[slot])
-            if int(fits.counts(shape)[slot]) <= before:
-                self.undo(units)
-                continue
-            self._push(heap, place, slot, shape)
+            self._counting = _Counting(self._session, shape, usable)
+            steps = self._count(missing, shape)
+            self._trial.take_away([one for unit in steps for one in unit.members])
+            counts = fits.counts(shape)
+            wrong = [slot for slot, count in self._counting.counts.items() if counts[slot] < count]
+            if not wrong:
+                return fits.total(shape) - excluded >= wanted
+            usable[wrong] = False
+            self.undo([unit for unit in steps if not any(usable[slot] for slot in unit.freed)])
         return True
+
+    def _count(self, missing: int, shape: "ShapeEntry") -> list[Unit]:
+        """Choose steps, the cheapest first, until they make room for so many pods more."""
+        counting = self._counting
+        rank = self._session.ground.nodes.rank()
+        heap: list[_Entry] = []
+        for slot in self._on:
+            if counting.usable[slot]:
+                self._push(heap, int(rank[slot]), slot, shape)
+        steps: list[Unit] = []
+        while heap and counting.gained < missing:
+            _, place, slot, units, change = heapq.heappop(heap)
+            if change == self._changes.get(slot, 0) and self._may_all(units):
+                for unit in units:
+                    self._note(unit)
+                    counting.take(unit)
+                    steps.append(unit)
+                self._session.work_left -= len(self._on[slot])
+            # Else what it counted on has been taken, or its gang has no more to give.
+            self._push(heap, place, slot, shape)
+        return steps
 
     def _push(self, heap: "list[_Entry]", place: int, slot: int, shape: "ShapeEntry") -> None:
         cost, units = self._step(slot, shape)
@@ -168,12 +217,11 @@ class Growing:
         """The cheapest units that make room for one more pod of the shape on a node; none: it
         cannot be made there.
         """
-        counts = int(self._session.fits.counts(shape)[slot])
-        cells = self._session.ground.free.cells
+        counts, free = self._counting.on(slot)
         short = {
             row: lacking
             for row, amount in shape.pairs
-            if (lacking := (counts + 1) * amount - int(cells[row, slot])) > 0
+            if (lacking := (counts + 1) * amount - free[row]) > 0
         }
         there = [one for one in self._on[slot] if id(one) not in self._chosen][:_LOOKED_AT_MAX]
         for unit in there:
@@ -189,16 +237,15 @@ class Growing:
         return self._cost(units, slot, shape), units
 
     def _cost(self, units: Sequence[Unit], slot: int, shape: "ShapeEntry") -> _Cost:
-        cells = self._session.ground.free.cells
+        counts, free = self._counting.on(slot)
         freed: dict[int, int] = {}
         for unit in units:
             for row, amount in unit.freed[slot].items():
                 freed[row] = freed.get(row, 0) + amount
         after = min(
-            ((int(cells[row, slot]) + freed.get(row, 0)) // amount for row, amount in shape.pairs),
-            default=1,
+            ((free[row] + freed.get(row, 0)) // amount for row, amount in shape.pairs), default=1
         )
-        gain = max(after - int(self._session.fits.counts(shape)[slot]), 1)
+        gain = max(after - counts, 1)
         return (
             sum(one.breaks for one in units),
             sum(len(one.members) for one in units) * 1000 // gain,
