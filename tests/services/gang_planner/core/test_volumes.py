@@ -430,3 +430,26 @@ def test_what_the_cluster_shows_bound_is_no_choice_any_more() -> None:
     scene.put(make_group("h", 1), make_claim("h"), *members("h", [("h",)]))
     (second,) = scene.settle()
     assert [one.volume for one in second.volumes] == ["a"]
+
+
+def test_a_lost_members_successor_gets_the_place_held_beside_its_volume() -> None:
+    scene = Scene(hosts(2))
+    scene.put(make_class(), make_group("g", 2))
+    for index in range(2):
+        volume = make_volume(f"v{index}", f"n{index}", phase="Bound", claim_name=f"d{index}")
+        scene.put(volume, bound_to(f"d{index}", volume.name, access_modes=("ReadWriteOncePod",)))
+    pods = members("g", [("d0",), ("d1",)], cpu=3000)
+    scene.put(*pods)
+    (first,) = scene.settle()
+    scene.run(first)
+    scene.settle()
+    scene.remove(pods[0])
+    scene.settle()
+    assert [(one.lost_on, one.node) for one in scene.debts()] == [("n0", "n0")]
+    # Another gang would fit there without the hold.
+    scene.put(make_group("h", 1), *members("h", [()], cpu=2000))
+    assert not scene.settle()
+    scene.put(msgspec.structs.replace(pods[0], uid="g-0-again"))
+    (second,) = scene.settle()
+    assert [(one.uid, one.node) for one in second.bindings] == [("g-0-again", "n0")]
+    assert second.fills == ("g-0",)
