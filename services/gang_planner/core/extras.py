@@ -20,8 +20,10 @@ class Extras:
         #: Parts by queue and shape, worked out when the first gang asks.
         self._parts: dict[tuple[str, int], dict[GangKey, int]] = {}
 
-    def most(self, bucket: Bucket, gang: Gang, in_line: list[Bucket]) -> int | None:
-        """How many members the gang may place now; None: any number."""
+    def most(self, bucket: Bucket, gang: Gang) -> int | None:
+        """How many members the gang may place now; None: any number. Its bucket is no longer in
+        line.
+        """
         need = bucket.need
         if need.structure is not None:
             return None
@@ -36,6 +38,7 @@ class Extras:
         key = (need.queue, shape_id)
         parts = self._parts.get(key)
         if parts is None:
+            in_line = [bucket, *self._line.buckets_of(need.queue)]
             parts = self._parts[key] = self._share(shape_id, in_line)
         return parts.get(gang.key)
 

@@ -65,9 +65,8 @@ class _Pass:
 
     def _give_turn(self, queue: str, *, alone: bool) -> None:
         line = self._line
-        in_line = line.buckets_of(queue)
         index, bucket, gang = line.head(queue)
-        limit = self._limit(bucket, gang, in_line, alone=alone)
+        limit = self._limit(bucket, gang, alone=alone and not line.holds(queue))
         if limit is None:
             # All room is others' part of it: tried again when something is freed.
             refuse(self._work, bucket)
@@ -80,16 +79,14 @@ class _Pass:
         if gang.queue.strict:
             strict_queues.park(self._work.state, line.drop(queue), gang)
 
-    def _limit(
-        self, bucket: Bucket, gang: Gang, in_line: list[Bucket], *, alone: bool
-    ) -> Limit | None:
+    def _limit(self, bucket: Bucket, gang: Gang, *, alone: bool) -> Limit | None:
         """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing
         before others had theirs.
         """
         limit = self._claims.limit(gang.queue, bucket.need)
-        if alone and len(in_line) == 1 and len(bucket.entries) == 1:
+        if alone and len(bucket.entries) == 1:
             return limit
-        most = self._extras.most(bucket, gang, in_line)
+        most = self._extras.most(bucket, gang)
         if most is None:
             return limit
         if most <= 0:
