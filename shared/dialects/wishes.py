@@ -31,7 +31,7 @@ _NOTES: Final = (
 _SLA: Final = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 _TOPOLOGIES: Final = (annotations.REQUIRED_TOPOLOGY, annotations.PREFERRED_TOPOLOGY)
 _NOTE_CHARACTERS_MAX: Final = 4096
-_LABEL_KEY_CHARACTERS_MAX: Final = 317
+_NAME_CHARACTERS_MAX: Final = 253
 _BYTES_MAX: Final = 64 * 1024
 _T = TypeVar("_T")
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -63,17 +63,17 @@ def topology(found: kube.NetworkTopology | None) -> model.NetworkTopology | None
     return model.NetworkTopology(
         mode="soft" if found.mode == "soft" else "hard",
         highest_tier=max(0, found.highest_tier_allowed),
-        highest_tier_name=found.highest_tier_name[:_LABEL_KEY_CHARACTERS_MAX],
+        highest_tier_name=found.highest_tier_name[:_NAME_CHARACTERS_MAX],
     )
 
 
 def label_topology(found: Mapping[str, str]) -> model.NetworkTopology | None:
-    """The topology by node labels that annotations of ours ask for."""
+    """The topology by node labels that annotations of ours ask for: a key, or several by commas."""
     for key in _TOPOLOGIES:
         if found.get(key):
             return model.NetworkTopology(
                 mode="hard" if key == annotations.REQUIRED_TOPOLOGY else "soft",
-                label_key=found[key][:_LABEL_KEY_CHARACTERS_MAX],
+                label_key=found[key][:_NOTE_CHARACTERS_MAX],
             )
     return None
 
@@ -83,7 +83,7 @@ def objections(found: Mapping[str, object]) -> Iterator[FieldError]:
     if all(found.get(key) for key in _TOPOLOGIES):
         path = f"metadata.annotations[{_TOPOLOGIES[1]}]"
         yield FieldError(path=path, message=f"excludes {_TOPOLOGIES[0]}")
-    for key in _NOTES:
+    for key in (*_NOTES, *_TOPOLOGIES):
         if len(str(found.get(key, ""))) > _NOTE_CHARACTERS_MAX:
             path = f"metadata.annotations[{key}]"
             yield FieldError(path=path, message=f"longer than {_NOTE_CHARACTERS_MAX} characters")

@@ -90,6 +90,14 @@ def test_a_wish_that_cannot_be_granted_is_an_error_of_the_group(
     assert group(volcano, spec, annotations=notes).errors == (error,)
 
 
+def test_several_levels_by_labels_are_kept_as_they_stand_and_never_cut_in_silence() -> None:
+    keys = ",".join(f"example.com/{'k' * 60}-{i}" for i in range(9))
+    read = group(volcano, {}, annotations={"tutti.dev/required-topology": keys})
+    assert read.topology == model.NetworkTopology(mode="hard", label_key=keys)
+    (error,) = group(volcano, {}, annotations={"tutti.dev/required-topology": keys * 9}).errors
+    assert "longer than 4096 characters" in error
+
+
 def test_annotations_of_policies_are_kept_as_they_stand() -> None:
     read = group(
         volcano,
