@@ -6,6 +6,7 @@ could make of it. Nothing here is about the checkers: they are the ones that a r
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Final
 
 import msgspec
@@ -15,9 +16,10 @@ from services.binder.core.admission import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
-from services.gang_planner.core import inflight, memory, releasing, repairing
+from services.gang_planner.core import memory, releasing
 from services.gang_planner.core.debts import DebtTable
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.preempting import asking, following
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
 from shared.contracts.decisions import NoteClosed, NoteOpened
@@ -151,15 +153,6 @@ def _assumed_room_dropped_on_restart() -> Replaced:
     return [(memory, "_recall_act", lambda *_: None)]
 
 
-def _late_room_ended_early() -> Replaced:
-    """Room is given away although a request for it may still be under way."""
-    return [(inflight, "LATE_ROOM_MS", 0)]
-
-
-def _repair_never_opened() -> Replaced:
-    return [(repairing, "_open_when_due", lambda *_: None)]
-
-
 def _replay_off_by_one() -> Replaced:
     """Whoever reads a log from somewhere leaves its first record out."""
     run = LogReader.run
@@ -168,6 +161,14 @@ def _replay_off_by_one() -> Replaced:
         await run(self, start + 1, handler)
 
     return [(LogReader, "run", late)]
+
+
+def _eviction_without_placement() -> Replaced:
+    return [(asking, "deciding", SimpleNamespace(assign=lambda *_: []))]
+
+
+def _preemption_without_end() -> Replaced:
+    return [(following, "follow", lambda _: None)]
 
 
 def _stale_epoch_obeyed() -> Replaced:
@@ -201,11 +202,13 @@ CANARIES: Final[dict[str, Canary]] = {
     "assumed_room_dropped_on_restart": Canary(
         _assumed_room_dropped_on_restart, 20, ("over-committed", "no outcome yet")
     ),
-    "late_room_ended_early": Canary(
-        _late_room_ended_early, 40, ("requests under way", "over-committed")
+    "replay_off_by_one": Canary(
+        _replay_off_by_one, 8, ("not ended", "no outcome", "still open", "over-committed")
     ),
-    "repair_never_opened": Canary(_repair_never_opened, 40, ("nobody repairs",)),
-    "replay_off_by_one": Canary(_replay_off_by_one, 40, ("",)),
+    "eviction_without_placement": Canary(
+        _eviction_without_placement, 24, ("has no proven placement",)
+    ),
+    "preemption_without_end": Canary(_preemption_without_end, 24, ("is still open", "not ended")),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 60, ("of a stale epoch",), overlook=("is in force",)
     ),

@@ -219,9 +219,11 @@ class Nodes:
         return self.etcd.change(PODS, pod, lambda now: with_(now, status=members), by="kubelet")
 
     def _restored(self) -> None:
-        """etcd went back: every kubelet looks at everything anew."""
-        for kubelet in self.kubelets.values():
+        """etcd went back: every kubelet looks at everything anew, and says that it is there."""
+        for kubelet in list(self.kubelets.values()):
             kubelet.admitted.clear()
+            if kubelet.alive and self._node(kubelet.name) is None:
+                self.add(kubelet.name, kubelet.cpu_milli)
         for pod in self.etcd.all(PODS):
             if pod["spec"].get("nodeName"):
                 metadata = pod["metadata"]
