@@ -179,9 +179,14 @@ class Attempt:
         *sub_gangs, rest = self._parts
         if not sub_gangs:
             return self._place_whole(rest, space.mask)
-        for part in _largest_first(sub_gangs):
+        ordered = _largest_first(sub_gangs)
+        for part in ordered:
             if self.placed + part.quorum <= self._members_max:
                 part.whole = self._place_sub_gang(part, space.mask)
+        if not all(part.whole for part in ordered) and _all_needed(ordered, need):
+            # One that was placed first may be in the way of another of a different size.
+            self._undo(0, self.groups)
+            self._place_each(ordered, space.mask)
         rest.minima = tuple(
             (role, count - placed)
             for role, count in need.minima
@@ -202,6 +207,23 @@ class Attempt:
             if self._place_whole(part, space.mask):
                 part.space = space
                 return True
+            self._undo(mark, part.groups)
+            if self._gives_up():
+                break
+        return False
+
+    def _place_each(self, parts: list[Part], base: Bools | None) -> bool:
+        """Place all of these sub-gangs, each in the first space that leaves room for the others."""
+        if not parts:
+            return True
+        part, *others = parts
+        for space in self._spaces(part, "", base):
+            mark = self.statement.checkpoint()
+            if self._place_whole(part, space.mask):
+                part.space, part.whole = space, True
+                if self._place_each(others, base):
+                    return True
+            part.whole = False
             self._undo(mark, part.groups)
             if self._gives_up():
                 break
@@ -396,6 +418,17 @@ def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
         Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
         for role, shape_id, count in wanted
     ]
+
+
+def _all_needed(parts: Sequence[Part], need: Need) -> bool:
+    """Whether the gang needs every one of its sub-gangs, and they are not all alike: then another
+    order of domains may hold them. Equal ones need none.
+    """
+    alike = {
+        (part.quorum, *((group.role, group.shape.id) for group in part.groups)) for part in parts
+    }
+    others = sum(count for _, _, count in need.wanted) - min(part.quorum for part in parts)
+    return len(alike) > 1 and others < need.quorum
 
 
 def _hopeless(part: Part) -> bool:
