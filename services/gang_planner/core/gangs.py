@@ -235,7 +235,7 @@ class Gang:
         self.bound_ms = 0
         #: What evictions of ours did to it last, for people, and its attempts made until then; "":
         #: none did, or it has been placed since.
-        self.evicted = ("", 0)
+        self.evicted: tuple[str, int] = ("", 0)
         #: The member that a policy refused last, and the API server's words.
         self.refusal = ""
         #: How the last of its debts ended, for people; "" while it is owed something new.

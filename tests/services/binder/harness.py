@@ -36,6 +36,8 @@ class MemoryPods:
         self.open = asyncio.Event()
         self.open.set()
         self.answers: dict[str, Answer] = {}
+        #: Names of the pods of which was asked whether they may be evicted.
+        self.proven: list[str] = []
         #: Names of the pods that are gone, and the conditions written before that.
         self.deleted: set[str] = set()
         self.conditions: dict[str, dict[str, Any]] = {}
@@ -67,6 +69,12 @@ class MemoryPods:
             return Answer(404, "NotFound")
         self.deleted.add(victim.name)
         return Answer(200)
+
+    async def evict(self, victim: Victim, *, dry_run: bool) -> Answer:
+        if dry_run:
+            self.proven.append(victim.name)
+            return self.answers.get(victim.name, Answer(201))
+        return await self.delete(victim)
 
     async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
         if pod.name in self.deleted:

@@ -263,16 +263,30 @@ async def test_a_stale_release_deletes_nothing(nats_server: NatsServer) -> None:
         assert pods.deleted == set()
 
 
-async def test_an_eviction_by_the_eviction_api_is_answered_not_dropped(
+async def test_an_eviction_for_another_gang_is_proven_and_carried_out(
     nats_server: NatsServer,
 ) -> None:
-    eviction = msgspec.structs.replace(make_release(1), via="eviction")
+    eviction = msgspec.structs.replace(make_release(2), via="eviction")
     pods = MemoryPods()
     async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
         seq = await desk.decide(eviction)
         outcome = await answered(desk, seq)
-        assert outcome.reason == "NotSupported"
-        assert pods.deleted == set()
+        assert (outcome.reason, outcome.evicted) == ("", 2)
+        assert sorted(pods.proven) == ["w-0", "w-1"]
+        assert pods.deleted == {"w-0", "w-1"}
+        await all_acknowledged(desk)
+
+
+async def test_an_eviction_that_nobody_began_with_in_time_is_not_begun(
+    nats_server: NatsServer,
+) -> None:
+    eviction = msgspec.structs.replace(make_release(1), via="eviction", until_ms=1)
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        seq = await desk.decide(eviction)
+        outcome = await answered(desk, seq)
+        assert (outcome.reason, outcome.members[0].result) == ("Expired", "skipped")
+        assert (pods.proven, pods.deleted) == ([], set())
         await all_acknowledged(desk)
 
 
