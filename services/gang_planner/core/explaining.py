@@ -76,6 +76,7 @@ class Explainer:
         self._state = state
         self._session = session
         self._holders: dict[tuple[str, int], list[str]] = {}
+        self._by_queue: dict[str, list[Gang]] | None = None
 
     def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
         """Why the gang waits, given the reason that the assessment or the backlog found."""
@@ -220,6 +221,16 @@ class Explainer:
             ahead_count=len(holders),
         )
 
+    def _holders_of(self, queue: str) -> list[Gang]:
+        """Gangs of a queue's subtree that hold anything."""
+        if self._by_queue is None:
+            self._by_queue = {}
+            for gang in self._state.gangs.gangs.values():
+                if gang.held:
+                    for one in gang.queue.chain:
+                        self._by_queue.setdefault(one.name, []).append(gang)
+        return self._by_queue.get(queue, [])
+
     def _holding(self, queue: str, short: dict[str, int]) -> list[str]:
         """Gangs of the queue that hold what is missing, oldest first."""
         rows = [self._state.resources.row(name) for name in sorted(short) if name != PODS]
@@ -231,9 +242,8 @@ class Explainer:
             shapes = self._state.shapes.entries
             holding = [
                 (gang.created_ms, gang.full_name)
-                for gang in self._state.gangs.gangs.values()
-                if any(one.name == queue for one in gang.queue.chain)
-                and any(row == key[1] for held in gang.held for row, _ in shapes[held].pairs)
+                for gang in self._holders_of(queue)
+                if any(row == key[1] for held in gang.held for row, _ in shapes[held].pairs)
             ]
             found = self._holders[key] = [name for _, name in sorted(holding)]
         return found

@@ -14,12 +14,12 @@ each other for ever.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from services.gang_planner.core.backlog import Bucket, Claimant, Need, Wanted
-from services.gang_planner.core.columns import Bools, Ints
+from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.demand import Demand
 from services.gang_planner.core.placing import Attempt
@@ -132,6 +132,10 @@ def wanted(state: State, entry: QueueEntry) -> dict[int, int]:
     return wants
 
 
+_Level: TypeAlias = tuple[QueueEntry | None, int]
+"""(parent, resource row)."""
+
+
 class Limit(NamedTuple):
     """What fairness allows a gang now."""
 
@@ -158,17 +162,19 @@ class Claims:
     def _look(self) -> None:
         state = self._work.state
         refresh(state, self._work.session)
-        self._masks: dict[str, Bools] = {}
         #: Without demand nobody shares, and there are no claims.
         idle = not any(one.demand for one in state.queues.entries.values())
-        self._candidates: dict[tuple[QueueEntry | None, int], list[QueueEntry]] = {}
+        #: Who claims a resource among the queues of one parent.
+        self._claiming: dict[_Level, dict[QueueEntry, Claimant]] = {}
+        self._told: dict[_Level, tuple[Claimant, ...]] = {}
+        self._slots: dict[tuple[Claimant, ...], Ints] = {}
         if not idle:
-            self._find_candidates()
+            self._find()
         self._outdated = False
 
     def limit(self, queue: QueueEntry, need: Need) -> Limit:
         """What the queue's fair share leaves to a gang with this need."""
-        if not self._candidates:
+        if not self._claiming:
             return UNLIMITED
         found = self._limit(queue, need)
         if found is not UNLIMITED and self._outdated:
@@ -189,27 +195,34 @@ class Claims:
         self._outdated |= before != bucket.hopeless
 
     def _limit(self, queue: QueueEntry, need: Need) -> Limit:
-        claimants: dict[Claimant, None] = {}
+        claimants: tuple[Claimant, ...] = ()
         most: int | None = None
         elastic = sum(count for _, _, count in need.wanted) > need.quorum
         for row, amount in self._largest(need).items():
             for entry in queue.chain:
                 left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
-                if left > 0 and not elastic:
-                    continue
-                others = self._claimants(entry, row)
-                if others and left <= 0:
-                    for one in others:
-                        claimants[one.name, row, tuple(sorted(one.demand))] = None
-                elif others:
+                if left <= 0:
+                    claimants += self._claimants(entry, row)
+                elif elastic and self._claimants(entry, row) not in ((), self._own(entry, row)):
                     fitting = -(-left // amount)
                     most = fitting if most is None else min(most, fitting)
         if claimants:
-            mask = np.zeros(self._work.state.nodes.size, dtype=np.bool_)
-            for name in dict.fromkeys(name for name, _, _ in claimants):
-                mask |= self._mask(name)
-            return Limit(None, np.flatnonzero(mask), tuple(claimants))
+            return Limit(None, self._withheld(claimants), claimants)
         return UNLIMITED if most is None else Limit(max(most, need.quorum, 1))
+
+    def placed(self, queue: QueueEntry) -> None:
+        """A gang of the queue was placed: it, or a queue above it, may have what it deserves."""
+        for entry in queue.chain:
+            for row in entry.deserved:
+                key = (entry.parent, row)
+                claiming = self._claiming.get(key)
+                if (
+                    claiming is not None
+                    and entry in claiming
+                    and entry.used.get(row, 0) >= entry.deserved[row]
+                ):
+                    del claiming[entry]
+                    self._told.pop(key, None)
 
     def _largest(self, need: Need) -> dict[int, int]:
         """The most that one of its members asks for, by resource row."""
@@ -235,34 +248,41 @@ class Claims:
                 found.append(bucket)
         return found
 
-    def _find_candidates(self) -> None:
+    def _find(self) -> None:
         """Who waits for more of a resource and holds less than it deserves, by level and row; in
         what follows it may only come to hold more.
         """
         shapes = self._work.state.shapes.entries
-        for entry in self._work.state.queues.entries.values():
-            rows = {row for shape_id in entry.demand for row, _ in shapes[shape_id].pairs}
-            for row in sorted(rows):
+        for name, entry in sorted(self._work.state.queues.entries.items()):
+            waits_with = tuple(sorted(entry.demand))
+            for row in sorted({row for one in waits_with for row, _ in shapes[one].pairs}):
                 if entry.used.get(row, 0) < entry.deserved.get(row, 0):
-                    self._candidates.setdefault((entry.parent, row), []).append(entry)
+                    claiming = self._claiming.setdefault((entry.parent, row), {})
+                    claiming[entry] = (name, row, waits_with)
 
-    def _claimants(self, entry: QueueEntry, row: int) -> list[QueueEntry]:
-        return [
-            one
-            for one in self._candidates.get((entry.parent, row), ())
-            if one is not entry and one.used.get(row, 0) < one.deserved.get(row, 0)
-        ]
+    def _claimants(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
+        """Who claims a resource on the queue's level, itself perhaps among them."""
+        key = (entry.parent, row)
+        told = self._told.get(key)
+        if told is None:
+            told = self._told[key] = tuple(self._claiming.get(key, {}).values())
+        return told
 
-    def _mask(self, name: str) -> Bools:
-        """Nodes that the waiting pods of a queue could use if they were empty."""
-        mask = self._masks.get(name)
-        if mask is None:
+    def _own(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
+        """The queue's own claim, as if it were the only one."""
+        own = self._claiming.get((entry.parent, row), {}).get(entry)
+        return () if own is None else (own,)
+
+    def _withheld(self, claimants: tuple[Claimant, ...]) -> Ints:
+        """Nodes that pods of the claimants could use if they were empty."""
+        slots = self._slots.get(claimants)
+        if slots is None:
             state, session = self._work.state, self._work.session
             mask = np.zeros(state.nodes.size, dtype=np.bool_)
-            for shape_id in state.queues.entry(name).demand:
+            for shape_id in sorted({one for _, _, waits_with in claimants for one in waits_with}):
                 mask |= usable(session, state.shapes.entries[shape_id]) > 0
-            self._masks[name] = mask
-        return mask
+            slots = self._slots[claimants] = np.flatnonzero(mask)
+        return slots
 
 
 def usable(session: Session, shape: ShapeEntry) -> Ints:

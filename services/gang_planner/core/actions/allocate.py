@@ -72,6 +72,7 @@ class _Pass:
             refuse(self._work, bucket)
             return
         if not self._surely_refused(bucket, gang, limit) and place(self._work, gang, limit):
+            self._claims.placed(gang.queue)
             line.put_back(index)
             return
         refuse(self._work, bucket, limit)
