@@ -8,7 +8,7 @@ ends. So what a search found does not depend on how often it was made.
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core import assessing, deciding
+from services.gang_planner.core import assessing, deciding, sharing
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.preempting.following import ANSWER_MS
 from services.gang_planner.core.preempting.rules import Asks, Kind
@@ -46,6 +46,9 @@ def ask(work: CycleWork, kind: Kind, *, whole: bool) -> None:
         first = bucket.entries[0][2]
         return policies.queue_order(first.queue, work.session.totals), policies.order(first)
 
+    if kind == "reclaim" and buckets:
+        # What is deserved is of the last cycle that looked, and a replay leaves some of them out.
+        sharing.refresh(state, work.session)
     deserved = _deserved(work) if kind == "reclaim" else ()
     for bucket in sorted(buckets, key=place):
         while bucket.entries and not work.session.exhausted:
