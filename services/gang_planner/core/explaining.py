@@ -59,6 +59,9 @@ _FIXED_SENTENCES: Final = {
 }
 
 
+_UNKNOWN: Final = "whether it fits is not known: the search was ended by its budget"
+
+
 class Explanation(NamedTuple):
     """What holds for every gang of a bucket."""
 
@@ -82,6 +85,8 @@ class Explainer:
         """Why the gang waits, given the reason that the assessment or the backlog found."""
         if gang.bucket is not None and reason == gang.bucket.reason:
             found = self.bucket(gang.bucket)
+            if gang.bucket.exceeded:
+                found = found._replace(sentence=f"{_UNKNOWN}; {found.sentence}")
         elif gang.bucket is not None and reason == "RepairRoom":
             found = self.bucket(gang.bucket)
             found = found._replace(

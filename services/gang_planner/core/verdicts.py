@@ -47,7 +47,13 @@ _REF_OVERHEAD_BYTES: Final = 24
 _UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
 _MOVING: Final = frozenset(
-    {"BehindInQueue", "NotEnoughResources", "NotEnoughQuota", "RepairRoom"}
+    {
+        "BehindInQueue",
+        "NotEnoughQuota",
+        "NotEnoughResources",
+        "RepairRoom",
+        "SearchBudgetExceeded",
+    }
 )
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 

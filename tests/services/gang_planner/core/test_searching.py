@@ -19,7 +19,13 @@ from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.session import Session
 from services.gang_planner.state import State
 from shared.model.objects import Shape
-from tests.services.gang_planner.core.scene import make_node
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
 
 Amounts = tuple[int, int]
 """cpu, memory."""
@@ -146,3 +152,22 @@ def test_a_search_leaves_the_ground_as_it_was() -> None:
     before = ground.free.cells.copy()
     assert not attempt.run()
     assert bool(np.array_equal(before, ground.free.cells))
+
+
+def test_a_gang_is_told_that_its_search_was_ended_by_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(searching, "WORK_MAX", 1)
+    nodes = [
+        make_node(name, {"cpu": cpu, "memory": memory, "pods": 9})
+        for name, cpu, memory in (("n0", 6, 7), ("n1", 5, 4), ("n2", 8, 3))
+    ]
+    scene = Scene(nodes)
+    scene.put(make_group("job", 2))
+    scene.put(*make_pods("job", 1, make_shape({"cpu": 1, "memory": 4}), role="a"))
+    scene.put(*make_pods("job", 1, make_shape({"cpu": 3, "memory": 5}), role="b"))
+    assert scene.settle() == []
+    why = scene.verdict("job").why
+    assert why is not None
+    assert why.reason == "SearchBudgetExceeded"
+    assert "whether it fits is not known" in why.sentence
