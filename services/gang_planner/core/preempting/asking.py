@@ -19,8 +19,9 @@ from shared.contracts.identity import gang_trace_id
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
     from services.gang_planner.core.gangs import Gang, OrderKey
-    from services.gang_planner.core.preempting.rules import VictimRules
 
+#: Refusals that evictions could cure.
+_WITHOUT_ROOM: Final = frozenset({"NotEnoughResources", "NotEnoughQuota", "SearchBudgetExceeded"})
 #: Preemptions that are open at a time: each keeps room that nobody can use yet.
 _OPEN_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
@@ -34,65 +35,79 @@ def ask(work: CycleWork, kind: Kind, *, whole: bool) -> None:
         kind: From whom it may take.
         whole: The action takes whole gangs, whatever protects a gang's quorum.
     """
-    state = work.state
-    policies = work.session.policies
-    rules = policies.victims(kind)
-    if whole:
-        rules = rules._replace(keeps_quorum=False)
-    lowest = _lowest_priorities(work) if kind == "preempt" else {}
-    buckets = [one for one in state.backlog.buckets.values() if one.reason]
+    asking = _Asking(work, kind, whole=whole)
+    for bucket in asking.buckets():
+        while bucket.entries and not work.session.exhausted and asking.ask_for(bucket):
+            pass
 
-    def place(bucket: "Bucket") -> "tuple[OrderKey, OrderKey]":
+
+class _Asking:
+    """One run of an action."""
+
+    def __init__(self, work: CycleWork, kind: Kind, *, whole: bool) -> None:
+        self._work = work
+        self._kind: Kind = kind
+        self._action = f"gang{kind}" if whole else kind
+        rules = work.session.policies.victims(kind)
+        self._rules = rules._replace(keeps_quorum=False) if whole else rules
+        self._lowest: dict[str, int] = {}
+        self._deserved: tuple[object, ...] = ()
+
+    def buckets(self) -> "list[Bucket]":
+        """Buckets whose first gang may find what it has not sought in vain, in the gangs' order."""
+        work = self._work
+        refused = [
+            one for one in work.state.backlog.buckets.values() if one.reason in _WITHOUT_ROOM
+        ]
+        if not refused:
+            return []
+        if self._kind == "preempt":
+            self._lowest = _lowest_priorities(work)
+        else:
+            # What is deserved is of the last cycle that looked, and a replay leaves some of them
+            # out.
+            sharing.refresh(work.state, work.session)
+            self._deserved = _deserved(work)
+        return sorted((one for one in refused if self._may_find(one)), key=self._place)
+
+    def ask_for(self, bucket: "Bucket") -> bool:
+        """Search for the bucket's first gang; False: nothing is decided for it."""
+        work, gang = self._work, bucket.entries[0][2]
+        if not self._may_find(bucket) or not _may_ask(work, gang):
+            return False
+        mark = self._mark(gang)
+        search = Search(work, Asks(gang, self._kind, work.now_ms), bucket.need, self._rules)
+        found = search.run()
+        bucket.exceeded |= search.exceeded
+        if search.eligible_ms:
+            work.timers.set(search.eligible_ms, gang)
+        if found is None or not found.victims:
+            bucket.asked[self._action] = mark, search.eligible_ms
+            return False
+        _decide(work, gang, self._kind, found)
+        return True
+
+    def _may_find(self, bucket: "Bucket") -> bool:
+        gang = bucket.entries[0][2]
+        if self._kind == "preempt" and gang.priority <= self._lowest.get(
+            gang.queue.name, gang.priority
+        ):
+            return False
+        tried = bucket.asked.get(self._action)
+        if tried is None or tried[0] != self._mark(gang):
+            return True
+        return 0 < tried[1] <= self._work.now_ms
+
+    def _mark(self, gang: "Gang") -> tuple[object, ...]:
+        """All that a search looks at, but for the instants at which protections end."""
+        state = self._work.state
+        stirred = state.preemptions.stirred
+        return state.ground.freed, stirred, gang.key, gang.priority, self._deserved
+
+    def _place(self, bucket: "Bucket") -> "tuple[OrderKey, OrderKey]":
         first = bucket.entries[0][2]
-        return policies.queue_order(first.queue, work.session.totals), policies.order(first)
-
-    if kind == "reclaim" and buckets:
-        # What is deserved is of the last cycle that looked, and a replay leaves some of them out.
-        sharing.refresh(state, work.session)
-    deserved = _deserved(work) if kind == "reclaim" else ()
-    for bucket in sorted(buckets, key=place):
-        while bucket.entries and not work.session.exhausted:
-            gang = bucket.entries[0][2]
-            if kind == "preempt" and gang.priority <= lowest.get(gang.queue.name, gang.priority):
-                break
-            if not _may_ask(work, gang):
-                break
-            mark = (
-                state.ground.freed,
-                state.preemptions.stirred,
-                gang.key,
-                gang.priority,
-                deserved,
-            )
-            if not _ask_for(work, bucket, Asks(gang, kind, work.now_ms), rules, mark):
-                break
-
-
-def _ask_for(
-    work: CycleWork,
-    bucket: "Bucket",
-    asks: Asks,
-    rules: "VictimRules",
-    mark: tuple[object, ...],
-) -> bool:
-    """Search for one gang, unless the same was searched in vain; True: it was decided.
-
-    `mark` is all that a search looks at, but for the instants at which protections end.
-    """
-    gang, kind = asks.gang, asks.kind
-    tried = bucket.asked.get(kind)
-    if tried is not None and tried[0] == mark and not 0 < tried[1] <= work.now_ms:
-        return False
-    search = Search(work, asks, bucket.need, rules)
-    found = search.run()
-    bucket.exceeded |= search.exceeded
-    if search.eligible_ms:
-        work.timers.set(search.eligible_ms, gang)
-    if found is None or not found.victims:
-        bucket.asked[kind] = mark, search.eligible_ms
-        return False
-    _decide(work, gang, kind, found)
-    return True
+        policies, totals = self._work.session.policies, self._work.session.totals
+        return policies.queue_order(first.queue, totals), policies.order(first)
 
 
 def _may_ask(work: CycleWork, gang: "Gang") -> bool:

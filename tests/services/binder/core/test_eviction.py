@@ -60,8 +60,8 @@ def outcome_in(commands: tuple[Command, ...]) -> Outcome:
 def proven(bindings: int = 1, victims: int = 2) -> Eviction:
     """A machine whose proofs have all passed; its victims wait for their marks."""
     machine = make_eviction(bindings, victims)
-    commands = machine.start(0)
-    for command in commands:
+    found = machine.start(0)
+    for command in found:
         assert isinstance(command, Post | Evict)
         found = machine.answered(command.index, DONE, 1)
     assert found == tuple(Mark(bindings + index) for index in range(victims))

@@ -85,6 +85,27 @@ def test_gangpreempt_takes_whole_gangs_whatever_the_policy_gang_says() -> None:
     assert gangs_of(story) == {"whole": 4}
 
 
+def test_gangpreempt_is_asked_after_preempt_has_asked_in_vain() -> None:
+    story = cluster(4, configured("enqueue, allocate, preempt, gangpreempt, backfill"))
+    running(story, "whole", 4)
+    submit(story, "high", 1, priority=10)
+    story.until_quiet()
+    assert gangs_of(story) == {"whole": 4}
+
+
+def test_who_is_behind_another_in_a_strict_queue_evicts_nobody() -> None:
+    story = cluster(2)
+    strict = Queue(
+        uid="q", dialect="volcano", name="q", resource_version=1, dequeue_strategy="fifo"
+    )
+    story.put(strict)
+    running(story, "low", 2, minimum=0, group={"queue": "q"})
+    submit(story, "large", 3, priority=10, group={"queue": "q"})
+    submit(story, "behind", 1, priority=9, group={"queue": "q"})
+    story.until_quiet()
+    assert evictions(story) == []
+
+
 def test_without_the_action_nobody_is_evicted() -> None:
     story = cluster(1, configured("enqueue, allocate, backfill"))
     running(story, "low", 1)
