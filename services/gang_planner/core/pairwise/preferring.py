@@ -20,19 +20,23 @@ _PARTS: Final = 1 << 16
 class _Counted:
     """Counts of one tally at the candidates, kept in line while pods are placed on them."""
 
-    __slots__ = ("at", "domains", "own", "weight")
+    __slots__ = ("at", "domains", "own", "scoped", "weight")
 
-    def __init__(self, at: Ints, domains: Ints, weight: int, own: int) -> None:
+    def __init__(
+        self, at: Ints, domains: Ints, weight: int, own: int, scoped: Bools | None = None
+    ) -> None:
         #: What is counted in each candidate's domain.
         self.at = at
         #: Domain of each candidate; 0: none.
         self.domains = domains
         self.weight = weight
         self.own = own
+        #: Candidates on which pods are counted; None: all.
+        self.scoped = scoped
 
     def place(self, candidate: int) -> None:
         """One pod more is on this candidate."""
-        if self.own:
+        if self.own and (self.scoped is None or self.scoped[candidate]):
             domain = self.domains[candidate]
             if domain:
                 self.at[self.domains == domain] += self.own
@@ -116,13 +120,17 @@ class Preferences:
         key = one.constraint.topology_key
         domains = rules.of_slot(key)[slots]
         scored = domains[self._scored]
+        # An empty selector means the pod itself and yet counts nobody.
+        own = one.own if one.tally >= 0 else 0
         if key == HOSTNAME:
             size = len(scored)
             per_slot = rules.counts.per_slot(one.tally, rules.ground.nodes.size)
             # Each node by itself, even where two have the same label.
-            return _Counted(per_slot[slots], np.arange(1, len(slots) + 1), _weight(size), one.own)
+            return _Counted(per_slot[slots], np.arange(1, len(slots) + 1), _weight(size), own)
         counts, _ = rules.even_counts(view, one)
-        return _Counted(counts[domains], domains, _weight(len(np.unique(scored))), one.own)
+        scoped = rules.scopes.of(view.shape, one.keys, one.constraint).mask[slots]
+        weight = _weight(len(np.unique(scored)))
+        return _Counted(counts[domains], domains, weight, own, scoped)
 
 
 def _weight(size: int) -> int:

@@ -154,7 +154,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 @given(worlds(), st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_the_arrays_allow_what_a_literal_reading_allows_through_all_changes(
     world: World, data: st.DataObject
 ) -> None:
@@ -191,7 +191,7 @@ def test_the_arrays_allow_what_a_literal_reading_allows_through_all_changes(
 
 
 @given(worlds(), st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_equal_pods_are_placed_as_if_one_by_one_and_a_discard_leaves_no_trace(
     world: World, data: st.DataObject
 ) -> None:
