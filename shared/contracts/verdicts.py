@@ -71,10 +71,11 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     #: CamelCase: NotEnoughResources, SearchBudgetExceeded (it may fit: the search for room was
     #: ended by its budget), NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup,
-    #: QueueNotOpen, QueueMissing, Gated, ClusterViewStale, …; after a failed attempt BindingRefused (with the API server's words and
-    #: the member's name), RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace; RepairRoom
-    #: while what is missing of a gang bound in part finds no room; NotStarting while members are
-    #: placed and do not run (with the kubelet's words): it waits for nothing of ours then.
+    #: QueueNotOpen, QueueMissing, Gated, ClusterViewStale, …; after a failed attempt BindingRefused
+    #: (with the API server's words and the member's name), RepairDeadline, RepairsBlocked,
+    #: StartDeadline, DegradedGrace; RepairRoom while what is missing of a gang bound in part finds
+    #: no room; NotStarting while members are placed and do not run (with the kubelet's words): it
+    #: waits for nothing of ours then.
     reason: str
     sentence: str
     since_ms: int = 0

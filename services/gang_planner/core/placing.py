@@ -295,7 +295,8 @@ class Attempt:
 
     def _search(self, part: Part, within: Bools | None) -> bool:
         """Place a part's quorum by the exact search, where the greedy one found nothing."""
-        session, groups = self._session, part.groups
+        session = self._session
+        groups: list[Group] = part.groups
         shapes = [group.shape for group in groups]
         if not searchable(shapes):
             return False
@@ -303,12 +304,13 @@ class Attempt:
         slots = np.flatnonzero(sum(counts) if within is None else sum(counts) * within)
         slots = slots[~np.isin(slots, self._avoid)]
         # The table has an axis for each group but the last, which may be as large as it likes.
-        order = sorted(range(len(groups)), key=lambda at: (groups[at].wanted, at))
+        wanted = [group.wanted for group in groups]
+        order = sorted(range(len(groups)), key=wanted.__getitem__)
         groups = [groups[at] for at in order]
         wish = Wish(
             [group.role for group in groups],
             [group.shape for group in groups],
-            [group.wanted for group in groups],
+            [wanted[at] for at in order],
             part.quorum,
             part.minima,
         )

@@ -129,7 +129,9 @@ class TopologyTable:
         changed = nodes.changes.since(self._built_of[0], _CHANGED_MAX)
         if changed is None or len(self._seen) != nodes.size:
             return True
-        return any(_differs(self._seen[slot], nodes.objects[slot]) for slot in changed.tolist())
+        objects: Sequence[Node | None] = nodes.objects
+        slots: list[int] = changed.tolist()
+        return any(_differs(self._seen[slot], objects[slot]) for slot in slots)
 
     def _by_labels(self, topology: NetworkTopology) -> Levels:
         """Keys separated by commas, from the closest domains to the widest."""
@@ -158,7 +160,7 @@ class TopologyTable:
         ids, first = np.unique(values, return_index=True)
         texts: list[tuple[str, int]] = []
         for value, slot in zip(ids.tolist(), first.tolist(), strict=True):
-            node = nodes.objects[slot]
+            node: Node | None = nodes.objects[slot]
             if value and node is not None:
                 texts.append((_label(node, key), value))
         texts.sort()
