@@ -159,8 +159,10 @@ class TopologyTable:
         values = nodes.labels.column(key, nodes.objects)[: nodes.size]
         ids, first = np.unique(values, return_index=True)
         texts: list[tuple[str, int]] = []
-        for value, slot in zip(ids.tolist(), first.tolist(), strict=True):
-            node: Node | None = nodes.objects[slot]
+        found: list[int] = ids.tolist()
+        examples: list[int] = first.tolist()
+        for value, slot in zip(found, examples, strict=True):
+            node = nodes.objects[slot]
             if value and node is not None:
                 texts.append((_label(node, key), value))
         texts.sort()
