@@ -16,6 +16,10 @@ from services.gang_planner.core.columns import Ints
 
 #: Cells up to which laying out all keys is faster than bisecting.
 _MATRIX_CELLS_MAX = 4096
+#: Pods up to which looking for the best node pod by pod is faster than sorting nodes.
+_ONE_BY_ONE_MAX = 16
+#: Below every key: a node that is full.
+_FULL = np.iinfo(np.int64).min
 
 
 def distribute(wanted: int, capacity: Ints, score: Ints, slope: Ints | None, rank: Ints) -> Ints:
@@ -34,11 +38,32 @@ def distribute(wanted: int, capacity: Ints, score: Ints, slope: Ints | None, ran
     span = int(rank.max(initial=0)) + 1
     first = score * span + (span - 1 - rank)
     if slope is None or not bool((slope < 0).any()):
+        if wanted <= _ONE_BY_ONE_MAX:
+            return _one_by_one(wanted, capacity, first, None)
         return _fill(wanted, capacity, first)
     # A node whose score does not fall is full before the next is touched: the least fall keeps keys
     # distinct.
     step = np.maximum(-slope, 1) * span
+    if wanted <= _ONE_BY_ONE_MAX:
+        return _one_by_one(wanted, capacity, first, step)
     return _level(wanted, capacity, first, step)
+
+
+def _one_by_one(wanted: int, capacity: Ints, first: Ints, step: Ints | None) -> Ints:
+    """The definition itself: the best node, again and again; without a step until it is full."""
+    counts = np.zeros(len(capacity), dtype=np.int64)
+    keys = np.where(capacity > 0, first, _FULL)
+    while wanted:
+        at = int(keys.argmax())
+        most = int(capacity[at] - counts[at])
+        taken = min(most, wanted) if step is None else 1
+        counts[at] += taken
+        wanted -= taken
+        if taken == most:
+            keys[at] = _FULL
+        elif step is not None:
+            keys[at] -= step[at]
+    return counts
 
 
 def _fill(wanted: int, capacity: Ints, first: Ints) -> Ints:

@@ -42,26 +42,29 @@ def arrays(*lists: list[int]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]
     return [np.array(one, dtype=np.int64) for one in lists]
 
 
-@given(loads(slopes=st.integers(-9, -1)), st.sampled_from([0, 4096]))
-@settings(deadline=None, max_examples=300)
+@given(loads(slopes=st.integers(-9, -1)), st.sampled_from([0, 4096]), st.sampled_from([0, 16]))
+@settings(deadline=None, max_examples=400)
 def test_spreading_levels_like_a_pod_by_pod_loop(
-    load: tuple[int, list[int], list[int], list[int], list[int]], matrix_cells: int
+    load: tuple[int, list[int], list[int], list[int], list[int]], matrix_cells: int, few: int
 ) -> None:
     wanted, capacity, score, slope, rank = load
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(filling, "_MATRIX_CELLS_MAX", matrix_cells)
+        patch.setattr(filling, "_ONE_BY_ONE_MAX", few)
         found = distribute(wanted, *arrays(capacity, score, slope, rank))
     assert found.tolist() == one_by_one(wanted, capacity, score, slope, rank)
 
 
-@given(loads(slopes=st.just(0)))
+@given(loads(slopes=st.just(0)), st.sampled_from([0, 16]))
 @settings(deadline=None, max_examples=200)
 def test_without_a_slope_nodes_are_filled_in_order_of_score(
-    load: tuple[int, list[int], list[int], list[int], list[int]],
+    load: tuple[int, list[int], list[int], list[int], list[int]], few: int
 ) -> None:
     wanted, capacity, score, slope, rank = load
     free, points, ranks = arrays(capacity, score, rank)
-    found = distribute(wanted, free, points, None, ranks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filling, "_ONE_BY_ONE_MAX", few)
+        found = distribute(wanted, free, points, None, ranks)
     assert found.tolist() == one_by_one(wanted, capacity, score, slope, rank)
 
 
