@@ -31,7 +31,7 @@ def main() -> int:
     from tests.simulation import many, telling
 
     if given.seed is not None:
-        return telling.one(given.seed, gang=given.tell, shrink_it=given.shrink)
+        return telling.one(given.seed, gang=given.tell, shrink_it=given.shrink, bug=given.canary)
     first = given.first or SystemRandom().randrange(1, 2**31)
     if given.canary:
         return telling.canary(given.canary, first_seed=first)

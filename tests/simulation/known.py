@@ -11,18 +11,7 @@ FIRST: Final = 1
 SEEDS: Final = 510
 
 #: Seed -> what is known of it.
-BROKEN: Final[dict[int, str]] = {
-    31: (
-        "etcd is restored to before the gang was made: its group comes back as another object, so "
-        "that the planner that takes over then knows nothing of the refusal"
-    ),
-    238: (
-        "a gang whose group and pods go within one cycle is renamed and gone at once: the note of "
-        "its release stays open until the next planner reads the log"
-    ),
-}
+BROKEN: Final[dict[int, str]] = {}
 
 #: Pairs of fault and state that chance does not bring together in this range.
-UNMET: Final[frozenset[tuple[str, str]]] = frozenset(
-    {("NATS storage lost", "evicting"), ("etcd restored", "hold")}
-)
+UNMET: Final[frozenset[tuple[str, str]]] = frozenset()

@@ -41,7 +41,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "api_hung": 3,
     "api_watches_cut": 3,
     "api_compacted": 2,
-    "etcd_restored": 0.5,
+    "etcd_restored": 1.0,
     "node_dies": 4,
     "node_deleted": 4,
     "node_cordoned": 4,
@@ -51,7 +51,9 @@ WEIGHTS: Final[dict[str, float]] = {
 _SETTLE_S: Final = 5.0
 #: Rare faults wait so long for a state of the protocol that their own chance picks, or chance would
 #: hardly ever bring the two together.
-_AIMED_FOR_S: Final = 6.0
+_AIMED_FOR_S: Final = 20.0
+#: Releases are seldom, and take milliseconds.
+_AIMS: Final = (*STATES, "evicting", "evicting", "preempting")
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -139,7 +141,7 @@ class Storm:
 
     def _aim(self, rng: Random, action: Callable[[], object]) -> None:
         """Do it once the protocol is in a state drawn here, or after a while."""
-        wanted = rng.choice(STATES)
+        wanted = rng.choice(_AIMS)
         if wanted in self._states():
             action()
             return

@@ -11,11 +11,18 @@ from tests.simulation.shrinking import shrink
 _LINES_OF_ALL: Final = 60
 
 
-def one(seed: int, *, gang: str = "", shrink_it: bool = False) -> int:
-    """Run `seed` and say what came of it; returns 1 when a promise was broken."""
-    options = Options(seed=seed)
+def one(seed: int, *, gang: str = "", shrink_it: bool = False, bug: str = "") -> int:
+    """Run `seed`, with a planted bug or none, and say what came of it; returns 1 when a promise was
+    broken.
+    """
+    with canaries.planted(bug):
+        return _one(Options(seed=seed), gang, shrink_it=shrink_it)
+
+
+def _one(options: Options, gang: str, *, shrink_it: bool) -> int:
     if shrink_it:
         options = shrink(options)
+        sys.stdout.write(_left(options))
     simulation = Run(options)
     try:
         with bounded():
@@ -42,6 +49,14 @@ def canary(name: str, *, first_seed: int) -> int:
             others.append(f"  seed {seed}: {violation.gang}: {violation.what[-300:]}")
     sys.stdout.write(f"{name}: NOT caught within {wanted.seeds} seeds\n" + "\n".join(others) + "\n")
     return 1
+
+
+def _left(options: Options) -> str:
+    """What shrinking has left."""
+    gangs = "all" if options.gangs is None else ", ".join(sorted(options.gangs)) or "none"
+    faults = "all" if options.faults is None else str(len(options.faults))
+    small = "with" if options.small else "without"
+    return f"shrunk to gangs: {gangs}; faults: {faults}, {small} those of single requests\n"
 
 
 def _told(simulation: Run, result: Result, gang: str) -> str:

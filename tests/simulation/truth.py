@@ -273,5 +273,5 @@ def _ignore(gang: str, what: str) -> None:
     del gang, what
 
 
-STATES: Final = ("deciding", "evicting", "preempting", "repair", "release", "hold", "backoff")
-"""What `Truth.states` may name."""
+STATES: Final = ("deciding", "evicting", "repair", "release", "hold", "backoff")
+"""What `Truth.states` may name and every fault must have met; "preempting" is in some runs only."""
