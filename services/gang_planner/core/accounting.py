@@ -59,6 +59,8 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
         _take_out(state, member)
         if pod.shape != before.shape:
             _account(state, member, -1)
+            # First: what its new shape asks for is looked up among the pods as they are now.
+            member.pod = pod
             member.shape = labelling.entry_of(state, pod)
         member.pod = pod
         _account(state, member, _slot_of(state, pod))

@@ -171,6 +171,9 @@ def follow(state: "State", member: Member, before: Pod) -> None:
 
 def refresh(state: "State", member: Member) -> bool:
     """Bring one pod's entry in line; True: it has another one now."""
+    if member.pod.shape != member.shape.encoded:
+        # Its shape is being changed, and its entry with it.
+        return False
     entry = entry_of(state, member.pod)
     if entry is member.shape:
         return False

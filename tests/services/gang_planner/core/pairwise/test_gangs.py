@@ -311,3 +311,20 @@ def test_the_order_in_which_selectors_were_seen_decides_nothing() -> None:
         placed.append({k: v for one in scene.settle() for k, v in scene.where(one).items()})
     assert placed[0] == placed[1]
     assert len(placed[0]) == 3
+
+
+def test_a_pod_may_change_its_labels_and_begin_to_ask_for_them_at_once() -> None:
+    scene = Scene(nodes(2, 1))
+    (pod,) = make_pods("a", 1, make_shape({"cpu": 100}), labels=labelled(old="x"))
+    scene.put(make_group("a", 1), pod)
+    (decision,) = scene.settle()
+    scene.run(decision)
+    keeps = PodAffinity(anti_affinity=(term("a", HOST),))
+    shape = make_shape({"cpu": 200}, pod_affinity=keeps)
+    scene.change(pod.uid, labels=labelled(app="a"), shape=shape)
+    scene.settle()
+    scene.put(*gang("b", 2, make_shape({"cpu": 100}), labels=labelled(app="a")))
+    (other,) = scene.settle()
+    assert set(scene.where(other).values()).isdisjoint(scene.where(decision).values())
+    scene.remove(scene.pods[pod.uid])
+    scene.settle()
