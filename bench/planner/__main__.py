@@ -1,6 +1,6 @@
 """``python -m bench.planner``: the table of issue 6; the last line has all figures.
 
-python -m bench.planner [CASE ...] [--json FILE] [--strict]
+python -m bench.planner [CASE ...] [--json FILE] [--plot FILE] [--strict]
 """
 
 import argparse
@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bench.planner.cases import CASES, Figure
+from bench.planner.plot import svg
 
 _MARKS = {True: "ok", False: "MISSED", None: ""}
 
@@ -20,6 +21,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], help="all when none is named")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write all figures")
     parser.add_argument("--strict", action="store_true", help="exit status 1 when a bar is missed")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="growth as an SVG")
     options = parser.parse_args()
     found: list[Figure] = []
     for name in options.cases or CASES:
@@ -34,6 +36,13 @@ def main() -> None:
     if options.json:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1))
     missed = [one for one in found if one.passed is False]
+    grown = [
+        (int(one.name.split()[0]), one.value)
+        for one in found
+        if one.group == "growth" and one.unit == "us/pod"
+    ]
+    if options.plot and grown:
+        options.plot.write_text(svg(grown))
     summary = "; ".join(f"{one.name} {one.value:,.0f} {one.unit}" for one in found if one.bar)
     print(f"bench-planner: {len(missed)} missed: {summary}")
     if missed and options.strict:
