@@ -122,11 +122,13 @@ class View:
         return self.totals[row] if row < len(self.totals) else 0
 
     def _free_sum(self, row: int) -> int:
-        if self._free is None:
+        free = self._free
+        if free is None:
             nodes, ground = self.state.nodes, self.state.ground
             ground.fit_cells()
-            self._free = ground.free.cells[:, : nodes.size].sum(axis=1).tolist()
-        return self._free[row] if row < len(self._free) else 0
+            sums: list[int] = ground.free.cells[:, : nodes.size].sum(axis=1).tolist()
+            free = self._free = sums
+        return free[row] if row < len(free) else 0
 
 
 Voter: TypeAlias = Callable[[Gang, View], Vote]
