@@ -17,7 +17,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _CPU: Final = ("100m", "0.5", "1", "1500m", "2", "0")
 _MEMORY: Final = ("64Mi", "512Mi", "1Gi", "1G", "1500M", "2Gi", "0")
 _GPU: Final = "example.com/gpu"
-_KEYS: Final = ("disk", "gen", ZONE)
+_KEYS: Final[tuple[str, ...]] = ("disk", "gen", ZONE)
 _VALUES: Final = ("ssd", "hdd", "9", "10", "a", "b", "")
 _EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 _TAINTS: Final = ("gpu", "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready")
@@ -50,8 +50,8 @@ _TAINT: Final = st.fixed_dictionaries(
 def node(draw: st.DrawFn, index: int) -> Json:
     """A node of two zones at most."""
     name = f"n{index}"
-    labels = draw(
-        st.dictionaries(st.sampled_from(("disk", "gen")), st.sampled_from(_VALUES), max_size=2)
+    labels: dict[str, str] = draw(
+        st.dictionaries(st.sampled_from(_KEYS[:2]), st.sampled_from(_VALUES), max_size=2)
     )
     zone = draw(st.sampled_from(("a", "b", "b", None)))
     if zone is not None:

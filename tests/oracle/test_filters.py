@@ -21,7 +21,7 @@ QUICK = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 THOROUGH = settings(QUICK, max_examples=4_000)
 

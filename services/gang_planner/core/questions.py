@@ -90,7 +90,8 @@ class _Trial:
         """The nodes that would take most members, and how many."""
         counts: dict[str, int] = {}
         for allocation in self._placed:
-            slots, members = allocation.slots.tolist(), allocation.counts.tolist()
+            slots: list[int] = allocation.slots.tolist()
+            members: list[int] = allocation.counts.tolist()
             for slot, count in zip(slots, members, strict=True):
                 name = self._state.nodes.names[slot]
                 counts[name] = counts.get(name, 0) + count
