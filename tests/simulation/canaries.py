@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 
 from services.binder.api import KubePods
-from services.binder.core.admission import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
@@ -171,10 +170,6 @@ def _preemption_without_end() -> Replaced:
     return [(following, "follow", lambda _: None)]
 
 
-def _stale_epoch_obeyed() -> Replaced:
-    return [*_fencing_off(), (EpochsSeen, "check", lambda *_: "")]
-
-
 def _half_a_gang() -> Replaced:
     """A cycle that takes a gang for complete with one member less."""
     minimum: Any = Gang.__dict__["min_member"].fget
@@ -209,9 +204,6 @@ CANARIES: Final[dict[str, Canary]] = {
         _eviction_without_placement, 24, ("has no proven placement",)
     ),
     "preemption_without_end": Canary(_preemption_without_end, 24, ("is still open", "not ended")),
-    "stale_epoch_obeyed": Canary(
-        _stale_epoch_obeyed, 60, ("of a stale epoch",), overlook=("is in force",)
-    ),
     "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "nobody repairs", "not ended")),
 }
 
