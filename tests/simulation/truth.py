@@ -159,6 +159,9 @@ class Truth:
         self.counts["evictions"] += 1
         taken = pods_of(act)
         for before, other in self.preempting.items():
+            answer = self.outcomes.get((self.incarnations[subjects.DECISIONS], before))
+            if answer is not None and not answer.evicted:
+                continue  # it came to nothing: the note that says so comes with this cycle
             if other.gang_id == act.gang_id:
                 self.on_violation(act.gang_id, f"eviction {seq} beside {before} of the same gang")
             if both := taken & pods_of(other):
