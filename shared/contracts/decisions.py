@@ -164,11 +164,11 @@ class GangStarted(
 
 
 NoteKind = Literal["repair", "release", "hold", "backoff", "start", "degraded", "preemption"]
-"""preemption: pods are evicted for the gang, and what they leave is kept for it. Its opening is the
-`EvictionDecision` itself, its end the `GangDecision` that names it, or a `NoteClosed`. repair: a starting gang has something bound and not its quorum. release: what is bound of it is
+"""repair: a starting gang has something bound and not its quorum. release: what is bound of it is
 being deleted. hold: room is owed for a lost member. backoff: a pause after a failure. start:
 placed, and to run by a deadline. degraded: started, below its quorum, and to be restored by a
-deadline.
+deadline. preemption: pods are evicted for the gang, and what they leave is kept for it; its opening
+is the `EvictionDecision` itself, its end the `GangDecision` that names it, or a `NoteClosed`.
 """
 
 
@@ -226,7 +226,7 @@ class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     #: What became of it, where that was read before the checkpoint: it will not be read again.
     outcome: Outcome | None = None
     outcome_seq: int = 0
-    #: Of an eviction: nothing is kept for the gang any more, and pods that it named are still there.
+    #: Of an eviction: nothing is kept for the gang any more, and pods it named are still there.
     ended: bool = False
 
 

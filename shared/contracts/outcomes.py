@@ -10,9 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-MemberResult = Literal[
-    "bound", "refused", "conflict", "gone", "unknown", "skipped", "unprepared"
-]
+MemberResult = Literal["bound", "refused", "conflict", "gone", "unknown", "skipped", "unprepared"]
 """What the API server said of one member.
 
 bound: on the node decided (now or already). refused: definitely not, and asking again with the same

@@ -14,12 +14,15 @@ from services.binder.core.answers import Answer, Sight
 from services.binder.core.commands import (
     Command,
     Delete,
+    Evict,
     Finish,
     Forget,
     Limits,
     LookUp,
     Post,
+    Prepare,
     Read,
+    Undo,
 )
 from services.binder.core.commands import Mark as MarkVictim
 from services.binder.core.machine import Machine
@@ -160,6 +163,8 @@ def _do(state: State, index: int, binder: Binder, commands: tuple[Command, ...])
                 requests.add(Request("delete", deletion.index))
             case LookUp():
                 binder = binder._replace(stage="asks")
+            case Evict() | Prepare() | Undo():
+                raise AssertionError("the modelled gang preempts nobody and has no claims")
             case Finish():
                 told = _told(state, binder, command.outcome)
                 binder = binder._replace(stage="tells", told=told, machine=-1)

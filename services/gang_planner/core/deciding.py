@@ -97,9 +97,7 @@ def decide(
     return decision
 
 
-def assign(
-    state: State, gang: Gang, allocations: Iterable[Allocation]
-) -> list[tuple[Member, int]]:
+def assign(state: State, gang: Gang, allocations: Iterable[Allocation]) -> list[tuple[Member, int]]:
     """Members in their order to nodes in the order of topology and names: neighbours in rank are
     neighbours on the network.
     """

@@ -272,9 +272,7 @@ def _open_items(state: State) -> list[OpenDecision | OpenGang]:
 
 
 def _worth_keeping(history: History) -> bool:
-    return bool(
-        history.attempt or history.started or history.notes or history.preemptions_failed
-    )
+    return bool(history.attempt or history.started or history.notes or history.preemptions_failed)
 
 
 def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> OpenGang:

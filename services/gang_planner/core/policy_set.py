@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from services.gang_planner.core.admission import Voter
 from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.filters import (
     NodeFilter,
@@ -27,6 +26,7 @@ from services.gang_planner.core.settings import WITHOUT_ROOM
 from services.gang_planner.core.shapes import ShapeEntry
 
 if TYPE_CHECKING:
+    from services.gang_planner.core.admission import Voter
     from services.gang_planner.state import State
 
 _Key = TypeVar("_Key", GroupKey, QueueKey)

@@ -31,7 +31,7 @@ def test_what_was_given_up_is_not_ours_whatever_the_clock_says() -> None:
     assert not holding.ours(100.0)
 
 
-def test_what_may_have_been_anothers_is_never_ours_again() -> None:
+def test_what_may_have_been_another_binders_is_never_ours_again() -> None:
     """Found by the simulation (seed 102107): a request was left out while the message was not ours,
     a late sign of life made it ours again, and its machine waited for that answer for ever.
     """

@@ -89,7 +89,7 @@ tiers:
   - {name: gang, enableJobReady: false}
   - {name: extender, arguments: {extender.urlPrefix: http://127.0.0.1}}
   - {name: ours-of-old}
-  - {name: binpack, arguments: {binpack.weigth: 3}}
+  - {name: binpack, arguments: {binpack.wait: 3}}
 """
     warnings = parse_configuration(text).warnings
     assert [one.partition(":")[0] for one in warnings] == [
@@ -97,7 +97,7 @@ tiers:
         "plugin gang",
         "plugin extender",
         "plugin ours-of-old",
-        "tiers[0].plugins[binpack].arguments[binpack.weigth]",
+        "tiers[0].plugins[binpack].arguments[binpack.wait]",
     ]
     assert "cannot be loaded" in warnings[3]
 
@@ -144,7 +144,7 @@ def test_a_flag_switches_off_a_part_of_a_policy() -> None:
         ("actions: 7", "actions", "separated by commas"),
         ("tiers: x", "tiers", "must be a list"),
         ("tiers: [x]", "tiers[0]", "must be a mapping"),
-        ("tiers: [{plugins: [{nam: gang}]}]", "plugins[0].name", "must be a plugin's name"),
+        ("tiers: [{plugins: [{title: gang}]}]", "plugins[0].name", "must be a plugin's name"),
         ("tiers: [{plugins: [{name: gang, enable: true}]}]", "plugins[0].enable", "unknown key"),
         (
             "tiers: [{plugins: [{name: gang, enableJobOrder: 'no'}]}]",

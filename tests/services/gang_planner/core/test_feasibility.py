@@ -388,17 +388,25 @@ class _Only:
     def capacity(self, shape: ShapeEntry, ground: Ground, slots: Slots) -> Ints:
         return self.passes(shape, ground.nodes, slots).astype(np.int64) * 3
 
-    def reasons(self, shape: ShapeEntry, nodes: NodeTable | Ground, slots: Ints) -> Counter[str]:
+
+class _OnlyNodes(_Only):
+    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
         raise AssertionError(f"nobody asks {shape.id} {nodes} {slots}")
+
+
+class _OnlyRoom(_Only):
+    def reasons(self, shape: ShapeEntry, ground: Ground, slots: Ints) -> Counter[str]:
+        raise AssertionError(f"nobody asks {shape.id} {ground} {slots}")
 
 
 @pytest.mark.parametrize("kind", ["node filter", "room filter"])
 def test_answers_are_judged_again_when_a_filter_says_that_it_changed(kind: str) -> None:
     columns = Columns([make_node("n0"), make_node("n1")])
-    only = _Only()
-    node_filters, room_filters = ((only,), ()) if kind == "node filter" else ((), (only,))
-    masks = Masks(columns.nodes, node_filters)
-    fits = Fits(columns.ground, masks, (*room_filters, resources_fit.FILTER))
+    nodes, room = _OnlyNodes(), _OnlyRoom()
+    only: _Only = nodes if kind == "node filter" else room
+    masks = Masks(columns.nodes, (nodes,) if only is nodes else ())
+    rooms = (room,) if only is room else ()
+    fits = Fits(columns.ground, masks, (*rooms, resources_fit.FILTER))
     shapes = columns.shapes
     claiming = shapes.intern(msgspec.msgpack.encode(Shape(claims=("data",))))
     plain = shapes.intern(msgspec.msgpack.encode(Shape()))
@@ -419,15 +427,19 @@ def test_answers_are_judged_again_when_a_filter_says_that_it_changed(kind: str) 
 
 def test_a_rule_that_needs_the_planners_tables_is_made_when_they_are_there() -> None:
     state = State()
-    only = _Only()
+    nodes, room = _OnlyNodes(), _OnlyRoom()
     made_with: list[State] = []
 
-    def make(found: State) -> _Only:
+    def of_nodes(found: State) -> _OnlyNodes:
         made_with.append(found)
-        return only
+        return nodes
+
+    def of_room(found: State) -> _OnlyRoom:
+        made_with.append(found)
+        return room
 
     policy = Policy(
-        name="x", node_filters=(node_ready.FILTER, make), room_filters=(make,), scores=()
+        name="x", node_filters=(node_ready.FILTER, of_nodes), room_filters=(of_room,), scores=()
     )
     unbound = PolicySet([policy])
     assert unbound.node_filters == (node_ready.FILTER,)
@@ -435,6 +447,6 @@ def test_a_rule_that_needs_the_planners_tables_is_made_when_they_are_there() -> 
     assert resources_fit.FILTER in always
     assert not made_with
     bound = unbound.bind(state)
-    assert bound.node_filters == (node_ready.FILTER, only)
-    assert bound.room_filters == (only, *always)
+    assert bound.node_filters == (node_ready.FILTER, nodes)
+    assert bound.room_filters == (room, *always)
     assert made_with == [state, state]

@@ -1,6 +1,8 @@
 """What every policy must keep to, and what each of the placing ones does."""
 
 import importlib
+from types import FunctionType
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from services.gang_planner.core.columns import ResourceIndex
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.policies import discovered
-from services.gang_planner.core.scores import FULL, Candidates
+from services.gang_planner.core.scores import FULL, Candidates, NodeScore
 from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
+from services.gang_planner.state import State
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -52,7 +55,8 @@ def test_scores_of_a_policy_are_bounded_repeatable_and_leave_the_ground_alone(na
     ground, shape = three_nodes()
     slots = np.arange(3)
     before = ground.free.cells.tolist()
-    for weight, score in discovered()[name](Arguments("here", {})).scores:
+    for weight, given in discovered()[name](Arguments("here", {})).scores:
+        score = cast("NodeScore", given(State()) if isinstance(given, FunctionType) else given)
         found = score.score(Candidates(shape, ground, slots))
         again = score.score(Candidates(shape, ground, slots))
         slope = score.slope(Candidates(shape, ground, slots))

@@ -206,7 +206,7 @@ def test_devices_are_counted_as_a_naive_count_of_them(
     needs = dict(zip(CLAIMS, wanted, strict=True))
     for name, count in needs.items():
         floor.tables.put(make_device_claim(name, count), anew=False)
-    free = dict(zip(NODES, devices, strict=True))
+    free: dict[str, int] = dict(zip(NODES, devices, strict=True))
     held: dict[str, str] = {}
     allocated: set[str] = set()
     for _ in range(data.draw(st.integers(1, 10))):
