@@ -140,12 +140,15 @@ class CycleWork:
 
     def put_in_order(self) -> None:
         """Releases and notes by gang: the order in which gangs were looked at depends on cycles
-        that wrote nothing, and a replay leaves those out.
+        that wrote nothing, and a replay leaves those out. Evictions for other gangs stay in theirs:
+        a later one counts on the room that the victims of an earlier one leave.
         """
-        releases = [one for one in self.decisions if isinstance(one, EvictionDecision)]
-        if releases:
+        taken = [one for one in self.decisions if isinstance(one, EvictionDecision)]
+        if taken:
             binds = [one for one in self.decisions if not isinstance(one, EvictionDecision)]
-            self.decisions = [*sorted(releases, key=_gang_id), *binds]
+            releases = [one for one in taken if one.via != "eviction"]
+            evictions = [one for one in taken if one.via == "eviction"]
+            self.decisions = [*sorted(releases, key=_gang_id), *evictions, *binds]
         self.notes.sort(key=_gang_id)
 
 

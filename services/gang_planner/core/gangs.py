@@ -283,6 +283,15 @@ class Gang:
         return self.pod_minimum or 1
 
     @property
+    def size_known(self) -> bool:
+        """Whether somebody says how many it needs. Of pods whose group is deleted, and may be made
+        again, nobody does.
+        """
+        if self.group is not None or self.key[0] != "name":
+            return True
+        return self.minimum_kept is not None or self.pod_minimum > 0
+
+    @property
     def min_member(self) -> int:
         """The gang size without roles that come only when the others run."""
         if self.late:

@@ -52,7 +52,9 @@ def follow(work: CycleWork) -> None:
         if reason:
             _end(work, one, reason, words)
             continue
-        assert gang is not None, "whose gang is gone has ended"
+        if gang is None:
+            # This picture is older than the decision: a newer one knows the gang, or ends it.
+            continue
         left = _left(work, one)
         if (left or one.tried != state.ground.freed) and not _place(work, one, gang):
             if left:

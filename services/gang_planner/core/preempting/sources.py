@@ -62,12 +62,13 @@ class Sources:
         members: list[Member] = []
         going = protected = 0
         victims = self._state.preemptions.victims
+        under_way = _under_way(self._state, gang)
         for member in gang.members.values():
             if member.state not in _BOUND:
                 continue
             if member.pod.uid in victims:
                 going += 1
-            elif self._allows(member, lasts_ms):
+            elif member.pod.uid not in under_way and self._allows(member, lasts_ms):
                 members.append(member)
             else:
                 protected += 1
@@ -76,13 +77,16 @@ class Sources:
         members.sort(key=_first_to_go)
         structured = group is not None and bool(group.sub_groups)
         # Who is only assumed may still come to nothing: its gang could not do without the others.
-        surplus = 0 if structured else gang.placed() - going - gang.min_member
+        surplus = gang.placed() - going - gang.min_member
+        if structured or not gang.size_known:
+            surplus = 0
         return Source(
             gang,
             tuple(members),
             max(min(surplus, len(members)), 0),
             tuple((role, gang.placed(role) - least) for role, least in gang.role_minima),
-            not (protected or gang.counts[ASSUMED]),
+            # Who is decided to go may be refused yet, and would be left alone.
+            not (protected or going or gang.counts[ASSUMED]),
         )
 
     def _allows(self, member: Member, lasts_ms: int) -> bool:
@@ -104,6 +108,17 @@ class Sources:
     def _wait_for(self, at_ms: int) -> None:
         if not self.eligible_ms or at_ms < self.eligible_ms:
             self.eligible_ms = at_ms
+
+
+def _under_way(state: "State", gang: "Gang") -> frozenset[str]:
+    """Pods that a decision names of which a member is not seen bound yet: it may still be carried
+    out, and a pod is in one such decision at a time.
+    """
+    if not gang.counts[ASSUMED]:
+        return frozenset()
+    rooms = (one.room for one in gang.members.values() if one.state == ASSUMED)
+    acts = (state.open.get(seq) for seq in sorted({room.seq for room in rooms if room is not None}))
+    return frozenset(binding.uid for one in acts if one is not None for binding in one.act.bindings)
 
 
 def leaving(state: "State") -> list[Member]:

@@ -94,7 +94,7 @@ class Preemptions:
         one = Preemption(act)
         self._fresh.append(one)
         self._enter(one)
-        self._attach(one, gang)
+        self._attach(state, one, gang)
         _sync_rows(state, one)
         one.hit = hit_by(state, one)
 
@@ -156,7 +156,7 @@ class Preemptions:
                     del self._of[one.gang.key]
                 one.gang = None
                 if gang is not None:
-                    self._attach(one, gang)
+                    self._attach(state, one, gang)
                     state.gangs.touch(gang)
             _sync_rows(state, one)
             if not one.hit:
@@ -185,8 +185,12 @@ class Preemptions:
         for victim in one.act.victims:
             self.victims[victim.uid] = one
 
-    def _attach(self, one: Preemption, gang: "Gang") -> None:
-        """Know the gang: it waits for its victims from its next assessment on."""
+    def _attach(self, state: "State", one: Preemption, gang: "Gang") -> None:
+        """Know the gang: it waits for its victims from its next assessment on. It was admitted when
+        that was decided, which a planner that takes over does not know from its object yet.
+        """
+        gang.admitted = True
+        state.gangs.unadmitted.pop(gang.key, None)
         one.gang = gang
         self._of[gang.key] = one
 

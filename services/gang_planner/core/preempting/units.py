@@ -33,6 +33,8 @@ class Unit:
     @property
     def breaks(self) -> bool:
         """Whether a gang of more than one is brought below its quorum by it."""
+        if not self.gang.size_known:
+            return self.whole and len(self.members) > 1
         return self.whole and self.gang.min_member > 1
 
 

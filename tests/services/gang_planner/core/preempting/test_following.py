@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.services.gang_planner.core.preempting.crowd import (
     running,
     submit,
 )
-from tests.services.gang_planner.core.scene import make_node, make_pods
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods
 from tests.services.gang_planner.core.story import Story
 
 
@@ -232,6 +233,40 @@ def test_a_planner_that_takes_over_keeps_the_room_and_binds_the_gang(
     assert len(decided(story, "high")) == 1
 
 
+def test_a_planner_that_takes_over_knows_that_the_gang_was_admitted() -> None:
+    """Found by the simulation (seed 261): its object did not say so yet, the preemption was given
+    up, and in the same cycle others were evicted.
+    """
+    story = cluster(4)
+    running(story, "low", 4, minimum=1)
+    operated: dict[str, Any] = {"dialect": "volcano", "waits_for_inqueue": True}
+    submit(story, "high", 2, priority=10, group={**operated, "phase": "Pending"})
+    story.until_quiet()
+    assert len(evictions(story)) == 1
+    story.restart()
+    story.until_quiet()
+    assert (ends(story), len(evictions(story))) == ([], 1)
+
+
+def test_a_planner_with_a_picture_from_before_the_preemptor_waits_for_a_newer_one() -> None:
+    """Found by the simulation (seed 330): it crashed."""
+    story = asked()
+    newest = story.cluster_seq
+    group = story.objects.pop("group-high")
+    pods = [story.pods.pop(one.uid) for one in story.pods_of("high")]
+    story.cluster_seq = 0
+    story.restart()
+    story.step()
+    assert ends(story) == []
+    story.cluster_seq = newest
+    story.put(group, *pods)
+    story.until_quiet()
+    accept(story)
+    leave(story)
+    story.until_quiet()
+    assert len(decided(story, "high")) == len(evictions(story)) == 1
+
+
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_a_planner_that_takes_over_knows_who_was_refused_and_how_long_to_wait(
     checkpoint: bool,
@@ -292,6 +327,27 @@ def test_of_members_that_are_only_assumed_none_makes_another_one_surplus() -> No
     story.until_quiet()
     (eviction,) = evictions(story)
     assert len(eviction.victims) == 1
+
+
+def test_members_of_a_decision_that_is_under_way_are_not_evicted() -> None:
+    """Found by the simulation (seed 93): its group needs fewer since, and a pod that it had bound
+    was evicted before the last of its requests was answered.
+    """
+    story = cluster(4)
+    low = submit(story, "low", 4)
+    story.until_quiet()
+    ((_, decision),) = story.decisions
+    for binding in decision.bindings[:3]:
+        story.change(binding.uid, node=binding.node, phase="Running")
+    story.put(make_group("low", 1))
+    submit(story, "high", 1, priority=10)
+    story.until_quiet()
+    assert evictions(story) == []
+    story.carry_out(phase="Running")
+    story.until_quiet()
+    (eviction,) = evictions(story)
+    assert len(eviction.victims) == 1
+    assert eviction.victims[0].uid in {one.uid for one in low}
 
 
 def test_who_waits_for_victims_says_so_and_their_gangs_say_what_happened() -> None:

@@ -388,5 +388,48 @@ def test_several_shapes_are_made_room_for_together() -> None:
     assert len(eviction.bindings) == 3
 
 
+@pytest.mark.parametrize("conf", [configured(), WHOLE_GANGS])
+def test_a_gang_whose_group_is_being_made_again_goes_whole_or_not_at_all(conf: str) -> None:
+    """Found by the simulation (seed 42): without its group nobody knew how many it needs."""
+    story = cluster(4, conf)
+    running(story, "low", 4)
+    story.remove(make_group("low", 4))
+    submit(story, "high", 1, priority=10)
+    story.until_quiet()
+    if conf == WHOLE_GANGS:
+        assert gangs_of(story) == {"low": 4}
+    else:
+        assert evictions(story) == []
+
+
+def test_evictions_are_told_in_the_order_in_which_they_count_on_each_other() -> None:
+    """Found by the simulation (seed 87): the second was stored before the first."""
+    story = cluster(6)
+    running(story, "low", 4)
+    running(story, "other", 2, priority=5)
+    submit(story, "first", 1, priority=11, group={"uid": "zz"})
+    submit(story, "second", 4, priority=10, group={"uid": "aa"})
+    story.until_quiet()
+    told = [(one.gang, len(one.victims)) for one in evictions(story)]
+    assert told == [("team/first", 4), ("team/second", 2)]
+
+
+def test_what_is_left_of_a_gang_goes_only_when_those_before_are_leaving() -> None:
+    """Found by the simulation (seed 381): had the first eviction been refused, a single pod of its
+    gang would have been left.
+    """
+    story = cluster(4)
+    running(story, "low", 4, minimum=3)
+    submit(story, "first", 1, priority=11)
+    story.until_quiet()
+    submit(story, "second", 2, priority=10)
+    story.until_quiet()
+    assert gangs_of(story) == {"low": 1}
+    accept(story)
+    leave(story)
+    story.until_quiet()
+    assert [len(one.victims) for one in evictions(story)] == [1, 3]
+
+
 def put_budget(story: Story, budget: Budget) -> None:
     story._apply(BudgetChanges(epoch=story.epoch, at_ms=story.now_ms, changed=(budget,)))
