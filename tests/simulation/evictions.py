@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from shared.contracts.decisions import EvictionDecision, GangDecision, Victim
-from shared.kube.resources import PODS
+from shared.kube.resources import NODES, PODS
 from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Obj
 from tests.simulation.lives import Life
@@ -118,8 +118,8 @@ class Evictions:
             self._turns[life.name, name] += 1
             if min(self._turns[life.name, name], self._turns[name, life.name]) >= _TURNS_MAX:
                 self._broken(life.name, f"eviction {seq}: it and {name} evict each other")
-            counts, runs = self._bound(other)
-            left = len(counts - going)
+            counts, runs, back = self._bound(other)
+            left = len((counts | back) - going)
             whole = len(counts) >= other.minimum and not other.resized
             if whole and runs - going and left < other.minimum:
                 self._broken(
@@ -127,18 +127,31 @@ class Evictions:
                     f"eviction {seq} leaves {left} of {name}, which needs {other.minimum}",
                 )
 
-    def _bound(self, life: Life) -> tuple[set[str], set[str]]:
-        """Pods of a gang that count towards its quorum, and those of them that have not ended."""
+    def _bound(self, life: Life) -> tuple[set[str], set[str], set[str]]:
+        """Pods of a gang that count towards its quorum, those of them that have not ended, and
+        those that came back with their nodes: whether the planner has been told of that is not
+        known here. Who is on a node that is gone counts for nothing.
+        """
         counts: set[str] = set()
         runs: set[str] = set()
+        back: set[str] = set()
+        made = {
+            node["metadata"]["name"]: node["metadata"]["creationTimestamp"]
+            for node in self._world.etcd.all(NODES)
+        }
         for pod in self._world.etcd.all(PODS):
             phase = pod["status"].get("phase")
-            gone = phase == "Failed" or pod["metadata"].get("deletionTimestamp")
-            if pod["spec"].get("nodeName") and not gone and self._world.lives.life_of(pod) is life:
+            since = made.get(pod["spec"].get("nodeName"), "")
+            gone = not since or phase == "Failed" or pod["metadata"].get("deletionTimestamp")
+            if gone or self._world.lives.life_of(pod) is not life:
+                continue
+            if since > pod["metadata"]["creationTimestamp"]:
+                back.add(pod["metadata"]["uid"])
+            else:
                 counts.add(pod["metadata"]["uid"])
                 if phase != "Succeeded":
                     runs.add(pod["metadata"]["uid"])
-        return counts, runs
+        return counts, runs, back
 
 
 def _is_on(node: str, pods: dict[str, Obj], uid: str) -> bool:
