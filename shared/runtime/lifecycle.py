@@ -204,7 +204,11 @@ class _Life(Generic[S]):
             _log.warning("a second signal: stopping without finishing")
             status = STATUS_CRASHED
         finally:
-            await self._close(crashed=status != STATUS_STOPPED)
+            try:
+                await self._close(crashed=status != STATUS_STOPPED)
+            except asyncio.CancelledError:
+                _log.warning("one more signal: stopping without closing")
+                status = STATUS_CRASHED
         _log.info("stopped", extra={"status": status})
         return status
 

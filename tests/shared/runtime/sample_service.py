@@ -17,7 +17,18 @@ class SampleSettings(CommonSettings, frozen=True, kw_only=True):
     """Settings of the sample service."""
 
     trouble: Annotated[
-        Literal["", "main", "task", "handler", "superseded", "finish", "slow", "end", "stubborn"],
+        Literal[
+            "",
+            "main",
+            "task",
+            "handler",
+            "superseded",
+            "finish",
+            "slow",
+            "end",
+            "stubborn",
+            "unreleased",
+        ],
         Meta(description="what goes wrong, and where"),
     ] = ""
 
@@ -36,6 +47,11 @@ async def fall_into(trouble: str, context: Context[SampleSettings]) -> None:
         await context.bus.publish("poke", b"")
 
 
+async def hang_after(step: str, trouble: str) -> None:
+    if (step, trouble) == ("release", "unreleased"):
+        await asyncio.Event().wait()
+
+
 async def main(context: Context[SampleSettings]) -> None:
     context.ready.require("sample")
     trouble = context.settings.trouble
@@ -47,6 +63,7 @@ async def main(context: Context[SampleSettings]) -> None:
             if name == "finish" and trouble == "slow":
                 await asyncio.Event().wait()
             say(name)
+            await hang_after(name, trouble)
 
         context.on_shutdown(step, name, callback)
 

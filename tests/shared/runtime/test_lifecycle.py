@@ -167,6 +167,21 @@ async def test_a_second_signal_does_not_wait_for_the_steps(start: Start) -> None
     assert code == 1
 
 
+async def test_a_signal_while_it_closes_ends_it_in_order(start: Start) -> None:
+    """Found by the simulation (seed 291): it died of the cancellation."""
+    process = await start("--trouble", "unreleased", "--shutdown-grace-s", "60")
+    await line(process)
+    for _ in range(2):
+        process.terminate()
+        while (said := await line(process)) != "release":
+            assert said, "it has ended"
+    process.terminate()
+    _, log, code = await rest(process)
+    assert "one more signal: stopping without closing" in log
+    assert "Traceback" not in log
+    assert code == 1
+
+
 async def test_while_nats_is_away_it_waits_unready_and_can_be_stopped(
     start: Start, nats_server: NatsServer
 ) -> None:
