@@ -113,7 +113,8 @@ class Binder:
         self._known_to = 0
         #: Pulled, not started yet.
         self._waiting: deque[Holding] = deque()
-        self._carrying: set[Carrying] = set()
+        #: In order of arrival: a set's order would differ from process to process.
+        self._carrying: dict[Carrying, None] = {}
         self._tasks = asyncio.TaskGroup()
         self._busy = asyncio.Event()
         self._idle = asyncio.Event()
@@ -177,7 +178,7 @@ class Binder:
             await self._refuse(delivery, refusal, decision)
             return
         carrying = carry(decision, holding, sender, self._limits, self._state.incarnation)
-        self._carrying.add(carrying)
+        self._carrying[carrying] = None
         self._idle.clear()
         self._reporting.in_progress(len(self._carrying))
         self._proceed(carrying, carrying.machine.start(self._ctx.now_ms()))
@@ -328,7 +329,7 @@ class Binder:
         """Let go of it, once, and make room for another."""
         if carrying not in self._carrying:
             return
-        self._carrying.remove(carrying)
+        del self._carrying[carrying]
         self._room.set()
         self._reporting.in_progress(len(self._carrying))
         if not self._carrying:
