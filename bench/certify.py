@@ -6,6 +6,7 @@ missed or could not run stands on the page too: a certificate tells, it does not
 """
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -75,10 +76,16 @@ def main() -> None:
 
 
 def run_tests() -> Verdict:
-    """Run the tests marked `certify`."""
+    """Run the tests marked `certify`; those that draw examples draw fresh ones."""
     command = [sys.executable, "-m", "pytest", "-m", "certify", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_TESTS_TIMEOUT_S
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_TESTS_TIMEOUT_S,
+        env={**os.environ, "HYPOTHESIS": "fresh"},
     )
     if done.returncode == _NO_TESTS:
         return Verdict(passed=True, summary="no test is marked `certify`")
