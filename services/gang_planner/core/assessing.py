@@ -326,6 +326,7 @@ def need_of(state: State, gang: Gang) -> Need:
     quorum = max(quorum, sum(count for _, count in minima))
     wanted = _wanted(gang, quorum, minima)
     shapes = state.shapes.entries
+    structure = _structure(state, gang)
     return Need(
         queue=gang.queue.name,
         quorum=quorum,
@@ -333,9 +334,19 @@ def need_of(state: State, gang: Gang) -> Need:
         wanted=wanted,
         best_effort=all(shapes[shape_id].best_effort for _, shape_id, _ in wanted),
         avoid=_avoided(gang),
-        structure=_structure(state, gang),
+        structure=structure,
         ranks=_ranks(gang, wanted),
+        lacking=_lacking(gang, structure) if gang.history.started else 0,
     )
+
+
+def _lacking(gang: Gang, structure: Structure | None) -> int:
+    """How many members it is short of what it needs to be whole."""
+    of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
+    of_parts = 0
+    if structure is not None and structure.sub_minima:
+        of_parts = sum(part.quorum for part in structure.sub_gangs)
+    return max(gang.min_member - gang.have(), of_roles, of_parts, 0)
 
 
 def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:

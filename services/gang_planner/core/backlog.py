@@ -62,6 +62,7 @@ class Need:
     __slots__ = (
         "avoid",
         "best_effort",
+        "lacking",
         "minima",
         "queue",
         "quorum",
@@ -81,6 +82,7 @@ class Need:
         avoid: tuple[str, ...] = (),
         structure: Structure | None = None,
         ranks: tuple[int, ...] = (),
+        lacking: int = 0,
     ) -> None:
         self.queue = queue
         #: How many must be placed together; 0: each that fits.
@@ -97,6 +99,8 @@ class Need:
         self.ranks = ranks
         #: None: any nodes will do.
         self.structure = structure
+        #: Members that a started gang, which has no quorum to place, is short of its minima.
+        self.lacking = lacking
 
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
         """What its quorum (or, without one, one member) asks for, by resource row."""
@@ -120,6 +124,7 @@ class Need:
             self.avoid,
             self.structure,
             self.ranks,
+            self.lacking,
         )
 
 

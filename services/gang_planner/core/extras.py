@@ -22,7 +22,7 @@ class Extras:
 
     def most(self, bucket: Bucket, gang: Gang) -> int | None:
         """How many members the gang may place now; None: any number. Its bucket is no longer in
-        line.
+        line. What a started gang lacks of its minima is no extra.
         """
         need = bucket.need
         if need.structure is not None:
@@ -40,28 +40,32 @@ class Extras:
         if parts is None:
             in_line = [bucket, *self._line.buckets_of(need.queue)]
             parts = self._parts[key] = self._share(shape_id, in_line)
-        return parts.get(gang.key)
+        part = parts.get(gang.key)
+        return None if part is None else max(part, need.lacking)
 
     def _share(self, shape_id: int, in_line: list[Bucket]) -> dict[GangKey, int]:
-        gangs: list[tuple[Gang, int]] = []
+        #: Gang, members that wait, those of them that are no extras.
+        gangs: list[tuple[Gang, int, int]] = []
         for one in in_line:
             need = one.need
             if need.quorum or need.structure is not None or len(need.wanted) != 1:
                 continue
             ((_, wanted_shape, wanted),) = need.wanted
             if wanted_shape == shape_id:
-                gangs += [(gang, wanted) for _, _, gang in one.entries]
+                lacking = min(need.lacking, wanted)
+                gangs += [(gang, wanted, lacking) for _, _, gang in one.entries]
         if len(gangs) < 2:
             return {}
         room = self._work.session.total(self._work.state.shapes.entries[shape_id])
-        if room >= sum(wanted for _, wanted in gangs):
+        if room >= sum(wanted for _, wanted, _ in gangs):
             return {}
-        have = [gang.have() for gang, _ in gangs]
+        have = [gang.have() for gang, _, _ in gangs]
         parties = [
-            Party(1, count, count + wanted) for count, (_, wanted) in zip(have, gangs, strict=True)
+            Party(1, count + lacking, count + wanted)
+            for count, (_, wanted, lacking) in zip(have, gangs, strict=True)
         ]
         shares = water_fill(room + sum(have), parties)
         return {
             gang.key: share - count
-            for (gang, _), share, count in zip(gangs, shares, have, strict=True)
+            for (gang, _, _), share, count in zip(gangs, shares, have, strict=True)
         }

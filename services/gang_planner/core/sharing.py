@@ -173,13 +173,17 @@ class Claims:
         self._outdated = False
 
     def limit(self, queue: QueueEntry, need: Need) -> Limit:
-        """What the queue's fair share leaves to a gang with this need."""
+        """What the queue's fair share leaves to a gang with this need. What a started gang lacks
+        of its minima no claim keeps from it: the rest of it holds room and does not work.
+        """
         if not self._claiming:
             return UNLIMITED
         found = self._limit(queue, need)
         if found is not UNLIMITED and self._outdated:
             self._look()
             found = self._limit(queue, need)
+        if found is not UNLIMITED and need.lacking:
+            return Limit(max(need.lacking, found.members_max or 0))
         return found
 
     def judge(self, bucket: Bucket) -> None:
@@ -236,14 +240,14 @@ class Claims:
     def released(self) -> list[Bucket]:
         """Buckets that left room to claimants, where those are no longer the same."""
         held = self._work.state.backlog.held
-        now: dict[tuple[str, tuple[Wanted, ...]], Limit] = {}
+        now: dict[tuple[str, tuple[Wanted, ...], int], Limit] = {}
         found: list[Bucket] = []
         for bucket in held.values():
             need = bucket.need
-            limit = now.get((need.queue, need.wanted))
+            limit = now.get((need.queue, need.wanted, need.lacking))
             if limit is None:
                 limit = self.limit(self._work.state.queues.entry(need.queue), need)
-                now[need.queue, need.wanted] = limit
+                now[need.queue, need.wanted, need.lacking] = limit
             if limit.claimants != bucket.held_by:
                 found.append(bucket)
         return found

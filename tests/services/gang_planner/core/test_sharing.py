@@ -183,3 +183,32 @@ def test_a_gang_that_not_even_empty_nodes_could_hold_claims_nothing() -> None:
     gang(scene, "huge", "b", 40)
     gang(scene, "small", "a", 4)
     assert placed(scene.settle()) == {"small": 4}
+
+
+def test_no_claim_keeps_a_started_gang_from_the_members_that_it_lacks() -> None:
+    """Seed 63 of the simulation: nobody remembers what was lost, so no debt is served first."""
+    scene = Scene([a_node()])
+    scene.put(a_queue("a"), a_queue("b"))
+    shape = make_shape({"cpu": 1000})
+    scene.put(
+        make_group("running", 10, queue="a"),
+        *make_pods("running", 8, shape, node="n0", phase="Running"),
+    )
+    gang(scene, "large", "b", 12)
+    scene.settle()
+    scene.put(*make_pods("running", 11, shape)[8:])
+    assert placed(scene.settle()) == {"running": 2}, "one above its minimum waits for the claim"
+
+
+def test_what_started_gangs_lack_comes_before_extras_of_those_with_fewer_members() -> None:
+    scene = Scene([a_node(cpu=14)])
+    shape = make_shape({"cpu": 1000})
+    for name, least, running in (("large", 9, 8), ("small", 1, 4)):
+        scene.put(
+            make_group(name, least),
+            *make_pods(name, running, shape, node="n0", phase="Running"),
+        )
+    scene.settle()
+    for name in ("large", "small"):
+        scene.put(*make_pods(name, 11, shape)[8:])
+    assert placed(scene.settle()) == {"large": 1, "small": 1}
