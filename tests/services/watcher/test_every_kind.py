@@ -4,20 +4,15 @@ What a real API server takes and gives is the only proof that a reader looks at 
 """
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from shared.bus.connection import Bus
-from shared.bus.setup import ensure_streams
 from shared.dialects.discovery import kinds
 from shared.model import surroundings
 from tests.controlplane.client import Object, RawClient
-from tests.controlplane.cluster import ControlPlane
-from tests.services.watcher.running import Reader, WatcherProcess, running_watcher
+from tests.services.watcher.running import Reader, WatcherProcess
 from tests.support.waiting import eventually
-from tutti.nats_server import NatsServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -108,24 +103,6 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
 }
 #: Names that are no name of ours but of what they describe.
 NAMES: Final = {"csidriver": CSI}
-
-
-@pytest.fixture
-async def reader(nats_server: NatsServer) -> AsyncIterator[Reader]:
-    bus = await Bus.connect(nats_server.url, name="reader")
-    await ensure_streams(bus)
-    yield Reader(bus)
-    await bus.close()
-
-
-@pytest.fixture
-async def watcher(
-    tmp_path: Path, nats_server: NatsServer, control_plane: ControlPlane, reader: Reader
-) -> AsyncIterator[WatcherProcess]:
-    kubeconfig = control_plane.admin_kubeconfig
-    async with running_watcher(tmp_path, nats_server.url, kubeconfig, "watcher-0") as only:
-        await reader.wait_epoch(1)
-        yield only
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +23,6 @@ from tutti.nats_server import NatsServer
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/{}/podgroups"
-
-
-@pytest.fixture
-async def reader(nats_server: NatsServer) -> AsyncIterator[Reader]:
-    bus = await Bus.connect(nats_server.url, name="reader")
-    await ensure_streams(bus)
-    yield Reader(bus)
-    await bus.close()
-
-
-@pytest.fixture
-async def watcher(
-    tmp_path: Path, nats_server: NatsServer, control_plane: ControlPlane, reader: Reader
-) -> AsyncIterator[WatcherProcess]:
-    kubeconfig = control_plane.admin_kubeconfig
-    async with running_watcher(tmp_path, nats_server.url, kubeconfig, "watcher-0") as only:
-        await reader.wait_epoch(1)
-        yield only
 
 
 def group_manifest(name: str, **spec: Any) -> dict[str, Any]:
