@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import IO, Final
 
 import click
@@ -13,16 +12,14 @@ from rich.console import Console
 from rich.text import Text
 
 from shared.bus.asking import ask
-from shared.bus.connection import Bus
 from shared.bus.errors import BusError, NoAnswer
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest
 from shared.kube.errors import KubeError
 from tutti.fits.expanding import BadManifest, expand
-from tutti.status.command import NoSuite, find_nats
+from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 from tutti.up.options import SCHEDULER_NAMES
 
-_CONNECT_S: Final = 3.0
 #: A standby answers between two looks at its streams; a large gang takes it a while.
 _ANSWER_S: Final = 10.0
 _NODES_SHOWN_MAX: Final = 5
@@ -47,27 +44,13 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     help="Manifests; - is the standard input; repeatable.",
 )
 @click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
-@click.option("--nats", "nats_url", default="", metavar="URL", help="NATS of the suite.")
-@click.option("--nats-credentials", default="", metavar="FILE", help="Credentials or nkey seed.")
-@click.option("--nats-ca", default="", metavar="FILE", help="CA of the NATS servers.")
-@click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Data folder of a `tutti up` on this machine; else that of the cluster.",
-)
-@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
-@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+@suite_options
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
 def fits(
     *,
     files: Sequence[IO[str]],
     namespace: str,
-    nats_url: str,
-    nats_credentials: str,
-    nats_ca: str,
-    data_dir: Path | None,
-    kubeconfig: str,
-    context: str,
+    suite: SuiteBus,
     output: str,
 ) -> None:
     """Say whether gangs would fit now, and where, or what is missing. Nothing is created.
@@ -77,8 +60,7 @@ def fits(
     try:
         documents = [one for file in files for one in yaml.safe_load_all(file.read())]
         asked = expand(documents, namespace=namespace, scheduler_names=SCHEDULER_NAMES)
-        url = nats_url or asyncio.run(find_nats(data_dir, kubeconfig, context))
-        found = asyncio.run(_ask(url, nats_credentials, nats_ca, asked))
+        found = asyncio.run(_ask(suite, asked))
     except NoAnswer:
         _fail("no standby of the planner answers")
     except (BadManifest, yaml.YAMLError, BusError, KubeError, OSError, NoSuite) as error:
@@ -108,11 +90,8 @@ def show(found: Sequence[Fit], console: Console) -> None:
             console.print(Text(f"{one.gang}: can never run here: {answer.sentence}", "red"))
 
 
-async def _ask(url: str, credentials: str, ca: str, asked: Sequence[FitRequest]) -> list[Fit]:
-    bus = await Bus.connect(
-        url, name="tutti-fits", credentials=credentials, tls_ca=ca, patience_s=_CONNECT_S
-    )
-    try:
+async def _ask(suite: SuiteBus, asked: Sequence[FitRequest]) -> list[Fit]:
+    async with suite.connected("tutti-fits") as bus:
         return [
             Fit(
                 gang=f"{one.group.namespace}/{one.group.name}",
@@ -123,8 +102,6 @@ async def _ask(url: str, credentials: str, ca: str, asked: Sequence[FitRequest])
             )
             for one in asked
         ]
-    finally:
-        await bus.close()
 
 
 def _fail(message: str) -> None:

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import click
@@ -20,28 +19,16 @@ from shared.bus.errors import BusError
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
-from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from tutti.status.report import Report, StreamLine, report
-from tutti.up.options import default_data_dir
-from tutti.up.readiness import STATE_FILE, RunningFile
+from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 
-_CONNECT_S: Final = 3.0
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
 
 
 @click.command()
-@click.option("--nats", "nats_url", default="", metavar="URL", help="NATS of the suite.")
-@click.option("--nats-credentials", default="", metavar="FILE", help="Credentials or nkey seed.")
-@click.option("--nats-ca", default="", metavar="FILE", help="CA of the NATS servers.")
-@click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Data folder of a `tutti up` on this machine; else that of the cluster.",
-)
-@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster.")
-@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+@suite_options
 @click.option(
     "--interval",
     "interval_s",
@@ -53,12 +40,7 @@ _ANSWERS_S: Final = 0.5
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
 def status(
     *,
-    nats_url: str,
-    nats_credentials: str,
-    nats_ca: str,
-    data_dir: Path | None,
-    kubeconfig: str,
-    context: str,
+    suite: SuiteBus,
     interval_s: float,
     output: str,
 ) -> None:
@@ -67,8 +49,7 @@ def status(
     Ends with status 1 when something that is needed is missing or not ready.
     """
     try:
-        url = nats_url or asyncio.run(find_nats(data_dir, kubeconfig, context))
-        found = asyncio.run(_collect(url, nats_credentials, nats_ca, interval_s))
+        found = asyncio.run(_collect(suite, interval_s))
     except (BusError, KubeError, OSError, NoSuite) as error:
         click.echo(f"tutti: {error}", err=True)
         sys.exit(1)
@@ -79,35 +60,14 @@ def status(
     sys.exit(0 if found.ready else 1)
 
 
-class NoSuite(Exception):
-    """No `tutti up` is known to run; the message says where it was looked for."""
-
-
-async def find_nats(data_dir: Path | None, kubeconfig: str, context: str) -> str:
-    """The NATS of the `tutti up` that runs in a data folder of this machine."""
-    folder = data_dir
-    if folder is None:
-        folder = default_data_dir((await load(kubeconfig, context)).server)
-    path = folder / STATE_FILE
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=RunningFile).nats_url
-    except (FileNotFoundError, msgspec.MsgspecError):
-        raise NoSuite(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
-
-
-async def _collect(url: str, credentials: str, ca: str, interval_s: float) -> Report:
-    bus = await Bus.connect(
-        url, name="tutti-status", credentials=credentials, tls_ca=ca, patience_s=_CONNECT_S
-    )
-    try:
+async def _collect(suite: SuiteBus, interval_s: float) -> Report:
+    async with suite.connected("tutti-status") as bus:
         started_s = time.monotonic()
         first = await _ask(bus)
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
         seconds = time.monotonic() - started_s
         second = await _ask(bus)
         streams = [await _stream(bus, name) for name in (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)]
-    finally:
-        await bus.close()
     return report(first, second, seconds, streams)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from services.gang_planner.core.pairwise.selecting import selects
 from shared.model.terms import Labels
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from services.gang_planner.core.members import Member
     from services.gang_planner.state import State
     from shared.model.surroundings import Budget
-    from shared.model.terms import Requirement, Selector
 
 _labels: Final = msgspec.msgpack.Decoder(Labels).decode
 
@@ -69,27 +69,8 @@ class Budgets:
             found = self._matched[key] = tuple(
                 index
                 for index, one in enumerate(budgets)
-                if one.selector is not None and _matches(one.selector, labels)
+                if one.selector is not None and selects(one.selector, labels)
             )
         for index in found:
             uid = budgets[index].uid
             taken[uid] = taken.get(uid, 0) + 1
-
-
-def _matches(selector: "Selector", labels: dict[str, str]) -> bool:
-    return all(_holds(one, labels) for one in selector.requirements)
-
-
-def _holds(requirement: "Requirement", labels: dict[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value is None or value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False

@@ -1,0 +1,97 @@
+"""The bus of a running suite, for commands that ask its services: where it is said to be, or where
+`tutti up` left word of it on this machine.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from shared.bus.connection import Bus
+from shared.kube.credentials import load
+from tutti.up.options import default_data_dir
+from tutti.up.readiness import STATE_FILE, RunningFile
+
+_CONNECT_S: Final = 3.0
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+class NoSuite(Exception):
+    """No `tutti up` is known to run; the message says where it was looked for."""
+
+
+class SuiteBus(msgspec.Struct, frozen=True, kw_only=True):
+    """What was typed to say which suite is meant."""
+
+    nats: str = ""
+    nats_credentials: str = ""
+    nats_ca: str = ""
+    data_dir: Path | None = None
+    kubeconfig: str = ""
+    context: str = ""
+
+    async def find(self) -> str:
+        """The address of its NATS: as given, or of the `tutti up` that runs in the data folder.
+
+        Raises NoSuite, KubeError when the kubeconfig that names the folder cannot be read.
+        """
+        if self.nats:
+            return self.nats
+        folder = self.data_dir
+        if folder is None:
+            folder = default_data_dir((await load(self.kubeconfig, self.context)).server)
+        path = folder / STATE_FILE
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=RunningFile).nats_url
+        except (FileNotFoundError, msgspec.MsgspecError):
+            raise NoSuite(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
+
+    @asynccontextmanager
+    async def connected(self, name: str) -> AsyncIterator[Bus]:
+        """The bus, for as long as the block lasts. Raises as `find` does, and BusError."""
+        bus = await Bus.connect(
+            await self.find(),
+            name=name,
+            credentials=self.nats_credentials,
+            tls_ca=self.nats_ca,
+            patience_s=_CONNECT_S,
+        )
+        try:
+            yield bus
+        finally:
+            await bus.close()
+
+
+_OPTIONS: Final = (
+    click.option("--nats", default="", metavar="URL", help="NATS of the suite."),
+    click.option(
+        "--nats-credentials", default="", metavar="FILE", help="Credentials or nkey seed."
+    ),
+    click.option("--nats-ca", default="", metavar="FILE", help="CA of the NATS servers."),
+    click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Data folder of a `tutti up` on this machine; else that of the cluster.",
+    ),
+    click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster."),
+    click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
+)
+
+
+def suite_options(command: _Command) -> Callable[..., None]:
+    """Give a command the options that say which suite is meant, as its argument `suite`."""
+
+    @wraps(command)
+    def wrapped(**arguments: Any) -> None:
+        typed = {name: arguments.pop(name) for name in SuiteBus.__struct_fields__}
+        command(suite=SuiteBus(**typed), **arguments)
+
+    decorated: Callable[..., None] = wrapped
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
