@@ -5,13 +5,12 @@ whole gangs; last, where policies
 leave it to the API server, pods that a PodDisruptionBudget protects. Within each, as low a priority
 as suffices. There as few pods as possible: chosen node by node (`growing`), proven by the ordinary
 search for placements on the ground without them, and then each that is not needed is left out. Of
-a few candidates all combinations that cost less are tried, so that small cases are exact.
+a few candidates every choice that costs less is looked at, so that small cases are exact (`exact`).
 
 A gang that will fit when pods that are leaving anyway have left evicts nobody.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,13 +18,15 @@ import numpy as np
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.placing import Attempt, Group, slots_of
 from services.gang_planner.core.preempting.budgets import Budgets
+from services.gang_planner.core.preempting.exact import Exact, is_few
 from services.gang_planner.core.preempting.fairness import Fairness
 from services.gang_planner.core.preempting.growing import Growing
+from services.gang_planner.core.preempting.hopes import Hope
 from services.gang_planner.core.preempting.rules import Asks, VictimRules
 from services.gang_planner.core.preempting.sources import Source, Sources, leaving
 from services.gang_planner.core.preempting.trial import Trial
 from services.gang_planner.core.preempting.units import (
-    Lost,
+    Cost,
     Unit,
     cost_of,
     members_of,
@@ -35,16 +36,12 @@ from services.gang_planner.core.preempting.units import (
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Need
     from services.gang_planner.core.columns import Bools
-    from services.gang_planner.core.gangs import GangKey
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.shapes import ShapeEntry
     from services.gang_planner.core.statement import Allocation
 
 #: Proofs in one search; a gang of thousands needs few, because most of its victims are counted off.
 _PROOFS_MAX: Final = 400
-#: Candidates of which all combinations are tried.
-_EXACT_MAX: Final = 10
-_EXACT_PODS_MAX: Final = 24
 #: Victims of one decision: with its bindings they fit into a message.
 VICTIMS_MAX: Final = 2_000
 
@@ -102,15 +99,61 @@ class Search:
         if not fair.may_take(self._wanted):
             return None
         sources = fair.limited(sources, self._usable())
+        if not self._pairwise and not self._suffices(self._pool(sources)):
+            return None
+        taken = self._counted_off(sources)
+        pool = self._pool(sources)
+        if is_few(pool):
+            taken = self._exact(pool, taken)
+        return self._found(taken) if taken else None
+
+    def _pool(self, sources: Sequence[Source], *, breaking: bool = True) -> list[Unit]:
+        whole, usable = self._whole, self._usable()
+        return units_of(sources, whole=whole, breaking=whole and breaking, usable=usable)
+
+    def _counted_off(self, sources: Sequence[Source]) -> list[Unit] | None:
+        """Units that suffice, of the first level of harm that has enough of them."""
         budgets = (True,) if self._rules.keeps_budgets else (True, False)
         for keeps_budgets in budgets:
             for breaking in (False, True) if self._whole else (False,):
                 taken = self._level(sources, breaking=breaking, keeps_budgets=keeps_budgets)
-                if taken:
-                    return self._found(taken)
-                if self._out_of_budget():
-                    return None
+                if taken or self._out_of_budget():
+                    return taken
+            if not self._budgets.any:
+                break
         return None
+
+    def _exact(self, pool: Sequence[Unit], known: list[Unit] | None) -> list[Unit] | None:
+        """The cheapest choice of few units; `known` is one that suffices."""
+        fair = self._within_budgets if self._rules.keeps_budgets and self._budgets.any else None
+        exact = Exact(pool, self._hopes(pool), self._cost, fair, self._proven_without)
+        found = exact.better_than(known)
+        self.exceeded = found is None and (self.exceeded or exact.exceeded)
+        return found
+
+    def _hopes(self, pool: Sequence[Unit]) -> list[Hope]:
+        """What amounts alone say of each shape; nothing, where evictions change what other nodes
+        hold.
+        """
+        if self._pairwise:
+            return []
+        groups = self._attempt().groups
+        hopes: list[Hope] = []
+        for group in groups:
+            others = sum(one.wanted for one in groups if one is not group)
+            least = max(self._wanted - others, 0)
+            for role, count in self._need.minima:
+                same = sum(g.wanted for g in groups if g is not group and g.role == role)
+                least = max(least, count - same if role == group.role else 0)
+            hopes.append(Hope(self._session, group.shape, least, pool, self._avoid))
+        return hopes
+
+    def _proven_without(self, units: Sequence[Unit]) -> bool:
+        members = members_of(units)
+        self._trial.take_away(members)
+        suffices = self._proven() is not None
+        self._trial.put_back(members)
+        return suffices
 
     def _found(self, taken: Sequence[Unit]) -> Found | None:
         members = members_of(taken)
@@ -126,33 +169,37 @@ class Search:
         self, sources: Sequence[Source], *, breaking: bool, keeps_budgets: bool
     ) -> list[Unit] | None:
         """The cheapest units of one level of harm; None: even all of it does not help."""
-        pool = units_of(sources, whole=self._whole, breaking=breaking, usable=self._usable())
+        pool = self._pool(sources, breaking=breaking)
         if keeps_budgets:
             pool = [one for one in pool if not self._budgets.violations(one.members)]
         fair = self._within_budgets if keeps_budgets and self._budgets.any else None
+        if not self._suffices(pool):
+            return None
+        lowest = _up_to(self._priority_of(pool), pool)
+        taken = self._cheapest(lowest, fair)
+        broken = 0 if taken is None else sum(one.breaks for one in taken)
+        if len(lowest) < len(pool) and (taken is None or broken > 1):
+            # Higher priorities may do where these may not be taken together, or break fewer gangs.
+            other = self._cheapest(pool, fair)
+            if taken is None or (other is not None and self._cost(other) < self._cost(taken)):
+                return other
+        return taken
+
+    def _priority_of(self, pool: Sequence[Unit]) -> int:
+        """The lowest priority up to which a pool that suffices might."""
         priorities = sorted({one.gang.priority for one in pool})
         low, high = -1, len(priorities) - 1
-        if high < 0 or not self._suffices(pool, fair):
-            return None
         while high - low > 1:
             middle = (low + high) // 2
-            part = [one for one in pool if one.gang.priority <= priorities[middle]]
-            if self._suffices(part, fair):
+            if self._suffices(_up_to(priorities[middle], pool)):
                 high = middle
             else:
                 low = middle
-        pool = [one for one in pool if one.gang.priority <= priorities[high]]
-        return self._cheapest(pool, fair)
+        return priorities[high]
 
-    def _suffices(
-        self, pool: Sequence[Unit], fair: "Callable[[Sequence[Unit]], bool] | None"
-    ) -> bool:
-        """Whether all of a pool suffices, as much as may be taken of it together."""
-        growing = Growing(self._session, self._trial, pool, fair)
-        growing.take_all(pool)
-        suffices = self._proven() is not None
-        growing.clear()
-        return suffices
+    def _suffices(self, pool: Sequence[Unit]) -> bool:
+        """Whether a pool could suffice if all of it might be taken together."""
+        return bool(pool) and self._proven_without(pool)
 
     def _cheapest(
         self, pool: Sequence[Unit], fair: "Callable[[Sequence[Unit]], bool] | None"
@@ -167,9 +214,7 @@ class Search:
         self._leave_out(growing)
         taken = list(growing.taken)
         growing.clear()
-        pods = sum(len(one.members) for one in pool)
-        few = len(pool) <= _EXACT_MAX and pods <= _EXACT_PODS_MAX
-        return self._better(pool, taken, fair) if few else taken
+        return taken
 
     def _grow(self, growing: Growing) -> None:
         """Take units until every shape would fit, one shape after the other."""
@@ -202,7 +247,7 @@ class Search:
     def _leave_out(self, growing: Growing) -> None:
         """Leave out what is not needed, the most costly first."""
         single = self._single()
-        for unit in sorted(growing.taken, key=self._cost_of_one, reverse=True):
+        for unit in sorted(growing.taken, key=lambda one: self._cost([one]), reverse=True):
             if self._out_of_budget():
                 return
             # What fits is counted off; only what might do without is proven.
@@ -220,36 +265,14 @@ class Search:
             return None
         return self._session.shapes.entries[self._need.wanted[0][1]]
 
-    def _cost_of_one(self, unit: Unit) -> tuple[int, ...]:
-        return cost_of([unit], self._budgets, self._asks.now_ms)
+    def _cost(self, units: Sequence[Unit]) -> Cost:
+        return cost_of(units, self._budgets, self._asks.now_ms)
 
-    def _better(
-        self,
-        pool: Sequence[Unit],
-        taken: list[Unit],
-        fair: "Callable[[Sequence[Unit]], bool] | None",
-    ) -> list[Unit]:
-        """The cheapest combination of a small pool that suffices."""
-        now_ms = self._asks.now_ms
-        cost = cost_of(taken, self._budgets, now_ms)
-        cheaper = sorted(
-            (
-                (cost_of(units, self._budgets, now_ms), place, units)
-                for place, units in enumerate(_combinations(pool))
-                if fair is None or fair(units)
-            ),
-            key=_cost_and_place,
-        )
-        for its_cost, _, units in cheaper:
-            if its_cost >= cost or self._out_of_budget():
-                break
-            members = members_of(units)
-            self._trial.take_away(members)
-            suffices = self._proven() is not None
-            self._trial.put_back(members)
-            if suffices:
-                return list(units)
-        return taken
+    @property
+    def _pairwise(self) -> bool:
+        """Whether an eviction may change what other nodes hold, or even be in the way."""
+        shapes = self._session.shapes.entries
+        return any(shapes[one].pairwise or shapes[one].attached for _, one, _ in self._need.wanted)
 
     def _within_budgets(self, units: Sequence[Unit]) -> bool:
         return not self._budgets.violations(members_of(units))
@@ -323,23 +346,5 @@ def _scarcity(group: Group) -> tuple[int, str, bytes]:
     return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
 
 
-def _combinations(pool: Sequence[Unit]) -> Iterator[tuple[Unit, ...]]:
-    for size in range(1, len(pool) + 1):
-        for units in combinations(pool, size):
-            if _consistent(units):
-                yield units
-
-
-def _consistent(units: tuple[Unit, ...]) -> bool:
-    """Whether each gang loses no more than its surplus, or all, and nobody is named twice."""
-    lost: dict[GangKey, Lost] = {}
-    for unit in units:
-        of = lost.setdefault(unit.gang.key, Lost())
-        if not of.allows(unit) or (unit.whole and of.count):
-            return False
-        of.add(unit)
-    return True
-
-
-def _cost_and_place(one: tuple[tuple[int, ...], int, tuple[Unit, ...]]) -> tuple[object, ...]:
-    return one[0], one[1]
+def _up_to(priority: int, pool: Sequence[Unit]) -> list[Unit]:
+    return [one for one in pool if one.gang.priority <= priority]

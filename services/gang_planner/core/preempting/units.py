@@ -1,6 +1,6 @@
 """What a search chooses from: single members above a gang's quorum, and whole gangs."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.preempting.budgets import Budgets
     from services.gang_planner.core.preempting.sources import Source
+
+Cost: TypeAlias = tuple[int, ...]
+"""The harm of evicting pods, the lower the better; `cost_of` makes it."""
 
 
 class Unit:
@@ -121,7 +124,7 @@ def members_of(taken: "Iterable[Unit]") -> "list[Member]":
     return list(found.values())
 
 
-def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> tuple[int, ...]:
+def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
     """What evicting all of it costs, the lower the better: budgets violated, gangs broken, the
     highest priority among them, pods, gangs that end, work lost (in seconds of pods), restarts.
     """

@@ -5,7 +5,7 @@ here from the pods themselves.
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.services.gang_planner.core.preempting.crowd import cluster, evictions, submit
@@ -93,6 +93,7 @@ def cost_in(story: Story, gangs: list[Low]) -> Cost:
 
 
 @settings(max_examples=150, deadline=None)
+@example((3, [Low((0, 0, 1), 2000, 2, 0), Low((1, 1), 1000, 0, 1)]), 3000, 2)
 @given(crowds(), st.sampled_from([1000, 2000, 3000, 4000]), st.integers(1, 3))
 def test_no_choice_of_victims_costs_less_than_the_one_that_is_made(
     crowd: tuple[int, list[Low]], cpu: int, count: int
