@@ -100,6 +100,16 @@ QUEUES_SIGS: Final = Resource(
     "scheduling.sigs.dev", "v1alpha2", "queues", "Queue", namespaced=False
 )
 JOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+CRONJOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")
+COMMANDS: Final = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
+JOBFLOWS: Final = Resource("flow.volcano.sh", "v1alpha1", "jobflows", "JobFlow")
+JOBTEMPLATES: Final = Resource("flow.volcano.sh", "v1alpha1", "jobtemplates", "JobTemplate")
+SERVICES: Final = Resource("", "v1", "services", "Service")
+NETWORK_POLICIES: Final = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet")
+STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
+DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
+JOBS_BATCH: Final = Resource("batch", "v1", "jobs", "Job")
 CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io",
     "v1",

@@ -1,0 +1,102 @@
+"""CronJob of batch.volcano.sh/v1alpha1: Jobs by the clock."""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from shared.kinds.description import Description
+from shared.kinds.fields import Int32, KindStruct, always, rules
+from shared.kinds.job import JobSpec
+from shared.kinds.metadata import Metadata
+
+ConcurrencyPolicy: TypeAlias = Literal["Allow", "Forbid", "Replace"]
+CONCURRENCY_POLICIES: Final[tuple[ConcurrencyPolicy, ...]] = get_args(ConcurrencyPolicy)
+
+#: On a CronJob's Jobs: the instant that each was due, RFC 3339 in the CronJob's zone.
+SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
+
+
+class TemplateMetadata(KindStruct, frozen=True, kw_only=True):
+    """What of a template's metadata its Jobs get."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class CronJobTemplate(KindStruct, frozen=True, kw_only=True):
+    """The Job that is made each time."""
+
+    metadata: Annotated[TemplateMetadata, rules(preserve=True)] = TemplateMetadata()
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(KindStruct, frozen=True, kw_only=True):
+    """When Jobs are made, and what of them is kept."""
+
+    schedule: Annotated[
+        str, rules("Five fields of cron, or a macro such as @hourly.", required=True)
+    ] = ""
+    time_zone: Annotated[str | None, rules("The zone of the schedule, by its IANA name.")] = None
+    starting_deadline_seconds: Annotated[
+        int | None, rules("How late a Job may start; later it is skipped.", minimum=0)
+    ] = None
+    concurrency_policy: Annotated[
+        str,
+        rules(
+            "What happens when the last Job still runs.",
+            enum=list(CONCURRENCY_POLICIES),
+            default="Allow",
+        ),
+    ] = ""
+    suspend: Annotated[bool, rules("Whether Jobs are made at all.", default=False)] = False
+    job_template: Annotated[CronJobTemplate, rules(required=True)] = CronJobTemplate()
+    successful_jobs_history_limit: Annotated[
+        Int32 | None, rules("How many Completed Jobs are kept.", minimum=0, default=3)
+    ] = None
+    failed_jobs_history_limit: Annotated[
+        Int32 | None, rules("How many Failed Jobs are kept.", minimum=0, default=1)
+    ] = None
+
+
+class ObjectReference(KindStruct, frozen=True, kw_only=True):
+    """v1 ObjectReference."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class CronJobStatus(KindStruct, frozen=True, kw_only=True):
+    """What runs, and what ran last."""
+
+    active: Annotated[
+        tuple[Annotated[ObjectReference, rules(map_type="atomic")], ...],
+        rules("Jobs that have not finished.", list_type="atomic"),
+    ] = ()
+    last_schedule_time: datetime | None = None
+    last_successful_time: datetime | None = None
+
+
+class CronJob(KindStruct, frozen=True, kw_only=True):
+    """CronJob makes Jobs by the clock."""
+
+    api_version: str = always("batch.volcano.sh/v1alpha1")
+    kind: str = always("CronJob")
+    metadata: Metadata = Metadata()
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()
+
+
+CRON_JOB: Final = Description(
+    struct=CronJob,
+    group="batch.volcano.sh",
+    version="v1alpha1",
+    kind="CronJob",
+    plural="cronjobs",
+    short_names=("cronvcjob", "cronvj"),
+)

@@ -1,0 +1,109 @@
+"""What the fields of all kinds are made of: their settings, their shared types, and the rules that
+the CRD states about them.
+"""
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+#: Keys that the generator takes out of a field's schema: it hoists the first to the parent's list
+#: of required fields, and puts a schema of Kubernetes in place of the second.
+REQUIRED: Final = "x-tutti-required"
+BUILT_IN: Final = "x-tutti-built-in"
+
+_DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+_QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+
+BuiltIn: TypeAlias = Literal["PodTemplateSpec", "PersistentVolumeClaimSpec", "LabelSelector"]
+
+
+class KindStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The settings that all structs share.
+
+    Encoding leaves out what has its default: right for an object that is created or replaced whole,
+    wrong for a merge patch that means to set a number back to 0.
+    """
+
+
+def always(text: str) -> str:
+    """The default of a text that is encoded even so: an object's apiVersion and kind."""
+    return msgspec.field(default_factory=lambda: text)
+
+
+def rules(description: str = "", /, **schema: Any) -> Meta:
+    """Describe a field, and state rules of its schema, for the CRD only: decoding ignores them.
+
+    Keyword arguments are the schema's keys in snake case (`max_length`, `min_items`), with `cel`
+    for x-kubernetes-validations (a sequence of rule and message), `required` to make the parent
+    insist on the field, `built_in` for a schema of Kubernetes, and `list_type`, `map_type`.
+    """
+    keys = {
+        "max_length": "maxLength",
+        "min_length": "minLength",
+        "min_items": "minItems",
+        "list_type": "x-kubernetes-list-type",
+        "map_type": "x-kubernetes-map-type",
+        "preserve": "x-kubernetes-preserve-unknown-fields",
+        "required": REQUIRED,
+        "built_in": BUILT_IN,
+    }
+    extra = {keys.get(key, key): value for key, value in schema.items() if key != "cel"}
+    if "cel" in schema:
+        extra["x-kubernetes-validations"] = [
+            {"rule": rule, "message": message} for rule, message in schema["cel"]
+        ]
+    return Meta(description=description or None, extra_json_schema=extra or None)
+
+
+Int32: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+"""What the API calls int32: a number beyond it is refused by the decoder, as Go's does."""
+
+Count: TypeAlias = Annotated[Int32, rules(minimum=0)]
+"""An int32 that is not negative."""
+
+Quantity: TypeAlias = Annotated[
+    str | int | float,
+    rules(
+        anyOf=[{"type": "integer"}, {"type": "string"}],
+        pattern=_QUANTITY,
+        **{"x-kubernetes-int-or-string": True},
+    ),
+]
+"""A resource amount as JSON may hold it; `shared.kube.quantities` reads it."""
+
+ResourceList: TypeAlias = dict[str, Quantity]
+
+Name: TypeAlias = Annotated[str, rules(max_length=63, pattern=_DNS_LABEL)]
+"""A DNS label, or nothing."""
+
+SUBDOMAIN_PATTERN: Final = _DNS_SUBDOMAIN
+
+PodTemplate: TypeAlias = Annotated[dict[str, Any], rules(built_in="PodTemplateSpec")]
+"""A pod template as the user wrote it."""
+
+ClaimTemplate: TypeAlias = Annotated[dict[str, Any], rules(built_in="PersistentVolumeClaimSpec")]
+"""The spec of a claim as the user wrote it."""
+
+RawSelector: TypeAlias = Annotated[dict[str, Any], rules(built_in="LabelSelector")]
+"""A metav1.LabelSelector as the user wrote it."""
+
+
+class NetworkTopology(KindStruct, frozen=True, kw_only=True):
+    """How close together the nodes of a gang must be."""
+
+    mode: Annotated[
+        str,
+        rules(
+            "Whether the limit must hold (hard) or is preferred (soft).",
+            enum=["hard", "soft"],
+            default="hard",
+        ),
+    ] = ""
+    highest_tier_allowed: Annotated[
+        int | None, rules("The highest tier of HyperNode that may be crossed.", minimum=0)
+    ] = None
+    highest_tier_name: Annotated[
+        str, rules("The same by name; at most one of the two may be given.")
+    ] = ""

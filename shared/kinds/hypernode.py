@@ -1,0 +1,110 @@
+"""HyperNode of topology.volcano.sh/v1alpha1: nodes, or other HyperNodes, that are close to each
+other.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final
+
+from shared.kinds.description import Column, Description
+from shared.kinds.fields import SUBDOMAIN_PATTERN, KindStruct, RawSelector, always, rules
+from shared.kinds.metadata import Metadata
+
+#: On HyperNodes that were discovered: by what.
+TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
+
+
+class ExactMatch(KindStruct, frozen=True, kw_only=True):
+    """A member by name."""
+
+    name: Annotated[str, rules(min_length=1, pattern=SUBDOMAIN_PATTERN)] = ""
+
+
+class RegexMatch(KindStruct, frozen=True, kw_only=True):
+    """Members whose names match."""
+
+    pattern: Annotated[str, rules(min_length=1)] = ""
+
+
+class MemberSelector(KindStruct, frozen=True, kw_only=True):
+    """Says which members are meant, in exactly one way."""
+
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: Annotated[RawSelector | None, rules("Nodes whose labels match.")] = None
+
+
+class HyperNodeMember(KindStruct, frozen=True, kw_only=True):
+    """Nodes or HyperNodes that belong to a HyperNode."""
+
+    type: Annotated[str, rules(enum=["Node", "HyperNode"], required=True)] = ""
+    selector: Annotated[
+        MemberSelector | None,
+        rules(
+            cel=(
+                (
+                    "has(self.exactMatch) || has(self.regexMatch) || has(self.labelMatch)",
+                    "Either ExactMatch or RegexMatch or LabelMatch must be specified",
+                ),
+                (
+                    "(has(self.exactMatch) ? 1 : 0) + (has(self.regexMatch) ? 1 : 0) + "
+                    "(has(self.labelMatch) ? 1 : 0) <= 1",
+                    "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified",
+                ),
+            )
+        ),
+    ] = None
+
+
+class HyperNodeSpec(KindStruct, frozen=True, kw_only=True):
+    """Where a HyperNode stands in the topology, and what it holds."""
+
+    tier: Annotated[
+        int, rules("How far apart its nodes are; lower is closer.", minimum=0, required=True)
+    ] = 0
+    tier_name: Annotated[str, rules("A name for all HyperNodes of this tier.")] = ""
+    members: Annotated[tuple[HyperNodeMember, ...], rules("What belongs to it.", min_items=1)] = ()
+
+
+class HyperNodeCondition(KindStruct, frozen=True, kw_only=True):
+    """metav1.Condition."""
+
+    type: Annotated[str, rules(required=True)] = ""
+    status: Annotated[str, rules(enum=["True", "False", "Unknown"], required=True)] = ""
+    observed_generation: int = 0
+    last_transition_time: Annotated[datetime | None, rules(required=True)] = None
+    reason: Annotated[str, rules(required=True)] = ""
+    message: Annotated[str, rules(required=True)] = ""
+
+
+class HyperNodeStatus(KindStruct, frozen=True, kw_only=True):
+    """What a HyperNode holds at present."""
+
+    conditions: tuple[HyperNodeCondition, ...] = ()
+    node_count: Annotated[int | None, rules("Nodes in it, at any depth.", minimum=0)] = None
+
+
+class HyperNode(KindStruct, frozen=True, kw_only=True):
+    """HyperNode is a part of the network's topology."""
+
+    api_version: str = always("topology.volcano.sh/v1alpha1")
+    kind: str = always("HyperNode")
+    metadata: Metadata = Metadata()
+    spec: HyperNodeSpec = HyperNodeSpec()
+    status: HyperNodeStatus = HyperNodeStatus()
+
+
+HYPER_NODE: Final = Description(
+    struct=HyperNode,
+    group="topology.volcano.sh",
+    version="v1alpha1",
+    kind="HyperNode",
+    plural="hypernodes",
+    namespaced=False,
+    short_names=("hn",),
+    columns=(
+        Column("Tier", "string", ".spec.tier"),
+        Column("TierName", "string", ".spec.tierName"),
+        Column("NodeCount", "integer", ".status.nodeCount"),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+)

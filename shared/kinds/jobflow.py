@@ -1,0 +1,183 @@
+"""JobFlow and JobTemplate of flow.volcano.sh/v1alpha1: Jobs that start when others are done."""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from shared.kinds.description import Column, Description
+from shared.kinds.fields import Int32, KindStruct, always, rules
+from shared.kinds.job import JobSpec, TaskState
+from shared.kinds.metadata import Metadata
+
+JobFlowPhase: TypeAlias = Literal["Pending", "Running", "Succeed", "Failed", "Terminating"]
+PHASES: Final[tuple[JobFlowPhase, ...]] = get_args(JobFlowPhase)
+
+#: Labels and annotations of a flow's Jobs: "<namespace>.<name>" of the template and of the flow.
+CREATED_BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+CREATED_BY_FLOW: Final = "volcano.sh/createdByJobFlow"
+
+
+class HttpHeader(KindStruct, frozen=True, kw_only=True):
+    """A header of a probe's request."""
+
+    name: Annotated[str, rules(required=True)] = ""
+    value: Annotated[str, rules(required=True)] = ""
+
+
+class HttpGet(KindStruct, frozen=True, kw_only=True):
+    """A probe by HTTP."""
+
+    task_name: str = ""
+    path: str = ""
+    port: int = 0
+    http_header: HttpHeader | None = None
+
+
+class TcpSocket(KindStruct, frozen=True, kw_only=True):
+    """A probe by TCP."""
+
+    task_name: str = ""
+    port: Annotated[int, rules(required=True)] = 0
+
+
+class TaskStatus(KindStruct, frozen=True, kw_only=True):
+    """A probe of a role's phase."""
+
+    task_name: str = ""
+    phase: str = ""
+
+
+class Probe(KindStruct, frozen=True, kw_only=True):
+    """Stored for the user; a flow starts when its targets' Jobs are Completed."""
+
+    http_get_list: tuple[HttpGet, ...] = ()
+    tcp_socket_list: tuple[TcpSocket, ...] = ()
+    task_status_list: tuple[TaskStatus, ...] = ()
+
+
+class FlowDependsOn(KindStruct, frozen=True, kw_only=True):
+    """What must be Completed before a flow starts."""
+
+    targets: Annotated[tuple[str, ...], rules("Names of flows of the same JobFlow.")] = ()
+    probe: Probe | None = None
+
+
+class FlowPatch(KindStruct, frozen=True, kw_only=True):
+    """Stored for the user; the Job is made as its template says."""
+
+    job_spec: JobSpec | None = None
+
+
+class Flow(KindStruct, frozen=True, kw_only=True):
+    """One step: a Job made from the JobTemplate of the same name."""
+
+    name: Annotated[str, rules("The JobTemplate's name.", min_length=1, required=True)] = ""
+    depends_on: FlowDependsOn | None = None
+    patch: FlowPatch | None = None
+
+
+class JobFlowSpec(KindStruct, frozen=True, kw_only=True):
+    """The steps of a flow, and what becomes of their Jobs."""
+
+    flows: tuple[Flow, ...] = ()
+    job_retain_policy: Annotated[
+        str,
+        rules("Whether the Jobs are kept when all succeeded.", enum=["retain", "delete"]),
+    ] = ""
+
+
+class JobRunningHistory(KindStruct, frozen=True, kw_only=True):
+    """A phase that a Job of the flow was in."""
+
+    start_timestamp: datetime | None = None
+    end_timestamp: datetime | None = None
+    state: str = ""
+
+
+class FlowJobStatus(KindStruct, frozen=True, kw_only=True):
+    """One Job of a flow."""
+
+    name: str = ""
+    state: str = ""
+    start_timestamp: datetime | None = None
+    end_timestamp: datetime | None = None
+    restart_count: Int32 = 0
+    running_histories: tuple[JobRunningHistory, ...] = ()
+
+
+class FlowCondition(KindStruct, frozen=True, kw_only=True):
+    """A Job's own status, in short."""
+
+    phase: str = ""
+    create_time: datetime | None = None
+    running_duration: str = ""
+    task_status_count: dict[str, TaskState] = msgspec.field(default_factory=dict)
+
+
+class JobFlowState(KindStruct, frozen=True, kw_only=True):
+    """Where a flow stands; "" before a controller has touched it."""
+
+    phase: Annotated[JobFlowPhase | Literal[""], rules(enum=list(PHASES))] = ""
+
+
+class JobFlowStatus(KindStruct, frozen=True, kw_only=True):
+    """What became of a flow. The wire's spelling of `unknown_jobs` is Volcano's."""
+
+    pending_jobs: tuple[str, ...] = ()
+    running_jobs: tuple[str, ...] = ()
+    failed_jobs: tuple[str, ...] = ()
+    completed_jobs: tuple[str, ...] = ()
+    terminated_jobs: tuple[str, ...] = ()
+    unknown_jobs: tuple[str, ...] = msgspec.field(default=(), name="unKnowJobs")
+    job_status_list: tuple[FlowJobStatus, ...] = ()
+    conditions: dict[str, FlowCondition] = msgspec.field(default_factory=dict)
+    state: JobFlowState = JobFlowState()
+
+
+class JobFlow(KindStruct, frozen=True, kw_only=True):
+    """JobFlow is a set of Jobs that start when others are Completed."""
+
+    api_version: str = always("flow.volcano.sh/v1alpha1")
+    kind: str = always("JobFlow")
+    metadata: Metadata = Metadata()
+    spec: JobFlowSpec = JobFlowSpec()
+    status: JobFlowStatus = JobFlowStatus()
+
+
+class JobTemplateStatus(KindStruct, frozen=True, kw_only=True):
+    """What was made from a template."""
+
+    job_depends_on_list: Annotated[tuple[str, ...], rules("Names of its Jobs.")] = ()
+
+
+class JobTemplate(KindStruct, frozen=True, kw_only=True):
+    """JobTemplate is the spec of a Job that JobFlows make."""
+
+    api_version: str = always("flow.volcano.sh/v1alpha1")
+    kind: str = always("JobTemplate")
+    metadata: Metadata = Metadata()
+    spec: JobSpec = JobSpec()
+    status: JobTemplateStatus = JobTemplateStatus()
+
+
+JOB_FLOW: Final = Description(
+    struct=JobFlow,
+    group="flow.volcano.sh",
+    version="v1alpha1",
+    kind="JobFlow",
+    plural="jobflows",
+    short_names=("jf",),
+    columns=(
+        Column("Status", "string", ".status.state.phase"),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+)
+JOB_TEMPLATE: Final = Description(
+    struct=JobTemplate,
+    group="flow.volcano.sh",
+    version="v1alpha1",
+    kind="JobTemplate",
+    plural="jobtemplates",
+    short_names=("jt",),
+)

@@ -1,0 +1,91 @@
+"""PodGroup and Queue of kube-batch, which served both of its API groups with the same two kinds.
+
+Their schema is lenient, as the old CRDs were: unknown fields (minResources among them) are kept.
+"""
+
+from typing import Annotated, Final
+
+from shared.kinds.description import Description
+from shared.kinds.fields import Int32, KindStruct, ResourceList, always, rules
+from shared.kinds.metadata import Metadata
+from shared.kinds.podgroup import PodGroupCondition
+
+
+class OldPodGroupSpec(KindStruct, frozen=True, kw_only=True):
+    """What a group asks for."""
+
+    min_member: Annotated[
+        Int32, rules("How many pods must find room at once; 0 means any number will do.")
+    ] = 0
+    queue: Annotated[str, rules("The queue that the group is charged to.")] = ""
+    priority_class_name: Annotated[
+        str, rules("The priority class that orders groups and decides who may preempt.")
+    ] = ""
+
+
+class OldPodGroupStatus(KindStruct, frozen=True, kw_only=True):
+    """What the scheduler found."""
+
+    phase: Annotated[str, rules("Pending, Running or Unknown.")] = ""
+    conditions: tuple[Annotated[PodGroupCondition, rules(preserve=True)], ...] = ()
+    running: Int32 = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
+
+
+class OldPodGroup(KindStruct, frozen=True, kw_only=True):
+    """PodGroup is a set of pods that are bound together or not at all."""
+
+    api_version: str = ""
+    kind: str = always("PodGroup")
+    metadata: Metadata = Metadata()
+    spec: Annotated[OldPodGroupSpec, rules(preserve=True)] = OldPodGroupSpec()
+    status: Annotated[OldPodGroupStatus, rules(preserve=True)] = OldPodGroupStatus()
+
+
+class OldQueueSpec(KindStruct, frozen=True, kw_only=True):
+    """The share of a queue and its limits."""
+
+    weight: Annotated[Int32, rules("The share in proportion to the other queues.")] = 0
+    capability: Annotated[
+        ResourceList | None, rules("What the queue may never exceed, by resource.")
+    ] = None
+
+
+class OldQueueStatus(KindStruct, frozen=True, kw_only=True):
+    """A queue's groups by phase."""
+
+    unknown: Int32 = 0
+    pending: Int32 = 0
+    running: Int32 = 0
+
+
+class OldQueue(KindStruct, frozen=True, kw_only=True):
+    """Queue divides the cluster among those who submit pod groups."""
+
+    api_version: str = ""
+    kind: str = always("Queue")
+    metadata: Metadata = Metadata()
+    spec: Annotated[OldQueueSpec, rules(preserve=True)] = OldQueueSpec()
+    status: Annotated[OldQueueStatus, rules(preserve=True)] = OldQueueStatus()
+
+
+def _described(group: str, version: str) -> tuple[Description, Description]:
+    groups = Description(
+        struct=OldPodGroup, group=group, version=version, kind="PodGroup", plural="podgroups"
+    )
+    queues = Description(
+        struct=OldQueue,
+        group=group,
+        version=version,
+        kind="Queue",
+        plural="queues",
+        namespaced=False,
+    )
+    return groups, queues
+
+
+KUBE_BATCH: Final = (
+    *_described("scheduling.incubator.k8s.io", "v1alpha1"),
+    *_described("scheduling.sigs.dev", "v1alpha2"),
+)

@@ -1,0 +1,126 @@
+"""PodGroup of scheduling.volcano.sh/v1beta1: pods that are bound together or not at all.
+
+It has no status subresource: spec and status are written together, and a group may be created with
+a status.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from shared.kinds.description import Column, Description
+from shared.kinds.fields import (
+    SUBDOMAIN_PATTERN,
+    Count,
+    Int32,
+    KindStruct,
+    NetworkTopology,
+    RawSelector,
+    ResourceList,
+    always,
+    rules,
+)
+from shared.kinds.metadata import Metadata
+
+PodGroupPhase: TypeAlias = Literal["Pending", "Running", "Unknown", "Inqueue", "Completed"]
+PHASES: Final[tuple[PodGroupPhase, ...]] = get_args(PodGroupPhase)
+
+
+class SubGroupPolicy(KindStruct, frozen=True, kw_only=True):
+    """Divides a group into parts that each need room at once."""
+
+    name: str = ""
+    sub_group_size: Annotated[
+        Int32 | None, rules("How many pods make one part.", minimum=1, default=1)
+    ] = None
+    min_sub_groups: Annotated[
+        Int32 | None, rules("How many parts must find room at once.", minimum=0, default=0)
+    ] = None
+    label_selector: Annotated[
+        RawSelector | None, rules("Which pods of the group this policy divides.")
+    ] = None
+    match_label_keys: Annotated[
+        tuple[str, ...],
+        rules("Pods with equal values of these labels are one part.", list_type="set"),
+    ] = ()
+    network_topology: NetworkTopology | None = None
+
+
+class PodGroupSpec(KindStruct, frozen=True, kw_only=True):
+    """What a group asks for."""
+
+    min_member: Annotated[
+        Count, rules("How many pods must find room at once; 0 means any number will do.")
+    ] = 0
+    min_task_member: Annotated[
+        dict[str, Int32],
+        rules("The same for each role (annotation or label volcano.sh/task-spec)."),
+    ] = msgspec.field(default_factory=dict)
+    queue: Annotated[
+        str,
+        rules(
+            "The queue that the group is charged to.",
+            pattern=SUBDOMAIN_PATTERN,
+            max_length=253,
+            default="default",
+        ),
+    ] = ""
+    priority_class_name: Annotated[
+        str, rules("The priority class that orders groups and decides who may preempt.")
+    ] = ""
+    min_resources: Annotated[
+        ResourceList | None,
+        rules("What the group is admitted on; a group without is admitted at once."),
+    ] = None
+    network_topology: NetworkTopology | None = None
+    sub_group_policy: tuple[SubGroupPolicy, ...] = ()
+
+
+class PodGroupCondition(KindStruct, frozen=True, kw_only=True):
+    """Why a group waits, or that it does not; one for each type."""
+
+    type: str = ""
+    status: str = ""
+    transition_id: str = msgspec.field(default="", name="transitionID")
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class PodGroupStatus(KindStruct, frozen=True, kw_only=True):
+    """What the scheduler found."""
+
+    phase: Annotated[PodGroupPhase | Literal[""], rules(enum=list(PHASES))] = ""
+    conditions: tuple[PodGroupCondition, ...] = ()
+    running: Int32 = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
+
+
+class PodGroup(KindStruct, frozen=True, kw_only=True):
+    """PodGroup is a set of pods that are bound together or not at all."""
+
+    api_version: str = always("scheduling.volcano.sh/v1beta1")
+    kind: str = always("PodGroup")
+    metadata: Metadata = Metadata()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+POD_GROUP: Final = Description(
+    struct=PodGroup,
+    group="scheduling.volcano.sh",
+    version="v1beta1",
+    kind="PodGroup",
+    plural="podgroups",
+    short_names=("pg", "podgroup-v1beta1"),
+    columns=(
+        Column("STATUS", "string", ".status.phase"),
+        Column("minMember", "integer", ".spec.minMember"),
+        Column("RUNNINGS", "integer", ".status.running"),
+        Column("AGE", "date", ".metadata.creationTimestamp"),
+        Column("QUEUE", "string", ".spec.queue", priority=1),
+    ),
+    status_subresource=False,
+)

@@ -1,0 +1,131 @@
+"""Queue of scheduling.volcano.sh/v1beta1: divides the cluster among those who submit."""
+
+from typing import Annotated, Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+from shared.kinds.description import Column, Description
+from shared.kinds.fields import Int32, KindStruct, ResourceList, always, rules
+from shared.kinds.metadata import Metadata
+
+QueueState: TypeAlias = Literal["Open", "Closed", "Closing", "Unknown"]
+STATES: Final[tuple[QueueState, ...]] = get_args(QueueState)
+
+#: The queue above all others, and the one that is meant where none is named.
+ROOT_QUEUE: Final = "root"
+DEFAULT_QUEUE: Final = "default"
+
+#: On a queue that was closed because its parent was: "true"; after each opening: "false".
+CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
+
+
+class Guarantee(KindStruct, frozen=True, kw_only=True):
+    """What is reserved for a queue."""
+
+    resource: ResourceList = msgspec.field(default_factory=dict)
+
+
+class NodeGroups(KindStruct, frozen=True, kw_only=True):
+    """Names of node groups (node label volcano.sh/nodegroup-name)."""
+
+    required: tuple[str, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[str, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class QueueAffinity(KindStruct, frozen=True, kw_only=True):
+    """The groups of nodes that a queue may, should or must not use."""
+
+    node_group_affinity: NodeGroups | None = None
+    node_group_anti_affinity: NodeGroups | None = None
+
+
+class ExtendCluster(KindStruct, frozen=True, kw_only=True):
+    """Another cluster that jobs of the queue may be sent to."""
+
+    name: str = ""
+    weight: Int32 = 0
+    capacity: ResourceList = msgspec.field(default_factory=dict)
+
+
+class QueueSpec(KindStruct, frozen=True, kw_only=True):
+    """The share of a queue and its limits."""
+
+    weight: Annotated[
+        Int32,
+        rules("The share in proportion to the other queues.", minimum=1, maximum=65535, default=1),
+    ] = 0
+    capability: Annotated[
+        ResourceList | None, rules("What the queue may never exceed, by resource.")
+    ] = None
+    reclaimable: Annotated[
+        bool | None,
+        rules("Whether other queues may take back what this one uses beyond its share."),
+    ] = None
+    extend_clusters: tuple[ExtendCluster, ...] = ()
+    guarantee: Guarantee | None = None
+    affinity: QueueAffinity | None = None
+    type: Annotated[str, rules("Stored for the user, read by nobody.")] = ""
+    parent: Annotated[str, rules("The queue that this one is part of.")] = ""
+    deserved: Annotated[
+        ResourceList | None, rules("What the queue may claim back from others, by resource.")
+    ] = None
+    priority: Annotated[
+        Int32, rules("Queues with a higher number come first.", minimum=0, default=0)
+    ] = 0
+    dequeue_strategy: Annotated[
+        str,
+        rules(
+            "Whether a group that does not fit stops those behind it (fifo).",
+            enum=["fifo", "traverse"],
+            default="traverse",
+        ),
+    ] = ""
+
+
+class Reservation(KindStruct, frozen=True, kw_only=True):
+    """Nodes that are kept for a queue."""
+
+    nodes: tuple[str, ...] = ()
+    resource: ResourceList = msgspec.field(default_factory=dict)
+
+
+class QueueStatus(KindStruct, frozen=True, kw_only=True):
+    """The state of a queue and what is used of it."""
+
+    state: Annotated[
+        QueueState | Literal[""],
+        rules("Only an Open queue takes new jobs.", enum=list(STATES)),
+    ] = ""
+    allocated: ResourceList | None = None
+    reservation: Reservation | None = None
+    pending: Int32 = 0
+    running: Int32 = 0
+    unknown: Int32 = 0
+    inqueue: Int32 = 0
+    completed: Int32 = 0
+
+
+class Queue(KindStruct, frozen=True, kw_only=True):
+    """Queue divides the cluster among those who submit pod groups."""
+
+    api_version: str = always("scheduling.volcano.sh/v1beta1")
+    kind: str = always("Queue")
+    metadata: Metadata = Metadata()
+    spec: QueueSpec = QueueSpec()
+    status: QueueStatus = QueueStatus()
+
+
+QUEUE: Final = Description(
+    struct=Queue,
+    group="scheduling.volcano.sh",
+    version="v1beta1",
+    kind="Queue",
+    plural="queues",
+    namespaced=False,
+    short_names=("q", "queue-v1beta1"),
+    columns=(Column("PARENT", "string", ".spec.parent"),),
+)
