@@ -1,0 +1,47 @@
+"""Where Tutti's outcome of a lifecycle case is meant to differ from Volcano's, and why.
+
+`docs/compatibility.md` tells users the same. Events are not compared by default: theirs tell of
+scheduling sessions, which we have none of; what users look for in them has tests of its own.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tests.conformance.recordings import Difference
+
+
+class Explained(NamedTuple):
+    """Differences that are meant."""
+
+    cases: str
+    """Regular expression on `THEME/CASE` (the whole)."""
+
+    where: str
+    """Regular expression on `Difference.where` (the whole)."""
+
+    why: str
+
+
+EXPLAINED: Final = (
+    Explained(
+        ".*", r"\d+/PodGroup~1.*/conditions.*", "conditions tell more than a session's count"
+    ),
+    Explained(".*", r"\d+/Pod~1[^/]*/scheduled.*", "the message says what is missing where"),
+)
+
+
+def unexplained(key: str, found: Iterable[Difference], *, events: bool = False) -> list[Difference]:
+    """The differences of case `THEME/CASE` that nobody has given a reason for.
+
+    Args:
+        key: Names the case.
+        found: Its differences.
+        events: Whether those of events count too.
+    """
+    reasons = [re.compile(one.where) for one in EXPLAINED if re.fullmatch(one.cases, key)]
+    return [
+        one
+        for one in found
+        if (events or not one.is_event) and not any(why.fullmatch(one.where) for why in reasons)
+    ]

@@ -1,0 +1,172 @@
+"""Plays lifecycle cases to a real control plane with the suite, and says what differs.
+
+    python -m tests.conformance.lifecycle --only job/suspend [--all] [--events] [--suite "FLAGS"]
+
+One stand (control plane, four nodes of 4 CPU, kubelets, `tutti up` with the webhook) serves any
+number of cases; a file's scheduler configuration is written where the suite watches it.
+"""
+
+import argparse
+import asyncio
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.conformance.cluster_view import ClusterView
+from tests.conformance.explained import unexplained
+from tests.conformance.process_kubelet import ProcessKubelet
+from tests.conformance.recordings import Difference, Object, differences, read, themes
+from tests.conformance.scenario import KINDS_WATCHED, Scenario
+from tests.controlplane.client import ApiError, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.components import WORKLOAD_CONTROLLERS, ControlPlaneOptions
+from tests.controlplane.fixtures import CRDS_DIR
+from tests.controlplane.nodes import NodeShape, delete_nodes, node_manifest
+from tests.integration.suite import RunningSuite, running_suite
+from tests.support.waiting import eventually
+
+#: A state counts when nothing has changed for so long; the recordings waited 3 s for Volcano.
+QUIET_S: Final = 1.5
+#: The planner looks at its file every second.
+RELOAD_S: Final = 2.0
+_CONF: Final = "volcano-scheduler.conf"
+
+
+class Outcome(NamedTuple):
+    """What became of one case."""
+
+    key: str
+    """`THEME/CASE`."""
+
+    differences: list[Difference]
+
+
+class Stand:
+    """Where cases are played, one after the other or several at once."""
+
+    def __init__(self, api: RawClient, view: ClusterView, conf: Path, quiet_s: float) -> None:
+        self._api, self._view, self._conf, self._quiet_s = api, view, conf, quiet_s
+
+    async def play(self, theme: str, cases: Sequence[Object], *, at_once: int = 3) -> list[Outcome]:
+        """Play cases of one file; exclusive ones have the nodes to themselves."""
+        found = read(f"lifecycle/{theme}")
+        if self._conf.read_text() != found["schedulerConf"]:
+            self._conf.write_text(found["schedulerConf"])
+            await asyncio.sleep(RELOAD_S)
+        gate = asyncio.Semaphore(at_once)
+
+        async def one(case: Object) -> Outcome:
+            async with gate:
+                scenario = Scenario(self._api, self._view, case, quiet_s=self._quiet_s)
+                key = f"{theme}/{case['name']}"
+                try:
+                    played = await scenario.play()
+                except (ApiError, AssertionError) as error:  # a step that cannot be taken
+                    return Outcome(key, [Difference("step", repr(error))])
+                return Outcome(key, list(differences(case, played)))
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(one(case), name=case["name"])
+                for case in cases
+                if not case.get("exclusive")
+            ]
+        outcomes = [task.result() for task in tasks]
+        outcomes += [await one(case) for case in cases if case.get("exclusive")]
+        return outcomes
+
+
+@contextmanager
+def suite(plane: ControlPlane, folder: Path, *flags: str) -> Iterator[tuple[RunningSuite, Path]]:
+    """The control plane's `tutti up` and the file of its scheduler configuration."""
+    conf = folder / _CONF
+    conf.write_text(read("lifecycle/gang")["schedulerConf"])
+    with running_suite(
+        plane.admin_kubeconfig, folder, f"--scheduler-conf={conf}", "--webhook-port=0", *flags
+    ) as running:
+        yield running, conf
+
+
+@asynccontextmanager
+async def stand(
+    plane: ControlPlane, conf: Path, *, quiet_s: float = QUIET_S
+) -> AsyncIterator[Stand]:
+    """Nodes, kubelets and watches on a control plane whose suite runs."""
+    async with RawClient(plane.admin_kubeconfig) as api:
+        shape = NodeShape(cpu_milli=4000, memory_bytes=16 * 2**30, pods=110)
+        for index in range(1, 5):
+            await api.create("/api/v1/nodes", node_manifest(f"worker-{index}", shape))
+        view = ClusterView(api, KINDS_WATCHED)
+        tasks = [
+            asyncio.create_task(ProcessKubelet(api).run(), name="kubelet"),
+            asyncio.create_task(view.run(), name="view"),
+        ]
+        try:
+            await eventually(lambda: view.synced, because="every kind was listed")
+            yield Stand(api, view, conf, quiet_s)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await delete_nodes(api)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
+
+
+def control_plane() -> ControlPlane:
+    """With the controllers that workloads need; not started yet."""
+    return ControlPlane(ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS))
+
+
+def selected(pattern: str) -> dict[str, list[Object]]:
+    """Cases whose `THEME/CASE` matches somewhere, by theme."""
+    found = {}
+    for name in themes("lifecycle"):
+        theme = name.partition("/")[2]
+        cases = [
+            case for case in read(name)["cases"] if re.search(pattern, f"{theme}/{case['name']}")
+        ]
+        if cases:
+            found[theme] = cases
+    return found
+
+
+async def _main(arguments: argparse.Namespace, plane: ControlPlane, conf: Path) -> int:
+    bad = count = 0
+    async with stand(plane, conf) as here:
+        for theme, cases in selected(arguments.only).items():
+            for key, found in await here.play(theme, cases):
+                shown = found if arguments.all else unexplained(key, found, events=arguments.events)
+                count += 1
+                bad += bool(shown)
+                sys.stdout.write(f"{'DIFF' if shown else 'ok  '} {key}\n")
+                for one in shown:
+                    sys.stdout.write(f"     {one.where} -> {one.what[:300]}\n")
+                sys.stdout.flush()
+    sys.stdout.write(f"{count} cases, {bad} differ\n")
+    return 1 if bad else 0
+
+
+def main() -> int:
+    """Play what the command line chooses."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="cases whose THEME/CASE matches")
+    parser.add_argument("--all", action="store_true", help="also differences that are explained")
+    parser.add_argument("--events", action="store_true", help="also differences of events")
+    parser.add_argument("--suite", default="", help="more flags for tutti up")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, control_plane() as plane:
+        plane.install_crds(CRDS_DIR)
+        folder = Path(name)
+        with suite(plane, folder, *shlex.split(arguments.suite)) as (_, conf):
+            return asyncio.run(_main(arguments, plane, conf))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
