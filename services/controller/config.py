@@ -6,14 +6,31 @@ from msgspec import Meta
 
 from shared.runtime.settings import KubeSettings, SettingsError
 
+#: Those that read verdicts, then those that reconcile (`service.RECONCILERS`).
 CONTROLLERS: Final = ("podgroup", "status")
+
+#: What Volcano calls them.
+_ALIASES: Final = {
+    "gc-controller": "gc",
+    "hyperNode-controller": "hypernode",
+    "job-controller": "job",
+    "jobflow-controller": "jobflow",
+    "jobtemplate-controller": "jobflow",
+    "pg-controller": "podgroup",
+    "queue-controller": "queue",
+    "cronjob-controller": "cronjob",
+}
 
 
 class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
     """What the controllers can be told."""
 
     controllers: Annotated[
-        tuple[str, ...], Meta(description="which controllers to run: podgroup, status")
+        tuple[str, ...],
+        Meta(
+            description="which controllers to run, by name; *: all, -NAME: not that one; Volcano's "
+            "names (job-controller) are understood"
+        ),
     ] = ("status",)
     writes_per_s: Annotated[
         int, Meta(ge=1, le=10_000, description="writes of statuses, conditions, events a second")
@@ -21,14 +38,48 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
     pod_events_per_s: Annotated[
         int, Meta(ge=1, le=10_000, description="Scheduled events of pods a second, others dropped")
     ] = 10
+    objects_per_s: Annotated[
+        int,
+        Meta(
+            ge=1, le=100_000, description="pods and other objects that are made or deleted a second"
+        ),
+    ] = 2_000
 
     def __post_init__(self) -> None:
         """Refuse controllers that there are not.
 
         Raises:
-            SettingsError: One is unknown, or none is given.
+            SettingsError: One is unknown, or none is left.
         """
-        unknown = [name for name in self.controllers if name not in CONTROLLERS]
-        if unknown or not self.controllers:
-            named = f"unknown: {', '.join(unknown)}" if unknown else "none given"
-            raise SettingsError(f"--controllers: {named}; there are: {', '.join(CONTROLLERS)}")
+        self.chosen()
+
+    def chosen(self) -> tuple[str, ...]:
+        """The controllers to run, each once, by their own names, sorted.
+
+        Raises:
+            SettingsError: One is unknown, or none is left.
+        """
+        names = [name for name in self.controllers if name]
+        unknown = [name for name in names if name != "*" and _own(name) not in CONTROLLERS]
+        if unknown:
+            raise _refusal(f"unknown: {', '.join(unknown)}")
+        chosen: set[str] = set()
+        for name in names:
+            if name == "*":
+                chosen.update(CONTROLLERS)
+            elif not name.startswith("-"):
+                chosen.add(_own(name))
+        chosen.difference_update(_own(name) for name in names if name.startswith("-"))
+        if not chosen:
+            raise _refusal("none given")
+        return tuple(sorted(chosen))
+
+
+def _own(name: str) -> str:
+    """Our name for what was given, without the sign that says whether it is wanted."""
+    bare = name[1:] if name[0] in "+-" else name
+    return _ALIASES.get(bare, bare)
+
+
+def _refusal(why: str) -> SettingsError:
+    return SettingsError(f"--controllers: {why}; there are: {', '.join(CONTROLLERS)}")

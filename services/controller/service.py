@@ -1,11 +1,16 @@
-"""Starts the controllers that were chosen, each with its own consumer, over one client."""
+"""Starts the controllers that were chosen: those that read verdicts, each with its own consumer,
+and those that reconcile what they watch themselves, over shared caches.
+"""
 
 import asyncio
 import random
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from services.controller.clock import SteadyClock
 from services.controller.config import ControllerSettings
 from services.controller.podgroup_controller import PodGroupController
+from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
 from services.controller.reporting import Reporting
 from services.controller.status_controller import StatusController
 from services.controller.writing import Writer
@@ -15,26 +20,53 @@ from shared.kube.errors import KubeError
 from shared.runtime.backoff import delays_s
 from shared.runtime.lifecycle import Context, Step
 
+#: The controllers that reconcile, by name: how each is made.
+RECONCILERS: Final[dict[str, Callable[[Runtime, ControllerSettings], Reconciler]]] = {}
+
+
+class Running(Protocol):
+    """A controller as the service sees it."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+    async def stop_taking(self) -> None:
+        """Begin nothing more."""
+        ...
+
+    async def finish(self) -> None:
+        """Let what is under way end."""
+        ...
+
 
 async def serve(ctx: Context[ControllerSettings]) -> None:
     """Run the controllers until stopped. Raises CredentialsError when we are nobody."""
     settings = ctx.settings
-    ctx.ready.require("kubernetes", *settings.controllers)
+    names = settings.chosen()
+    ctx.ready.require("kubernetes", *names)
     credentials = await load(settings.kubeconfig, settings.context)
     async with KubeClient(credentials, user_agent="tutti-controller") as client:
         await _wait_reachable(ctx, client)
-        controllers = [_make(name, ctx, client) for name in settings.controllers]
+        runtime = Runtime(client, writes_per_s=settings.objects_per_s)
+        controllers = {name: _make(name, ctx, client, runtime) for name in names}
         async with asyncio.TaskGroup() as group:
-            for name, controller in zip(settings.controllers, controllers, strict=True):
+            group.create_task(runtime.run(), name="reconciling")
+            for name, controller in controllers.items():
                 ctx.on_shutdown(Step.STOP_TAKING, name, controller.stop_taking)
                 ctx.on_shutdown(Step.FINISH, name, controller.finish)
                 group.create_task(controller.run(), name=name)
+                if isinstance(controller, Controller):
+                    await controller.synced()
                 ctx.ready.set(name)
 
 
 def _make(
-    name: str, ctx: Context[ControllerSettings], client: KubeClient
-) -> StatusController | PodGroupController:
+    name: str, ctx: Context[ControllerSettings], client: KubeClient, runtime: Runtime
+) -> Running:
+    if name in RECONCILERS:
+        reconciler = RECONCILERS[name](runtime, ctx.settings)
+        return Controller(reconciler, runtime.informers, Alone())
     if name == "podgroup":
         return PodGroupController(ctx.bus, client)
     clock = SteadyClock()

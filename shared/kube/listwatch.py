@@ -34,16 +34,24 @@ from shared.kube.errors import (
     NotFound,
     TransportError,
 )
-from shared.kube.objects import ObjectMeta
 from shared.kube.pacing import Backoff, Clock, SystemClock
 from shared.kube.resources import Resource
+
+
+class HasVersion(Protocol):
+    """Any typed metadata."""
+
+    @property
+    def resource_version(self) -> str:
+        """The object's version."""
+        ...
 
 
 class HasMetadata(Protocol):
     """Any typed Kubernetes object."""
 
     @property
-    def metadata(self) -> ObjectMeta:
+    def metadata(self) -> HasVersion:
         """Its metadata."""
         ...
 

@@ -1,0 +1,147 @@
+"""Keys to be looked at, each once, never two calls for one key at a time.
+
+A key added while it waits is one; a key added while it is worked at is worked at once more. What
+fails comes back after a delay that doubles per failure of that key. `after` wakes a key later; the
+earliest wish counts, and being worked at fulfils it.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Final
+
+from shared.kube.errors import ApiError, KubeError
+from shared.kube.pacing import Backoff
+
+logger = logging.getLogger(__name__)
+
+#: A first failure is mostly a conflict with a write that the watch has told of meanwhile.
+BACKOFF_S_BASE: Final = 0.05
+#: Long enough to leave a struggling API server alone, short enough that a person waits it out.
+BACKOFF_S_MAX: Final = 30.0
+
+Work = Callable[[str], Awaitable[float | None]]
+"""Works at a key; returns in how many seconds it wants to be called again, None: when woken."""
+
+
+class WorkQueue:
+    """See the module. One event loop, `workers` calls at a time."""
+
+    def __init__(self, name: str, work: Work, *, workers: int = 4) -> None:
+        """Have no keys yet."""
+        self._name = name
+        self._work = work
+        self._workers = workers
+        self._ready: deque[str] = deque()
+        #: In `_ready`, or wanted again while at work.
+        self._wanted: set[str] = set()
+        self._at_work: set[str] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._news = asyncio.Event()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._stopped = False
+
+    def __len__(self) -> int:
+        """Keys that wait or are worked at."""
+        return len(self._wanted | self._at_work)
+
+    def add(self, key: str) -> None:
+        """Have the key worked at soon."""
+        if key in self._wanted:
+            return
+        self._wanted.add(key)
+        if key not in self._at_work:
+            self._ready.append(key)
+            self._news.set()
+
+    def after(self, key: str, delay_s: float) -> None:
+        """Have the key worked at no later than in so many seconds."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + max(0.0, delay_s)
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= at:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_at(at, self._due, key)
+
+    def due_s(self, key: str) -> float | None:
+        """The loop's time at which the key is woken, if it waits for one."""
+        timer = self._timers.get(key)
+        return None if timer is None else timer.when()
+
+    def forget(self, key: str) -> None:
+        """The key's object is gone: no timer and no failures of it are kept."""
+        self._backoffs.pop(key, None)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    async def run(self) -> None:
+        """Work until cancelled. Anything but a KubeError that work raises ends it."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self._workers):
+                    group.create_task(self._work_on(), name=f"{self._name}-worker-{number}")
+        finally:
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopped = True
+
+    async def quiet(self, mine: Callable[[str], bool] = lambda _key: True) -> None:
+        """Wait until none of these keys is worked at."""
+        while any(mine(key) for key in self._at_work):
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def _due(self, key: str) -> None:
+        del self._timers[key]
+        self.add(key)
+
+    async def _work_on(self) -> None:
+        while True:
+            while self._stopped or not self._ready:
+                self._news.clear()
+                await self._news.wait()
+            key = self._ready.popleft()
+            self._wanted.discard(key)
+            timer = self._timers.pop(key, None)
+            if timer is not None:
+                timer.cancel()
+            self._at_work.add(key)
+            try:
+                await self._once(key)
+            finally:
+                self._at_work.discard(key)
+                self._quiet.set()
+            if key in self._wanted:
+                self._ready.append(key)
+                self._news.set()
+
+    async def _once(self, key: str) -> None:
+        try:
+            again_s = await self._work(key)
+        except KubeError as error:
+            backoff = self._backoffs.get(key)
+            if backoff is None:
+                backoff = self._backoffs[key] = Backoff(
+                    base_s=BACKOFF_S_BASE,
+                    max_s=BACKOFF_S_MAX,
+                    random=Random(),  # noqa: S311 - jitter
+                )
+            asked_s = error.retry_after_s if isinstance(error, ApiError) else None
+            delay_s = backoff.next_s(asked_s)
+            logger.info("%s %s: %s; again in %.2f s", self._name, key, error, delay_s)
+            self.after(key, delay_s)
+        else:
+            self._backoffs.pop(key, None)
+            if again_s is not None:
+                self.after(key, again_s)

@@ -1,0 +1,117 @@
+"""The cache shows what is there, at once after our own writes, and never goes back."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from services.controller.reconciling.informer import Informer, key_of
+from shared.kinds.metadata import Metadata
+from shared.kube.client import KubeClient
+from shared.kube.resources import Resource
+from tests.support.waiting import eventually
+from tutti.cluster.embedded import EmbeddedCluster
+
+MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+class ConfigMap(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    data: dict[str, str] = {}
+
+
+def config_map(name: str, owner: str = "", **data: str) -> dict[str, object]:
+    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": owner}] if owner else []
+    return {"metadata": {"name": name, "ownerReferences": owners}, "data": data}
+
+
+@asynccontextmanager
+async def running(informer: Informer[ConfigMap]) -> AsyncIterator[list[tuple[str, str]]]:
+    """The informer at work, and what its handler was told: the key's name, and what happened."""
+    told: list[tuple[str, str]] = []
+
+    def on_change(old: ConfigMap | None, new: ConfigMap | None) -> None:
+        thing = new if new is not None else old
+        assert thing is not None
+        what = "appeared" if old is None else "went" if new is None else "changed"
+        told.append((thing.metadata.name, what))
+
+    informer.on_change(on_change)
+    task = asyncio.create_task(informer.run(), name="informer")
+    try:
+        await informer.synced.wait()
+        yield told
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_objects_are_found_by_key_and_by_owner_and_handlers_hear_of_each_change(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    owner = await client.create(MAPS, config_map("o"), namespace="default")
+    uid = msgspec.json.decode(owner.body, type=ConfigMap).metadata.uid
+    await client.create(MAPS, config_map("a", owner=uid), namespace="default")
+    informer = Informer(client, MAPS, ConfigMap)
+    async with running(informer) as told:
+        assert [key_of(one) for one in informer.owned_by(uid)] == ["default/a"]
+        await client.patch(MAPS, "a", {"data": {"x": "1"}}, namespace="default")
+        await eventually(lambda: ("a", "changed") in told)
+        found = informer.get("default/a")
+        assert found is not None
+        assert found.data == {"x": "1"}
+        await client.delete(MAPS, "a", namespace="default")
+        await eventually(lambda: told[-1] == ("a", "went"))
+        assert informer.owned_by(uid) == []
+        assert [what for name, what in told if name == "a"] == ["appeared", "changed", "went"]
+
+
+async def test_what_vanished_while_nothing_was_heard_is_told_as_gone(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    await client.create(MAPS, config_map("a"), namespace="default")
+    informer = Informer(client, MAPS, ConfigMap)
+    async with running(informer) as told:
+        # Nothing can be resumed: the watch has to list anew.
+        cluster.store.expire_all()
+        cluster.misbehave.drop_watches()
+        await client.delete(MAPS, "a", namespace="default")
+        await eventually(lambda: told[-1] == ("a", "went"))
+
+
+async def test_an_own_write_is_seen_at_once_and_a_late_answer_brings_nothing_back(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    informer = Informer(client, MAPS, ConfigMap)
+    made = await client.create(MAPS, config_map("a"), namespace="default")
+    informer.learn(made.body)
+    assert informer.get("default/a") is not None
+    async with running(informer):
+        await client.delete(MAPS, "a", namespace="default")
+        await eventually(lambda: informer.get("default/a") is None)
+        informer.learn(made.body)
+        assert informer.get("default/a") is None
+
+
+async def test_an_object_made_again_under_its_name_is_one_that_went_and_one_that_appeared(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    await client.create(MAPS, config_map("a"), namespace="default")
+    informer = Informer(client, MAPS, ConfigMap)
+    async with running(informer) as told:
+        await client.delete(MAPS, "a", namespace="default")
+        made = await client.create(MAPS, config_map("a", x="2"), namespace="default")
+        informer.learn(made.body)
+        await eventually(lambda: len(told) == 3)
+        assert told == [("a", "appeared"), ("a", "went"), ("a", "appeared")]
+
+
+async def test_a_kind_that_is_not_served_is_absent_and_counts_as_synced(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    nowhere = Resource("example.org", "v1", "things", "Thing")
+    informer = Informer(client, nowhere, ConfigMap)
+    async with running(informer):
+        assert informer.absent
+        assert list(informer.all()) == []

@@ -1,0 +1,118 @@
+"""Keys are worked at once each, one call at a time, and come back after failures."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.controller.reconciling.work_queue import Work, WorkQueue
+from shared.kube.errors import ApiError, ConnectionLost
+from tests.support.waiting import eventually
+
+
+@asynccontextmanager
+async def working(work: Work, workers: int = 2) -> AsyncIterator[WorkQueue]:
+    queue = WorkQueue("test", work, workers=workers)
+    task = asyncio.create_task(queue.run(), name="queue")
+    try:
+        yield queue
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_a_key_added_many_times_while_it_waits_is_worked_at_once() -> None:
+    calls: list[str] = []
+
+    async def work(key: str) -> float | None:
+        calls.append(key)
+        return None
+
+    async with working(work) as queue:
+        for _ in range(5):
+            queue.add("a")
+            queue.add("b")
+        await eventually(lambda: len(queue) == 0)
+    assert calls == ["a", "b"]
+
+
+async def test_a_key_added_while_it_is_worked_at_is_worked_at_once_more_afterwards() -> None:
+    at_work = 0
+    calls = 0
+    gate = asyncio.Event()
+
+    async def work(_key: str) -> float | None:
+        nonlocal at_work, calls
+        at_work += 1
+        assert at_work == 1
+        calls += 1
+        await gate.wait()
+        at_work -= 1
+        return None
+
+    async with working(work) as queue:
+        queue.add("a")
+        await eventually(lambda: calls == 1)
+        queue.add("a")
+        queue.add("a")
+        gate.set()
+        await eventually(lambda: len(queue) == 0)
+    assert calls == 2
+
+
+async def test_what_fails_comes_back_and_what_asks_for_it_too() -> None:
+    calls: list[str] = []
+
+    async def work(key: str) -> float | None:
+        calls.append(key)
+        if key == "fails" and calls.count(key) < 3:
+            raise ConnectionLost("for the test")
+        return 0.0 if key == "asks" and calls.count(key) < 3 else None
+
+    async with working(work) as queue:
+        queue.add("fails")
+        queue.add("asks")
+        await eventually(lambda: calls.count("fails") == 3 and calls.count("asks") == 3)
+
+
+async def test_the_pause_that_the_api_server_asks_for_is_kept() -> None:
+    failed = asyncio.Event()
+
+    async def work(_key: str) -> float | None:
+        failed.set()
+        raise ApiError(429, "TooManyRequests", "later", retry_after_s=20.0)
+
+    loop = asyncio.get_running_loop()
+    async with working(work) as queue:
+        queue.add("a")
+        await failed.wait()
+        await eventually(lambda: queue.due_s("a") is not None)
+        due_s = queue.due_s("a")
+        assert due_s is not None
+        assert due_s - loop.time() > 15.0
+
+
+async def test_the_earliest_wish_counts() -> None:
+    async def work(_key: str) -> float | None:
+        return None
+
+    async with working(work) as queue:
+        queue.after("a", 100.0)
+        queue.after("a", 50.0)
+        queue.after("a", 70.0)
+        due_s = queue.due_s("a")
+        assert due_s is not None
+        assert due_s - asyncio.get_running_loop().time() <= 50.0
+        queue.forget("a")
+        assert queue.due_s("a") is None
+
+
+async def test_what_is_no_error_of_the_api_ends_the_queue() -> None:
+    async def work(_key: str) -> float | None:
+        raise RuntimeError("a broken invariant")
+
+    queue = WorkQueue("test", work)
+    queue.add("a")
+    with pytest.RaisesGroup(RuntimeError):
+        await queue.run()
