@@ -9,7 +9,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test sim demo chaos certify bench bench-planner lock clean
+.PHONY: help setup fmt lint test sim manifests demo chaos certify bench bench-planner lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -43,6 +43,9 @@ test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
 
 sim: $(STAMP) ## Simulate: SEED=7 tells one run (ARGS=--shrink makes it small), MINUTES=10 runs many (ARGS="--totals FILE")
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--minutes $(or $(MINUTES),1)) $(ARGS)
+
+manifests: $(STAMP) ## Write deploy/crds anew from shared/kinds
+	$(BIN)/python -m tutti.manifests $(ARGS)
 
 demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" for a short one)
 	$(BIN)/tutti demo $(ARGS)

@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.shipped_crds import crds_folder
+from tutti.manifests.crds import manifests
 from tutti.tf_operator.stand_in import CRD_FILE, Gang, TfOperator
 
 
@@ -61,7 +61,7 @@ def up(
         port=port,
         nodes=nodes,
         node_labels=_labels(labels),
-        crds=(crds_folder(), CRD_FILE, *crds),
+        crds=(*manifests(), CRD_FILE, *crds),
     )
     asyncio.run(_serve(settings, gang, kubeconfig.expanduser().absolute()))
 

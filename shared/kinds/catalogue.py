@@ -12,6 +12,9 @@ from shared.kinds.kubebatch import KUBE_BATCH
 from shared.kinds.podgroup import POD_GROUP
 from shared.kinds.queue import QUEUE
 
+#: To be raised with each change of any schema below; see `tutti.up.crds`.
+SCHEMA_REVISION: Final = 2
+
 CATALOGUE: Final[tuple[Description, ...]] = (
     JOB,
     CRON_JOB,

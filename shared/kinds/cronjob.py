@@ -18,8 +18,11 @@ SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
 
 
 class TemplateMetadata(KindStruct, frozen=True, kw_only=True):
-    """What of a template's metadata its Jobs get."""
+    """What of a template's metadata its Jobs get; the other fields are kept for their users."""
 
+    name: str = ""
+    namespace: str = ""
+    finalizers: tuple[str, ...] = ()
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -27,7 +30,7 @@ class TemplateMetadata(KindStruct, frozen=True, kw_only=True):
 class CronJobTemplate(KindStruct, frozen=True, kw_only=True):
     """The Job that is made each time."""
 
-    metadata: Annotated[TemplateMetadata, rules(preserve=True)] = TemplateMetadata()
+    metadata: TemplateMetadata = TemplateMetadata()
     spec: JobSpec = JobSpec()
 
 

@@ -70,9 +70,20 @@ class OldQueue(KindStruct, frozen=True, kw_only=True):
     status: Annotated[OldQueueStatus, rules(preserve=True)] = OldQueueStatus()
 
 
-def _described(group: str, version: str) -> tuple[Description, Description]:
+#: *.k8s.io is a protected group; the API server asks for this word where no review took place.
+_UNAPPROVED: Final = {"api-approved.kubernetes.io": "unapproved, the API of the retired kube-batch"}
+
+
+def _described(
+    group: str, version: str, annotations: dict[str, str]
+) -> tuple[Description, Description]:
     groups = Description(
-        struct=OldPodGroup, group=group, version=version, kind="PodGroup", plural="podgroups"
+        struct=OldPodGroup,
+        group=group,
+        version=version,
+        kind="PodGroup",
+        plural="podgroups",
+        annotations=annotations,
     )
     queues = Description(
         struct=OldQueue,
@@ -81,11 +92,12 @@ def _described(group: str, version: str) -> tuple[Description, Description]:
         kind="Queue",
         plural="queues",
         namespaced=False,
+        annotations=annotations,
     )
     return groups, queues
 
 
 KUBE_BATCH: Final = (
-    *_described("scheduling.incubator.k8s.io", "v1alpha1"),
-    *_described("scheduling.sigs.dev", "v1alpha2"),
+    *_described("scheduling.incubator.k8s.io", "v1alpha1", _UNAPPROVED),
+    *_described("scheduling.sigs.dev", "v1alpha2", {}),
 )

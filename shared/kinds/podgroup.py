@@ -83,7 +83,8 @@ class PodGroupCondition(KindStruct, frozen=True, kw_only=True):
     type: str = ""
     status: str = ""
     transition_id: str = msgspec.field(default="", name="transitionID")
-    last_transition_time: datetime | None = None
+    # Go clients write null for an instant that was never set.
+    last_transition_time: Annotated[datetime | None, rules(nullable=True)] = None
     reason: str = ""
     message: str = ""
 

@@ -8,12 +8,12 @@ import pytest
 from tests.controlplane.client import RawClient
 from tests.support.otlp_sink import OtlpSink, otlp_sink
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.shipped_crds import crds_folder
+from tutti.manifests.crds import manifests
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(Settings(nodes=4, crds=(crds_folder(),))) as running:
+    async with EmbeddedCluster(Settings(nodes=4, crds=tuple(manifests()))) as running:
         yield running
 
 

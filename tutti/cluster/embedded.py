@@ -2,9 +2,10 @@
 
 import asyncio
 import socket
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 import yaml
@@ -13,7 +14,7 @@ from aiohttp import web
 from tutti.cluster.api import Api
 from tutti.cluster.garbage import Collector
 from tutti.cluster.kubelet import Kubelets
-from tutti.cluster.objects import Obj
+from tutti.cluster.objects import Obj, clone
 from tutti.cluster.resources import CRDS, NAMESPACES, PRIORITY_CLASSES, Key, Registry
 from tutti.cluster.server import Server
 from tutti.cluster.store import HISTORY_MAX, Store
@@ -25,6 +26,7 @@ _SYSTEM_PRIORITIES = {
     "system-node-critical": 2_000_001_000,
 }
 _SHUTDOWN_S = 2.0
+_CRD_KIND = "CustomResourceDefinition"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0  # 0: any free one
     nodes: int = 4  # simulated ones, each as in seeds/000: 4 CPU, 16 GiB, one GPU
     node_labels: dict[str, str] = {}
-    crds: tuple[Path, ...] = ()  # manifests, or folders of them, that are served from the start
+    #: Definitions that are served from the start: files, folders of them, or the objects.
+    crds: tuple[Path | Obj, ...] = ()
     history_max: int = HISTORY_MAX
     pod_start_s: float = 0.05
     pod_stop_s: float = 0.05
@@ -98,11 +101,9 @@ class EmbeddedCluster:
             await self._create(NAMESPACES, {"metadata": {"name": name}})
         for name, value in _SYSTEM_PRIORITIES.items():
             await self._create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
-        for path in self.settings.crds:
-            for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
-                for manifest in yaml.safe_load_all(file.read_text()):
-                    if manifest and manifest.get("kind") == "CustomResourceDefinition":
-                        await self._create(CRDS, manifest)
+        for given in self.settings.crds:
+            for definition in _definitions(given) if isinstance(given, Path) else (given,):
+                await self._create(CRDS, clone(definition))
         for index in range(self.settings.nodes):
             labels = self.settings.node_labels
             await self.add_node(
@@ -126,3 +127,18 @@ class EmbeddedCluster:
         }
         path.write_text(yaml.safe_dump(config))
         return path
+
+
+#: Schemas with pods in them are long, and the loader that is written in C reads them in a sixth of
+#: the time.
+_YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@cache
+def _definitions(path: Path) -> tuple[Obj, ...]:
+    """The CRDs in a file or a folder, read once for all clusters of a process."""
+    found: list[Obj] = []
+    for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
+        documents = yaml.load_all(file.read_text(), Loader=_YAML_LOADER)
+        found += [each for each in documents if each and each.get("kind") == _CRD_KIND]
+    return tuple(found)

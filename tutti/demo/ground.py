@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.shipped_crds import crds_folder
+from tutti.manifests.crds import manifests
 from tutti.tf_operator.stand_in import CRD_FILE, Gang, TfOperator
 
 READY: Final = "ready"
@@ -28,7 +28,7 @@ GPUS: Final = {"nvidia.com/gpu": "1"}
 
 
 async def _serve(kubeconfig: Path) -> None:
-    settings = Settings(nodes=4, node_labels=LABELS, crds=(crds_folder(), CRD_FILE))
+    settings = Settings(nodes=4, node_labels=LABELS, crds=(*manifests(), CRD_FILE))
     async with EmbeddedCluster(settings) as cluster, TfOperator(cluster.api) as tf_operator:
         cluster.kubeconfig(kubeconfig)
         print(READY, flush=True)

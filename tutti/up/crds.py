@@ -1,20 +1,19 @@
 """Installs the CRDs of the group APIs.
 
-A CRD that is there and not ours is left as it is: another product's may know more fields than ours,
-and writing ours over it would prune them from everybody's objects.
+A CRD that is there and not ours is left as it is, unless we are to take over: another product's may
+know more fields than ours, and writing ours over it would prune them from everybody's objects. A
+newer Tutti's is left as it is for the same reason, whatever was asked.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final
-
-import yaml
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.objects import Condition, KubeStruct, ObjectMeta
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
-from tutti.shipped_crds import crds_folder
+from tutti.manifests.crds import REVISION_ANNOTATION, manifests
 
 #: Put on every CRD that we make; what lacks it is somebody else's.
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
@@ -46,15 +45,17 @@ class CrdsNotEstablished(Exception):
     """The API server does not serve a CRD after it was created."""
 
 
-def manifests() -> list[dict[str, Any]]:
-    """Our CRDs, sorted by file name. Raises FileNotFoundError when they were not shipped."""
-    return [
-        yaml.safe_load(path.read_text("utf-8")) for path in sorted(crds_folder().glob("*.yaml"))
-    ]
+async def install(
+    client: KubeClient, say: Callable[[str], None], *, take_over: bool = False
+) -> None:
+    """Create our CRDs, bring those that we made up to date, wait until all are served.
 
+    Objects that are stored already stay readable: a schema is checked when they are written.
 
-async def install(client: KubeClient, say: Callable[[str], None]) -> None:
-    """Create our CRDs, update those that we made, wait until all are served.
+    Args:
+        client: Writes them.
+        say: Told which CRDs were left as they are.
+        take_over: Whether CRDs that somebody else made become ours.
 
     Raises:
         ApiError: The API server refuses one, or our right to write it.
@@ -63,29 +64,42 @@ async def install(client: KubeClient, say: Callable[[str], None]) -> None:
     """
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_apply(client, manifest), name=manifest["metadata"]["name"])
-            for manifest in manifests()
+            group.create_task(_apply(client, each, take_over), name=each["metadata"]["name"])
+            for each in manifests()
         ]
-    kept = [task.get_name() for task in tasks if not task.result()]
-    if kept:
-        say(f"CRDs that are there and not ours are left as they are: {', '.join(sorted(kept))}")
+    for left, why in (("foreign", "there and not ours"), ("newer", "a newer Tutti's")):
+        names = sorted(task.get_name() for task in tasks if task.result() == left)
+        if names:
+            say(f"CRDs that are {why} are left as they are: {', '.join(names)}")
 
 
-async def _apply(client: KubeClient, manifest: dict[str, Any]) -> bool:
-    """Write one CRD and wait until it is served; False: there is one that is not ours."""
+_Outcome = Literal["written", "foreign", "newer"]
+
+
+async def _apply(client: KubeClient, manifest: dict[str, Any], take_over: bool) -> _Outcome:
+    """Write one CRD, or leave the one that is there, and wait until it is served."""
     name = manifest["metadata"]["name"]
-    ours = True
+    outcome: _Outcome = "written"
     manifest["metadata"].setdefault("labels", {})[_MANAGED_BY] = _OURS
     try:
         await client.create(CRDS, manifest)
     except Conflict:
-        found = await client.get(CRDS, name, Crd)
-        ours = found.metadata.labels.get(_MANAGED_BY) == _OURS
-        if ours:
+        found = (await client.get(CRDS, name, Crd)).metadata
+        if found.labels.get(_MANAGED_BY) != _OURS and not take_over:
+            outcome = "foreign"
+        elif _revision(found.annotations) > _revision(manifest["metadata"]["annotations"]):
+            outcome = "newer"
+        else:
             # Lists, such as the versions, are replaced whole by a merge patch: as it should be.
             await client.patch(CRDS, name, manifest)
     await _established(client, name)
-    return ours
+    return outcome
+
+
+def _revision(annotations: Mapping[str, str]) -> int:
+    """0 for a CRD of before they had one, and for a word that is no number."""
+    text = annotations.get(REVISION_ANNOTATION, "")
+    return int(text) if text.isdecimal() else 0
 
 
 async def _established(client: KubeClient, name: str) -> None:

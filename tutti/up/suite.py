@@ -173,7 +173,7 @@ class _Suite:
         if refused and not options.take_over:
             raise RivalsFound(refused)
         if options.install_crds:
-            await install(client, self._say)
+            await install(client, self._say, take_over=options.take_over)
         others = [rival.who for rival in rivals if rival.holding == "podgroups"]
         if others and not options.take_over:
             self._say(f"PodGroups of bare pods are left to {others[0]}; --take-over makes ours")

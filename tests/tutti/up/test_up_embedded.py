@@ -4,21 +4,25 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 
 from tests.controlplane.client import ApiError, RawClient
 from tests.support.waiting import eventually
 from tests.tutti.up.gangs import bound, make_gang
 from tests.tutti.up.running import TUTTI, suite, tutti
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.shipped_crds import crds_folder
+from tutti.manifests.crds import manifests
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "podgroups.scheduling.volcano.sh"
+
+
+def shipped(name: str) -> dict[str, Any]:
+    return next(each for each in manifests() if each["metadata"]["name"] == name)
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ async def test_a_dialect_without_its_crd_sleeps_until_the_crd_appears(
         await running.wait_ready()
         with pytest.raises(ApiError, match="404"):
             await make_gang(client, "default", "early", members=0)
-        crd = yaml.safe_load((crds_folder() / "scheduling.volcano.sh_podgroups.yaml").read_text())
+        crd = shipped(GROUP)
         await client.create(CRDS, crd)
         await make_gang(client, "default", "train")
         await bound(client, "default", "train")
@@ -56,7 +60,7 @@ async def test_a_dialect_without_its_crd_sleeps_until_the_crd_appears(
 async def test_install_crds_makes_them_all_and_leaves_those_that_are_not_ours(
     client: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    theirs = yaml.safe_load((crds_folder() / "scheduling.volcano.sh_podgroups.yaml").read_text())
+    theirs = shipped(GROUP)
     theirs["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
     await client.create(CRDS, theirs)
     flags = ("--install-crds", "--no-webhook")
@@ -66,29 +70,12 @@ async def test_install_crds_makes_them_all_and_leaves_those_that_are_not_ours(
             f"tutti: CRDs that are there and not ours are left as they are: {GROUP}"
         )
         found = {each["metadata"]["name"]: each for each in (await client.get(CRDS))["items"]}
-        shipped = {
-            yaml.safe_load(path.read_text())["metadata"]["name"]
-            for path in crds_folder().glob("*.yaml")
-        }
-        assert shipped <= set(found)
+        assert {each["metadata"]["name"] for each in manifests()} <= set(found)
         assert found[GROUP]["metadata"]["labels"] == theirs["metadata"]["labels"]
         queue = "queues.scheduling.volcano.sh"
         assert found[queue]["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "tutti"
         await make_gang(client, "default", "train")
         await bound(client, "default", "train")
-
-
-async def test_crds_of_an_older_tutti_are_brought_up_to_date(
-    client: RawClient, kubeconfig: Path, tmp_path: Path
-) -> None:
-    old = yaml.safe_load((crds_folder() / "scheduling.volcano.sh_queues.yaml").read_text())
-    old["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "tutti"}
-    old["spec"]["names"]["shortNames"] = ["old"]
-    await client.create(CRDS, old)
-    async with suite(kubeconfig, tmp_path / "up", "--install-crds", "--no-webhook") as running:
-        await running.wait_ready()
-    found = await client.get(f"{CRDS}/queues.scheduling.volcano.sh")
-    assert found["spec"]["names"].get("shortNames") != ["old"]
 
 
 async def test_tutti_cluster_up_serves_our_crds_and_the_suite_runs_on_it(tmp_path: Path) -> None:

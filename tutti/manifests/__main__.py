@@ -1,0 +1,30 @@
+"""``python -m tutti.manifests``: write deploy/crds anew."""
+
+import argparse
+import json
+from pathlib import Path
+
+from tutti.manifests import crds, kubernetes_schemas
+
+
+def main() -> None:
+    """Write every file and remove those of kinds that are gone."""
+    parser = argparse.ArgumentParser(prog="python -m tutti.manifests", description=__doc__)
+    parser.add_argument(
+        "--openapi", type=Path, help="first take pods' schemas from this /openapi/v3/api/v1"
+    )
+    arguments = parser.parse_args()
+    if arguments.openapi is not None:
+        kubernetes_schemas.take(json.loads(arguments.openapi.read_text("utf-8")))
+    folder = Path(__file__).parents[2] / "deploy" / "crds"
+    wanted = crds.files()
+    for path in folder.glob("*.yaml"):
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text, "utf-8")
+    print(f"{len(wanted)} CRDs in deploy/crds")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""From a kind's description to the text of its CRD."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import yaml
+from typing_extensions import override
+
+from shared.kinds.catalogue import CATALOGUE, SCHEMA_REVISION
+from shared.kinds.description import Description
+from tutti.manifests.schemas import BuiltInSchema, root_schema
+
+#: On every CRD of ours: raised with each change of any schema, so that an older Tutti leaves the
+#: CRDs of a newer one alone.
+REVISION_ANNOTATION: Final = "tutti.dev/schema-revision"
+#: No text is folded, and each of Kubernetes' own schemas is one line.
+_WIDTH: Final = 10**6
+_HEAD: Final = "# Made by `make manifests` from shared/kinds: change it there.\n"
+
+
+def manifests() -> list[dict[str, Any]]:
+    """Every CRD, made anew: the caller may change them."""
+    return [manifest(description) for description in CATALOGUE]
+
+
+def files() -> dict[str, str]:
+    """Every CRD's file by name."""
+    return {
+        f"{description.group}_{description.plural}.yaml": _HEAD + _yaml(manifest(description))
+        for description in CATALOGUE
+    }
+
+
+def manifest(description: Description) -> dict[str, Any]:
+    """One kind's CRD."""
+    version: dict[str, Any] = {"name": description.version, "served": True, "storage": True}
+    if description.status_subresource:
+        version["subresources"] = {"status": {}}
+    if description.columns:
+        version["additionalPrinterColumns"] = [
+            {
+                "name": column.name,
+                "type": column.type,
+                "jsonPath": column.json_path,
+                **({"priority": column.priority} if column.priority else {}),
+            }
+            for column in description.columns
+        ]
+    version["schema"] = {"openAPIV3Schema": root_schema(description.struct)}
+    names: dict[str, Any] = {
+        "kind": description.kind,
+        "listKind": f"{description.kind}List",
+        "plural": description.plural,
+        "singular": description.kind.lower(),
+    }
+    if description.short_names:
+        names["shortNames"] = list(description.short_names)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": description.crd_name,
+            "annotations": {
+                # Uninstalling a chart must not delete its users' objects.
+                "helm.sh/resource-policy": "keep",
+                REVISION_ANNOTATION: str(SCHEMA_REVISION),
+                **description.annotations,
+            },
+        },
+        "spec": {
+            "group": description.group,
+            "scope": "Namespaced" if description.namespaced else "Cluster",
+            "names": names,
+            "versions": [version],
+        },
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block style, but Kubernetes' own schemas in flow style: nobody reads those here."""
+
+    @override
+    def ignore_aliases(self, data: object) -> bool:
+        del data
+        return True
+
+
+def _flow(dumper: yaml.SafeDumper, data: Mapping[str, Any]) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", dict(data), flow_style=True)
+
+
+_Dumper.add_representer(BuiltInSchema, _flow)
+
+
+def _yaml(document: Mapping[str, Any]) -> str:
+    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, width=_WIDTH)

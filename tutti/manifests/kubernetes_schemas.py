@@ -1,0 +1,127 @@
+"""Schemas of Kubernetes' own types as a CRD may hold them: structural, without references.
+
+What the real API server publishes is cut down to what decides what a CRD prunes and refuses:
+types, required fields, keys of lists, and defaults of those keys. Enumerations go: whether a
+restart policy exists is told by the webhook, with everything else that is wrong with the pod.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+Schema = dict[str, Any]
+
+_DATA: Final = Path(__file__).parent / "kubernetes.json"
+_PREFIX: Final = "#/components/schemas/"
+#: What is taken along, with everything that it refers to.
+_ROOTS: Final = {
+    "PodTemplateSpec": "io.k8s.api.core.v1.PodTemplateSpec",
+    "PersistentVolumeClaimSpec": "io.k8s.api.core.v1.PersistentVolumeClaimSpec",
+    "LabelSelector": "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector",
+}
+_KEPT: Final = frozenset(
+    {
+        "type",
+        "format",
+        "required",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+    }
+)
+_TEXT: Final = {"type": "string"}
+_TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
+
+#: metadata of an object inside another one: what may sensibly be said of objects to come.
+EMBEDDED_METADATA: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "annotations": _TEXTS,
+        "finalizers": {"type": "array", "items": _TEXT},
+        "labels": _TEXTS,
+        "name": _TEXT,
+        "namespace": _TEXT,
+    },
+}
+#: Types that are no objects in JSON.
+_SPECIAL: Final[dict[str, Schema]] = {
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "x-kubernetes-int-or-string": True,
+    },
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "pattern": (r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"),
+        "x-kubernetes-int-or-string": True,
+    },
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": EMBEDDED_METADATA,
+}
+
+
+def inlined(name: str) -> Schema:
+    """One of _ROOTS, whole. Raises KeyError for a type that was not taken along."""
+    definitions: dict[str, Schema] = json.loads(_DATA.read_text("utf-8"))
+    return _resolved({"$ref": _ROOTS[name]}, definitions)
+
+
+def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        name = schema["$ref"]
+        return _SPECIAL.get(name) or _resolved(definitions[name], definitions)
+    whole = dict(schema)
+    if "properties" in schema:
+        whole["properties"] = {
+            key: _resolved(inner, definitions) for key, inner in schema["properties"].items()
+        }
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            whole[key] = _resolved(schema[key], definitions)
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    if keys:
+        whole["items"] = _with_key_defaults(whole["items"], keys)
+    return whole
+
+
+def _with_key_defaults(items: Schema, keys: list[str]) -> Schema:
+    """Keys of a list must be there: required, or by default (Kubernetes says which; else "")."""
+    optional = [key for key in keys if key not in items.get("required", ())]
+    properties = dict(items["properties"])
+    for key in optional:
+        default = "TCP" if key == "protocol" else ""
+        properties[key] = {**properties[key], "default": default}
+    return {**items, "properties": properties}
+
+
+def take(openapi: Mapping[str, Any]) -> None:
+    """Write kubernetes.json anew from a published /openapi/v3/api/v1."""
+    published = openapi["components"]["schemas"]
+    taken: dict[str, Schema] = {}
+    waiting = sorted(_ROOTS.values())
+    while waiting:
+        name = waiting.pop()
+        if name not in taken and name not in _SPECIAL:
+            taken[name] = _cut_down(published[name], waiting)
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(taken[name], separators=(',', ':'), sort_keys=True)}"
+        for name in sorted(taken)
+    ]
+    _DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+def _cut_down(schema: Mapping[str, Any], referred: list[str]) -> Schema:
+    """The part of one schema that matters here; what it refers to is added to `referred`."""
+    (reference,) = schema.get("allOf", [schema])
+    if "$ref" in reference:
+        name = str(reference["$ref"]).removeprefix(_PREFIX)
+        referred.append(name)
+        return {"$ref": name}
+    kept = {key: value for key, value in schema.items() if key in _KEPT}
+    if "properties" in schema:
+        kept["properties"] = {
+            key: _cut_down(inner, referred) for key, inner in schema["properties"].items()
+        }
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            kept[key] = _cut_down(schema[key], referred)
+    return kept
