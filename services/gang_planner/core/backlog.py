@@ -7,6 +7,7 @@ gangs cost one attempt, and an unrelated pod costs none.
 
 import heapq
 from bisect import bisect_left, insort
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.demand import Demand
@@ -224,8 +225,18 @@ class Backlog:
         at = bisect_left(bucket.entries, (gang.order, gang.key), key=_place)
         assert bucket.entries[at][2] is gang, f"{gang.full_name} is not in its bucket"
         del bucket.entries[at]
+        self._taken(bucket, 1)
+
+    def take_first(self, bucket: Bucket, gangs: int) -> None:
+        """The first gangs of a bucket no longer wait."""
+        for _, _, gang in islice(bucket.entries, gangs):
+            gang.bucket = None
+        del bucket.entries[:gangs]
+        self._taken(bucket, gangs)
+
+    def _taken(self, bucket: Bucket, gangs: int) -> None:
         if not bucket.hopeless:
-            self.demand.add(bucket.need.queue, bucket.need.wanted, -1)
+            self.demand.add(bucket.need.queue, bucket.need.wanted, -gangs)
         if not bucket.entries:
             signature = bucket.need.signature
             del self.buckets[signature]
@@ -317,6 +328,19 @@ class Line:
         gang = bucket.entries[0][2]
         assert gang.key == key, f"{gang.full_name} stands where {key} stood"
         return index, bucket, gang
+
+    def alike(self, bucket: Bucket, most: int) -> list[Gang]:
+        """The first gangs of a bucket that was just taken out of the line, at most so many: those
+        that nobody of their queue stands before.
+        """
+        heap = self._heaps.get(bucket.need.queue)
+        until = heap[0][:2] if heap else None
+        found: list[Gang] = []
+        for order, key, gang in islice(bucket.entries, most):
+            if until is not None and (order, key) > until:
+                break
+            found.append(gang)
+        return found
 
     def holds(self, queue: str) -> bool:
         """Whether a queue has a gang in line."""

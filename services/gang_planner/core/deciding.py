@@ -3,7 +3,7 @@ to be carried out.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -23,14 +23,17 @@ from shared.contracts.identity import gang_trace_id
 
 #: Gangs up to this size need no look at their names: they fit into a message with the longest ones
 #: there can be.
-_ALWAYS_FIT: Final = 1_000
+ALWAYS_FIT: Final = 1_000
+
+Places: TypeAlias = tuple[str, int, Sequence[int]]
+"""(role, shape id, a slot for each member)."""
 
 
 def members_max(state: State, gang: Gang, need: Need) -> int:
     """How many members one decision may hold so that it stays below the size of a message."""
     wanted = sum(count for _, _, count in need.wanted)
     shapes = state.shapes.entries
-    if wanted <= _ALWAYS_FIT and not any(shapes[one].attached for _, one, _ in need.wanted):
+    if wanted <= ALWAYS_FIT and not any(shapes[one].attached for _, one, _ in need.wanted):
         return wanted
     longest = max(
         binding_bytes(state, member)
@@ -44,18 +47,17 @@ def decide(
     state: State,
     gang: Gang,
     need: Need,
-    allocations: Iterable[Allocation],
+    placed: Sequence[tuple[Member, int]],
     cycle: Cycle,
     *,
     fills: Sequence[Debt] = (),
     domain: str = "",
     preemption: int = 0,
 ) -> GangDecision:
-    """Assign members to the nodes allocated, assume them, and count the attempt; `fills` are the
-    debts that end with it, `domain` the topology domain that all of it is in, `preemption` the
-    eviction whose room it takes over.
+    """Assume these members on their nodes, and count the attempt; `fills` are the debts that end
+    with it, `domain` the topology domain that all of it is in, `preemption` the eviction whose room
+    it takes over.
     """
-    placed = assign(state, gang, allocations)
     history = gang.history
     history.attempt += 1
     history.known_as = gang.gang_id
@@ -126,13 +128,26 @@ def assign(state: State, gang: Gang, allocations: Iterable[Allocation]) -> list[
     return placed
 
 
+def assign_all(gang: Gang, groups: Iterable[Places]) -> list[tuple[Member, int]]:
+    """As `assign`, where all that waits of these roles and shapes has a node, and the nodes are in
+    order.
+    """
+    placed: list[tuple[Member, int]] = []
+    for role, shape_id, slots in groups:
+        members = list(gang.waiting[role, shape_id].values())
+        if len(members) > 1:
+            members.sort(key=placing_order)
+        placed.extend(zip(members, slots, strict=True))
+    return placed
+
+
 def _group_place(
     item: tuple[tuple[str, int, str], dict[int, int]],
 ) -> tuple[str, int, str]:
     return item[0]
 
 
-def _preflight(gang: Gang, placed: list[tuple[Member, int]], *, always: bool) -> bool:
+def _preflight(gang: Gang, placed: Sequence[tuple[Member, int]], *, always: bool) -> bool:
     """Prove all before binding any: where half a gang would have to be released, and that costs
     something, or has been tried in vain.
 
@@ -146,13 +161,13 @@ def _preflight(gang: Gang, placed: list[tuple[Member, int]], *, always: bool) ->
     return any(release_cost(owner) != "nothing" for owner in owners)
 
 
-def _traceparent(gang: Gang, placed: list[tuple[Member, int]]) -> str:
+def _traceparent(gang: Gang, placed: Sequence[tuple[Member, int]]) -> str:
     if gang.group is not None and gang.group.traceparent:
         return gang.group.traceparent
     return next((one.pod.traceparent for one, _ in placed if one.pod.traceparent), "")
 
 
-def _why(need: Need, placed: list[tuple[Member, int]], fills: Sequence[Debt]) -> str:
+def _why(need: Need, placed: Sequence[tuple[Member, int]], fills: Sequence[Debt]) -> str:
     nodes = len({slot for _, slot in placed})
     extras = len(placed) - need.quorum
     if fills:

@@ -35,18 +35,49 @@ def distribute(wanted: int, capacity: Ints, score: Ints, slope: Ints | None, ran
     Returns:
         Counts, one per node, that add up to `wanted`.
     """
+    first, step = _keys(score, slope, rank)
+    if wanted <= _ONE_BY_ONE_MAX:
+        return _one_by_one(wanted, capacity, first, step)
+    if step is None:
+        return _fill(wanted, capacity, first)
+    return _level(wanted, capacity, first, step)
+
+
+def in_turn(taken: Ints, score: Ints, slope: Ints | None, rank: Ints) -> Ints:
+    """The node of each pod, in the order in which the loop would have placed them.
+
+    Args:
+        taken: what `distribute` found for the same scores.
+        score: see `distribute`.
+        slope: see `distribute`.
+        rank: see `distribute`.
+
+    Returns:
+        One index per pod.
+    """
+    first, step = _keys(score, slope, rank)
+    used = np.flatnonzero(taken)
+    if step is None:
+        used = used[np.argsort(-first[used])]
+        return np.repeat(used, taken[used])
+    counts = taken[used]
+    nodes = np.repeat(used, counts)
+    nth = np.arange(len(nodes), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    ordered: Ints = nodes[np.argsort(step[nodes] * nth - first[nodes])]
+    return ordered
+
+
+def _keys(score: Ints, slope: Ints | None, rank: Ints) -> tuple[Ints, Ints | None]:
+    """The key of each node's first pod, all distinct, and by how much it falls with each further
+    one; None: nodes are filled up one after the other.
+    """
     span = int(rank.max(initial=0)) + 1
     first = score * span + (span - 1 - rank)
     if slope is None or not bool((slope < 0).any()):
-        if wanted <= _ONE_BY_ONE_MAX:
-            return _one_by_one(wanted, capacity, first, None)
-        return _fill(wanted, capacity, first)
+        return first, None
     # A node whose score does not fall is full before the next is touched: the least fall keeps keys
     # distinct.
-    step = np.maximum(-slope, 1) * span
-    if wanted <= _ONE_BY_ONE_MAX:
-        return _one_by_one(wanted, capacity, first, step)
-    return _level(wanted, capacity, first, step)
+    return first, np.maximum(-slope, 1) * span
 
 
 def _one_by_one(wanted: int, capacity: Ints, first: Ints, step: Ints | None) -> Ints:

@@ -6,6 +6,7 @@ elsewhere while its room stays a while. What an outcome calls bound and a later 
 keeps showing unbound was forgotten by the API server.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core import attaching
@@ -35,7 +36,7 @@ _DEFINITE: Final[frozenset[MemberResult]] = frozenset(
 )
 
 
-def adopt(state: State, gang: Gang, placed: list[tuple[Member, int]]) -> None:
+def adopt(state: State, gang: Gang, placed: Sequence[tuple[Member, int]]) -> None:
     """Assume the bindings of a decision just made; the ground has been taken by its Statement."""
     for member, slot in placed:
         room = Room(owner=gang.gang_id, uid=member.pod.uid, shape=member.shape, slot=slot, seq=0)

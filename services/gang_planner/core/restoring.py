@@ -107,7 +107,7 @@ def decide(work: CycleWork, gang: Gang, placed: Placed) -> None:
         state,
         gang,
         need,
-        placed.statement.commit(),
+        deciding.assign(state, gang, placed.statement.commit()),
         work.cycle,
         fills=placed.filled,
         domain=placed.domain,

@@ -6,14 +6,14 @@ replay.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from services.gang_planner.core.backlog import NOTHING_SAID, Structure
 from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.feasibility import Fits, Masks
-from services.gang_planner.core.filling import distribute
+from services.gang_planner.core.filling import distribute, in_turn
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.pairwise import stepping
 from services.gang_planner.core.pairwise.rules import PairRules
@@ -33,6 +33,18 @@ BINDINGS_MAX: Final = 2_000
 _LOOK: Final = 2_000
 #: The same of a shape with claims: each of its filters works its answer out anew (a millisecond).
 _LOOK_AT_CLAIMS: Final = 40_000
+_NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
+
+
+class _Candidates(NamedTuple):
+    """Nodes that hold some members of one shape, as parallel columns."""
+
+    slots: Ints
+    capacity: Ints
+    score: Ints
+    #: None: every further member earns the same.
+    slope: Ints | None
+    rank: Ints
 
 
 class Session:
@@ -107,6 +119,61 @@ class Session:
         wanted = queue.headroom(shape, wanted)
         if wanted <= 0:
             return 0
+        found = self._candidates(queue, shape, avoid, within, packed=packed)
+        if found is None:
+            return 0
+        slots, capacity, score, slope, rank = found
+        if self.policies.place_points:
+            place = Place(queue, role, shape, self.ground, statement, structure or NOTHING_SAID)
+            score, slope = self.policies.with_points(place, slots, score, slope, packed=packed)
+        view = self.pairs.view(shape) if shape.pairwise else None
+        if view is not None:
+            nodes = stepping.Candidates(slots, capacity, score, slope, rank)
+            stepped = stepping.place(self.pairs, view, nodes, wanted)
+            self.work_left -= stepped.work
+            if stepped.total:
+                statement.allocate(Allocation(role, shape, stepped.slots, stepped.counts, part))
+            return stepped.total
+        wanted = min(wanted, int(capacity.sum()))
+        taken = distribute(wanted, capacity, score, slope, rank)
+        used = np.flatnonzero(taken)
+        statement.allocate(Allocation(role, shape, slots[used], taken[used], part))
+        return wanted
+
+    def spread_in_turn(
+        self,
+        statement: Statement,
+        queue: QueueEntry,
+        role: str,
+        shape: ShapeEntry,
+        wanted: int,
+        within: Bools | None,
+    ) -> Ints:
+        """Allocate members of many gangs at once; returns the slot of each, in the order in which
+        they would have been placed one after the other.
+
+        Whoever calls knows that the queue may have them, that they fit inside `within` (None: on
+        all nodes), and that nothing but scores of nodes decides where.
+        """
+        found = self._candidates(queue, shape, _NONE, within, packed=False)
+        assert found is not None, f"no node holds any of {wanted} members that fit"
+        slots, capacity, score, slope, rank = found
+        taken = distribute(wanted, capacity, score, slope, rank)
+        used = np.flatnonzero(taken)
+        statement.allocate(Allocation(role, shape, slots[used], taken[used]))
+        turns: Ints = slots[in_turn(taken, score, slope, rank)]
+        return turns
+
+    def _candidates(
+        self,
+        queue: QueueEntry,
+        shape: ShapeEntry,
+        avoid: Ints,
+        within: Bools | None,
+        *,
+        packed: bool,
+    ) -> _Candidates | None:
+        """Nodes that hold a member, and what the scores say of them; None: there are none."""
         counts = self.fits.counts(shape)
         slots = np.flatnonzero(counts)
         self.work_left -= _look(shape) + len(counts)
@@ -116,29 +183,12 @@ class Session:
         if within is not None:
             slots = slots[within[slots]]
         if not len(slots):
-            return 0
-        capacity = counts[slots]
+            return None
         score, slope = self.ratings.of(shape)
         # Without a slope nodes are filled up, which leaves the most room for other shapes.
         slope = None if packed or slope is None else slope[slots]
-        score = score[slots]
-        if self.policies.place_points:
-            place = Place(queue, role, shape, self.ground, statement, structure or NOTHING_SAID)
-            score, slope = self.policies.with_points(place, slots, score, slope, packed=packed)
         rank = self.ground.nodes.rank()[slots]
-        view = self.pairs.view(shape) if shape.pairwise else None
-        if view is not None:
-            nodes = stepping.Candidates(slots, capacity, score, slope, rank)
-            found = stepping.place(self.pairs, view, nodes, wanted)
-            self.work_left -= found.work
-            if found.total:
-                statement.allocate(Allocation(role, shape, found.slots, found.counts, part))
-            return found.total
-        wanted = min(wanted, int(capacity.sum()))
-        taken = distribute(wanted, capacity, score, slope, rank)
-        used = np.flatnonzero(taken)
-        statement.allocate(Allocation(role, shape, slots[used], taken[used], part))
-        return wanted
+        return _Candidates(slots, counts[slots], score[slots], slope, rank)
 
 
 def _look(shape: ShapeEntry) -> int:

@@ -214,6 +214,20 @@ class Claims:
             return Limit(None, self._withheld(claimants), claimants)
         return UNLIMITED if most is None else Limit(max(most, need.quorum, 1))
 
+    def unlimited(self, queue: QueueEntry, need: Need, most: int) -> int:
+        """How many gangs with this need, at most `most`, may be placed one after the other before
+        `limit` says anything but what it says of the first one: nothing. None of them has extras.
+        """
+        if not self._claiming:
+            return most
+        amounts = need.amounts(self._work.state.shapes)
+        for row, amount in amounts.items():
+            for entry in queue.chain:
+                if self._claimants(entry, row):
+                    left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
+                    most = min(most, 1 + (left - 1) // amount)
+        return most
+
     def placed(self, queue: QueueEntry) -> None:
         """A gang of the queue was placed: it, or a queue above it, may have what it deserves."""
         for entry in queue.chain:

@@ -6,7 +6,7 @@ nothing but best-effort pods are left to backfill.
 
 import heapq
 
-from services.gang_planner.core import restoring, sharing, strict_queues
+from services.gang_planner.core import alike, restoring, sharing, strict_queues
 from services.gang_planner.core.backlog import Bucket, Line
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.extras import Extras
@@ -59,17 +59,23 @@ class _Pass:
             if now != turn:
                 heapq.heapreplace(turns, (now, queue))
                 continue
-            self._give_turn(queue, alone=len(turns) == 1)
+            # The next turn's key, or less: it was looked at earlier, and keys only grow.
+            following = min(turns[1:3])[0] if len(turns) > 1 else None
+            self._give_turn(queue, following)
             if not line.holds(queue):
                 heapq.heappop(turns)
 
-    def _give_turn(self, queue: str, *, alone: bool) -> None:
+    def _give_turn(self, queue: str, following: OrderKey | None) -> None:
         line = self._line
         index, bucket, gang = line.head(queue)
-        limit = self._limit(bucket, gang, alone=alone and not line.holds(queue))
+        limit = self._limit(bucket, gang, alone=following is None and not line.holds(queue))
         if limit is None:
             # All room is others' part of it: tried again when something is freed.
             refuse(self._work, bucket)
+            return
+        if limit is UNLIMITED and self._place_alike(bucket, following):
+            self._claims.placed(gang.queue)
+            line.put_back(index)
             return
         if not self._surely_refused(bucket, gang, limit) and place(self._work, gang, limit):
             self._claims.placed(gang.queue)
@@ -79,6 +85,18 @@ class _Pass:
         self._claims.judge(bucket)
         if gang.queue.strict:
             strict_queues.park(self._work.state, line.drop(queue), gang)
+
+    def _place_alike(self, bucket: Bucket, following: OrderKey | None) -> bool:
+        """Place the bucket's gangs that come one after the other at once; False: one by one."""
+        work, need = self._work, bucket.need
+        if len(bucket.entries) < 2 or not alike.suits(work.session, need):
+            return False
+        queue = bucket.entries[0][2].queue
+        most = work.session.bindings_left // need.quorum + 1
+        gangs = self._line.alike(bucket, self._claims.unlimited(queue, need, most))
+        if following is not None:
+            gangs = gangs[: alike.turns_kept(work, queue, need, len(gangs), following)]
+        return alike.place(work, bucket, gangs) > 0
 
     def _limit(self, bucket: Bucket, gang: Gang, *, alone: bool) -> Limit | None:
         """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing

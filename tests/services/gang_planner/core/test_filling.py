@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.gang_planner.core import filling
-from services.gang_planner.core.filling import distribute
+from services.gang_planner.core.filling import distribute, in_turn
 
 
 def one_by_one(
@@ -23,6 +23,19 @@ def one_by_one(
         )
         counts[best] += 1
     return counts
+
+
+def in_order(
+    wanted: int, capacity: list[int], score: list[int], slope: list[int], rank: list[int]
+) -> list[int]:
+    """The nodes that the same loop takes, one after the other."""
+    found: list[int] = []
+    before = [0] * len(capacity)
+    for pods in range(1, wanted + 1):
+        after = one_by_one(pods, capacity, score, slope, rank)
+        found += [node for node in range(len(capacity)) if after[node] > before[node]]
+        before = after
+    return found
 
 
 @st.composite
@@ -53,6 +66,29 @@ def test_spreading_levels_like_a_pod_by_pod_loop(
         patch.setattr(filling, "_ONE_BY_ONE_MAX", few)
         found = distribute(wanted, *arrays(capacity, score, slope, rank))
     assert found.tolist() == one_by_one(wanted, capacity, score, slope, rank)
+
+
+@given(loads(slopes=st.integers(-9, -1)))
+@settings(deadline=None, max_examples=60)
+def test_pods_are_in_the_order_in_which_a_loop_places_them(
+    load: tuple[int, list[int], list[int], list[int], list[int]],
+) -> None:
+    wanted, *lists = load
+    capacity, score, slope, rank = arrays(*lists)
+    taken = distribute(wanted, capacity, score, slope, rank)
+    assert in_turn(taken, score, slope, rank).tolist() == in_order(wanted, *lists)
+
+
+@given(loads(slopes=st.just(0)))
+@settings(deadline=None, max_examples=60)
+def test_without_a_slope_pods_are_in_the_order_of_nodes(
+    load: tuple[int, list[int], list[int], list[int], list[int]],
+) -> None:
+    wanted, *lists = load
+    capacity, score, _, rank = arrays(*lists)
+    taken = distribute(wanted, capacity, score, None, rank)
+    found = in_turn(taken, score, None, rank).tolist()
+    assert found == in_order(wanted, lists[0], lists[1], [0] * len(lists[0]), lists[3])
 
 
 @given(loads(slopes=st.just(0)), st.sampled_from([0, 16]))

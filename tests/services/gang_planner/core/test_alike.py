@@ -1,0 +1,188 @@
+"""Many equal gangs in one pass: the same gangs are placed as one by one, whole and in order."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.gang_planner.core import alike
+from services.gang_planner.core.backlog import Bucket
+from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.gangs import Gang
+from shared.model.objects import NetworkTopology, Node, Pod, PodGroup, Queue
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+_RACK = "rack"
+_IN_ONE_RACK = NetworkTopology(mode="hard", label_key=_RACK, highest_tier=1)
+_CPUS = (1000, 1500, 700)
+
+Load = tuple[list[Node], list[tuple[PodGroup, list[Pod]]], list[Queue]]
+
+
+def place_all(load: Load, *, at_once: bool) -> tuple[Scene, list[int]]:
+    """Run until nothing changes, with or without passes for many; the scene, and how many gangs
+    each such pass has placed.
+    """
+    nodes, gangs, queues = load
+    passes: list[int] = []
+    real: Callable[[CycleWork, Bucket, Sequence[Gang]], int] = alike.place
+
+    def watched(work: CycleWork, bucket: Bucket, gangs: Sequence[Gang]) -> int:
+        passes.append(real(work, bucket, gangs) if at_once else 0)
+        return passes[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alike, "place", watched)
+        scene = Scene(nodes)
+        scene.put(*queues)
+        for group, pods in gangs:
+            scene.put(group, *pods)
+        while scene.step().decisions:
+            pass
+    return scene, [one for one in passes if one]
+
+
+def placed(scene: Scene) -> dict[str, dict[str, str]]:
+    """Pods with their nodes, by gang."""
+    return {
+        one.gang.partition("/")[2]: {each.name: each.node for each in one.bindings}
+        for _, one in scene.decisions
+    }
+
+
+def make_gang(index: int, size: int, cpus: Sequence[int], **fields: Any) -> Any:
+    """A group of this size and its pods, with these requests by turns."""
+    name = f"g{index:02d}"
+    pods = [
+        pod
+        for at, cpu in enumerate(cpus)
+        for pod in make_pods(
+            name,
+            len(range(at, size, len(cpus))),
+            make_shape({"cpu": cpu, "memory": cpu // 100 * (1 << 30) // 10}),
+            role=f"r{at}",
+        )
+    ]
+    return make_group(name, size, created_ms=index, **fields), pods
+
+
+@st.composite
+def loads(draw: st.DrawFn, *, kinds: int) -> Load:
+    """A few nodes in two racks, and more gangs than they may hold."""
+    nodes = [
+        make_node(
+            f"n{index}",
+            {
+                "cpu": draw(st.integers(1, 12)) * 500,
+                "memory": draw(st.integers(1, 12)) << 29,
+                "pods": draw(st.integers(1, 8)),
+            },
+            labels=((_RACK, f"r{index % 2}"),),
+        )
+        for index in range(draw(st.integers(1, 8)))
+    ]
+    cpus = _CPUS[:kinds]
+    topology = draw(st.sampled_from([None, _IN_ONE_RACK]))
+    queues = [
+        Queue(uid=f"q{at}", dialect="incubator", name=f"q{at}", resource_version=1)
+        for at in range(2)
+    ]
+    limit = draw(st.sampled_from([0, 4000]))
+    if limit:
+        queues[1] = Queue(
+            uid="q1",
+            dialect="volcano",
+            name="q1",
+            resource_version=1,
+            capability=amounts(cpu=limit),
+        )
+    names = draw(st.sampled_from([("q0",), ("q1",), ("q0", "q1")]))
+    size = draw(st.integers(kinds, 4))
+    gangs = [
+        make_gang(index, size, cpus, topology=topology, queue=names[index % len(names)])
+        for index in range(draw(st.integers(2, 12)))
+    ]
+    return nodes, gangs, queues
+
+
+@given(loads(kinds=1))
+@settings(deadline=None, max_examples=60)
+def test_the_same_gangs_of_one_shape_are_placed_as_one_by_one(load: Load) -> None:
+    together, _ = place_all(load, at_once=True)
+    one_by_one, _ = place_all(load, at_once=False)
+    assert list(placed(together)) == list(placed(one_by_one))
+    for gang, pods in placed(together).items():
+        assert len(pods) == len(placed(one_by_one)[gang])
+
+
+@given(loads(kinds=3))
+@settings(deadline=None, max_examples=60)
+def test_gangs_of_several_shapes_that_one_pass_places_are_placed_one_by_one_too(load: Load) -> None:
+    together, passes = place_all(load, at_once=True)
+    one_by_one, _ = place_all(load, at_once=False)
+    first = passes[0] if passes else 0
+    assert list(placed(together))[:first] == list(placed(one_by_one))[:first]
+
+
+def test_on_equal_nodes_gangs_get_the_places_that_they_would_have_got_one_by_one() -> None:
+    nodes = [make_node(f"n{at}", {"cpu": 4000, "memory": 4 << 30, "pods": 9}) for at in range(7)]
+    load = nodes, [make_gang(index, 3, (1000,)) for index in range(2)], list[Queue]()
+    together, passes = place_all(load, at_once=True)
+    one_by_one, _ = place_all(load, at_once=False)
+    assert passes == [2]
+    assert placed(together) == placed(one_by_one)
+
+
+def test_a_pass_ends_where_another_queue_has_the_next_turn() -> None:
+    nodes = [
+        make_node(f"n{index}", {"cpu": 64_000, "memory": 64 << 30, "pods": 99})
+        for index in range(9)
+    ]
+    queues = [
+        Queue(uid=name, dialect="incubator", name=name, resource_version=1, weight=weight)
+        for name, weight in (("heavy", 4), ("light", 1))
+    ]
+    gangs = [make_gang(at, 3, (1000,), queue=("heavy", "light")[at % 2]) for at in range(40)]
+    together, passes = place_all((nodes, gangs, queues), at_once=True)
+    one_by_one, _ = place_all((nodes, gangs, queues), at_once=False)
+    assert list(placed(together)) == list(placed(one_by_one))
+    assert passes[0] == 4
+
+
+def test_a_pass_takes_what_the_ceiling_of_the_queue_leaves() -> None:
+    nodes = [
+        make_node(f"n{index}", {"cpu": 64_000, "memory": 64 << 30, "pods": 99})
+        for index in range(3)
+    ]
+    queue = Queue(
+        uid="q", dialect="volcano", name="q", resource_version=1, capability=amounts(cpu=8000)
+    )
+    gangs = [make_gang(index, 3, (1000,), queue="q") for index in range(5)]
+    scene, passes = place_all((nodes, gangs, [queue]), at_once=True)
+    assert passes == [2]
+    assert list(placed(scene)) == ["g00", "g01"]
+
+
+def test_every_gang_of_a_pass_is_in_one_rack_and_racks_are_filled_in_turn() -> None:
+    nodes = [
+        make_node(
+            f"n{index}",
+            {"cpu": 6000, "memory": 64 << 30, "pods": 9},
+            labels=((_RACK, f"r{index % 3}"),),
+        )
+        for index in range(6)
+    ]
+    gangs = [make_gang(index, 3, (1000,), topology=_IN_ONE_RACK) for index in range(12)]
+    scene, passes = place_all((nodes, gangs, []), at_once=True)
+    racks = [{int(node[1:]) % 3 for node in pods.values()} for pods in placed(scene).values()]
+    assert passes == [4, 4, 4]
+    assert racks == [{0}] * 4 + [{1}] * 4 + [{2}] * 4
