@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from bench.bars import Figure
+from bench.planner.evicting import evicting
 from bench.planner.world import (
     HOSTNAME,
     RACK,
@@ -170,6 +171,7 @@ CASES: Final[dict[str, Callable[[], Iterator[Figure]]]] = {
     "placement": placement,
     "topology": topology,
     "terms": terms,
+    "evictions": evicting,
     "full": full_cluster,
     "growth": growth,
     "large": large,

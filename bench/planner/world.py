@@ -56,13 +56,16 @@ def make_gang(
     size: int,
     shapes: Sequence[bytes],
     *,
+    quorum: int | None = None,
     created_ms: int = 0,
     topology: NetworkTopology | None = None,
     queue: str = "",
     nodes: Sequence[str] = (),
     **fields: Any,
 ) -> tuple[PodGroup, list[Pod]]:
-    """A gang whose members have these shapes by turns; on `nodes`, by turns, they run."""
+    """A gang whose members have these shapes by turns; on `nodes`, by turns, they run. Without a
+    `quorum` it needs all of them.
+    """
     group = PodGroup(
         uid=f"group-{name}",
         dialect="incubator",
@@ -70,7 +73,7 @@ def make_gang(
         name=name,
         resource_version=10,
         created_ms=created_ms,
-        min_member=size,
+        min_member=size if quorum is None else quorum,
         topology=topology,
         queue=queue,
     )
@@ -134,7 +137,10 @@ class World:
     ) -> None:
         """Objects appear."""
         stamp: dict[str, Any] = {"epoch": 1, "at_ms": _NOW_MS}
-        self.apply(QueueChanges(**stamp, changed=tuple(queues)))
+        changed = tuple(queues)
+        if changed:
+            # Whatever happens to queues makes the planner look at every gang.
+            self.apply(QueueChanges(**stamp, changed=changed))
         self.apply(PodGroupChanges(**stamp, changed=tuple(groups)))
         self.apply(PodChanges(**stamp, changed=tuple(pods)))
 

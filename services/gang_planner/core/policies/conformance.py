@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.policy import Policy
-from services.gang_planner.core.preempting.rules import Asks, VictimRule
+from services.gang_planner.core.preempting.rules import VictimRule
 
 if TYPE_CHECKING:
     from services.gang_planner.core.members import Member
@@ -19,7 +19,6 @@ def build(arguments: Arguments) -> Policy:
     return Policy(name="conformance", victims=VictimRule(allows=_allows))
 
 
-def _allows(asks: Asks, member: "Member") -> bool:
-    del asks
+def _allows(member: "Member") -> bool:
     pod = member.pod
     return pod.namespace != _NAMESPACE and pod.priority_class not in _CRITICAL

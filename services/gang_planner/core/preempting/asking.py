@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core import assessing, deciding, sharing
 from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.preempting.candidates import Candidates
 from services.gang_planner.core.preempting.following import ANSWER_MS
 from services.gang_planner.core.preempting.rules import Asks, Kind
 from services.gang_planner.core.preempting.search import VICTIMS_MAX, Found, Search
@@ -52,6 +53,7 @@ class _Asking:
         self._rules = rules._replace(keeps_quorum=False) if whole else rules
         self._lowest: dict[str, int] = {}
         self._deserved: tuple[object, ...] = ()
+        self._candidates: Candidates | None = None
 
     def buckets(self) -> "list[Bucket]":
         """Buckets whose first gang may find what it has not sought in vain, in the gangs' order."""
@@ -76,15 +78,20 @@ class _Asking:
         if not self._may_find(bucket) or not _may_ask(work, gang):
             return False
         mark = self._mark(gang)
-        search = Search(work, Asks(gang, self._kind, work.now_ms), bucket.need, self._rules)
+        if self._candidates is None:
+            self._candidates = Candidates(work, self._rules)
+        asks = Asks(gang, self._kind, work.now_ms)
+        eligible_ms = self._candidates.eligible_ms(asks)
+        search = Search(work, asks, bucket.need, self._rules, self._candidates)
         found = search.run()
         bucket.exceeded |= search.exceeded
-        if search.eligible_ms:
-            work.timers.set(search.eligible_ms, gang)
+        if eligible_ms:
+            work.timers.set(eligible_ms, gang)
         if found is None or not found.victims:
-            bucket.asked[self._action] = mark, search.eligible_ms
+            bucket.asked[self._action] = mark, eligible_ms
             return False
         _decide(work, gang, self._kind, found)
+        self._candidates.evicted(found.victims)
         return True
 
     def _may_find(self, bucket: "Bucket") -> bool:

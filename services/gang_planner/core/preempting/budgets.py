@@ -26,16 +26,19 @@ class Budgets:
 
     def __init__(self, state: "State") -> None:
         self._by_namespace: dict[str, list[Budget]] = {}
+        #: How many pods more each lets go, by UID.
+        self._left: dict[str, int] = {}
         for uid in sorted(state.surroundings.budgets):
             one = state.surroundings.budgets[uid]
             self._by_namespace.setdefault(one.namespace, []).append(one)
-        self._matched: dict[tuple[str, bytes], tuple[int, ...]] = {}
-        self._under_way: dict[str, int] = {}
+            self._left[uid] = one.disruptions_allowed
+        self._matched: dict[tuple[str, bytes], tuple[str, ...]] = {}
         if self._by_namespace:
             under_way = [state.members.get(uid) for uid in state.preemptions.victims]
             for member in under_way:
                 if member is not None and member.slot >= 0 and not member.pod.deleting:
-                    self._count(self._under_way, member)
+                    for uid in self.of(member):
+                        self._left[uid] -= 1
 
     @property
     def any(self) -> bool:
@@ -50,27 +53,26 @@ class Budgets:
             return 0
         taken: dict[str, int] = {}
         for member in victims:
-            self._count(taken, member)
-        over = 0
-        for budgets in self._by_namespace.values():
-            for one in budgets:
-                left = one.disruptions_allowed - self._under_way.get(one.uid, 0)
-                over += max(taken.get(one.uid, 0) - max(left, 0), 0)
-        return over
+            for uid in self.of(member):
+                taken[uid] = taken.get(uid, 0) + 1
+        return sum(max(count - self.left(uid), 0) for uid, count in taken.items())
 
-    def _count(self, taken: dict[str, int], member: "Member") -> None:
+    def left(self, uid: str) -> int:
+        """How many pods more a budget lets go."""
+        return max(self._left[uid], 0)
+
+    def of(self, member: "Member") -> tuple[str, ...]:
+        """UIDs of the budgets that are for a pod."""
         budgets = self._by_namespace.get(member.pod.namespace)
         if not budgets:
-            return
+            return ()
         key = member.pod.namespace, member.pod.labels
         found = self._matched.get(key)
         if found is None:
             labels = dict(_labels(member.pod.labels)) if member.pod.labels else {}
             found = self._matched[key] = tuple(
-                index
-                for index, one in enumerate(budgets)
+                one.uid
+                for one in budgets
                 if one.selector is not None and selects(one.selector, labels)
             )
-        for index in found:
-            uid = budgets[index].uid
-            taken[uid] = taken.get(uid, 0) + 1
+        return found

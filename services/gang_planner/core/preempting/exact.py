@@ -10,12 +10,12 @@ All of it is counted: beyond its budget the best choice found so far stands.
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.preempting.units import Lost, Unit
+from services.gang_planner.core.preempting.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from services.gang_planner.core.gangs import GangKey
+    from services.gang_planner.core.preempting.allowing import Allowances
     from services.gang_planner.core.preempting.hopes import Hope
     from services.gang_planner.core.preempting.units import Cost
 
@@ -39,22 +39,19 @@ class Exact:
         pool: "Sequence[Unit]",
         hopes: "Sequence[Hope]",
         cost: "Callable[[Sequence[Unit]], Cost]",
-        allowed: "Callable[[Sequence[Unit]], bool] | None",
+        allowances: "Allowances",
         proven: "Callable[[Sequence[Unit]], bool]",
     ) -> None:
-        """`cost` never falls when a unit is added; `allowed`: whether units may be taken together;
-        `proven`: whether the gang fits without them.
-        """
+        """`cost` never falls when a unit is added; `proven`: whether the gang fits without them."""
         self._pool = pool
         self._hopes = hopes
         self._cost = cost
-        self._allowed = allowed
+        self._allowances = allowances
         self._proven = proven
         self._alike = [_likeness(unit) for unit in pool]
         self._choices_left = _CHOICES_MAX
         self._proofs_left = _PROOFS_MAX
         self._compared: int | None = _DECISIVE
-        self._lost: dict[GangKey, Lost] = {}
         self._chosen: list[Unit] = []
         self._best: list[Unit] | None = None
         self._best_cost: Cost | None = None
@@ -87,11 +84,12 @@ class Exact:
         if at == len(self._pool):
             return
         unit = self._pool[at]
-        lost = self._lost.setdefault(unit.gang.key, Lost())
-        if self._may(unit, lost):
-            self._take(unit, lost)
+        if self._may(unit):
+            self._chosen.append(unit)
+            self._change(unit, 1)
             self._walk(at + 1, new=True)
-            self._leave(unit, lost)
+            self._change(unit, -1)
+            self._chosen.pop()
         self._walk(self._after(at), new=False)
 
     def _promising(self, at: int) -> bool:
@@ -104,26 +102,19 @@ class Exact:
         cost[_PODS] += max((hope.pods_missing() for hope in self._hopes), default=0)
         return tuple(cost[: self._compared]) < self._best_cost[: self._compared]
 
-    def _may(self, unit: Unit, lost: Lost) -> bool:
-        if not lost.allows(unit) or (unit.whole and lost.count):
+    def _may(self, unit: Unit) -> bool:
+        if unit.whole and self._allowances.lost(unit).count:
             return False
-        return self._allowed is None or self._allowed([*self._chosen, unit])
+        return self._allowances.allows(unit)
 
-    def _take(self, unit: Unit, lost: Lost) -> None:
-        self._chosen.append(unit)
-        lost.add(unit)
+    def _change(self, unit: Unit, sign: int) -> None:
+        self._allowances.add(unit, sign)
         for hope in self._hopes:
-            hope.free(unit)
-
-    def _leave(self, unit: Unit, lost: Lost) -> None:
-        self._chosen.pop()
-        lost.add(unit, -1)
-        for hope in self._hopes:
-            hope.free(unit, -1)
+            hope.free(unit, sign)
 
     def _after(self, at: int) -> int:
         """The next place after a unit that is left, and after those just like it."""
-        if self._compared is None or self._allowed is not None:
+        if self._compared is None or self._allowances.by_name:
             return at + 1
         alike = self._alike[at]
         while at < len(self._pool) and self._alike[at] == alike:

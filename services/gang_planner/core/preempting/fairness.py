@@ -7,123 +7,20 @@ two queues cannot evict each other for ever.
 Within one queue nothing is limited here: priorities are.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from services.gang_planner.core.preempting.sources import Source
+from services.gang_planner.core.preempting.units import Unit, amounts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from services.gang_planner.core.backlog import Need
-    from services.gang_planner.core.columns import Bools
-    from services.gang_planner.core.members import Member
-    from services.gang_planner.core.preempting.rules import Asks
     from services.gang_planner.core.queues import QueueEntry
     from services.gang_planner.core.shapes import ShapeTable
 
 
-class Fairness:
-    """What one gang may take from other queues."""
-
-    def __init__(self, asks: "Asks", need: "Need", shapes: "ShapeTable") -> None:
-        self._asks = asks
-        self._need = need
-        self._shapes = shapes
-
-    def may_take(self, wanted: int) -> bool:
-        """Whether so many members more leave their queue within what it deserves."""
-        if self._asks.kind == "preempt":
-            return True
-        return self._asks.gang.queue.deserves(_amounts(self._need, wanted, self._shapes))
-
-    def limited(self, sources: Sequence[Source], usable: "Bools | None") -> list[Source]:
-        """As much of each source as its queue may lose, the cheapest first: any part of it may be
-        lost then.
-        """
-        if self._asks.kind == "preempt":
-            return list(sources)
-        rows = sorted(_amounts(self._need, 1, self._shapes))
-        own = self._asks.gang.queue
-        left: dict[str, dict[int, int]] = {}
-        found: list[Source] = []
-        for source in sorted(sources, key=_place):
-            # Up to where both belong to one queue: what that holds stays the same.
-            chain = [one for one in source.gang.queue.chain if one not in own.chain]
-            if not chain or own in source.gang.queue.chain:
-                continue
-            lines = [_Line(one, left.setdefault(one.name, dict(one.used))) for one in chain]
-            kept = self._surplus(source, lines, rows, usable)
-            whole = source.whole and self._whole(source, lines, rows)
-            if kept or whole:
-                found.append(
-                    source._replace(
-                        members=source.members if whole else tuple(kept),
-                        surplus=min(source.surplus, len(kept)),
-                        whole=whole,
-                    )
-                )
-        return found
-
-    @staticmethod
-    def _surplus(
-        source: Source,
-        lines: "Sequence[_Line]",
-        rows: Sequence[int],
-        usable: "Bools | None",
-    ) -> "list[Member]":
-        kept: list[Member] = []
-        for member in source.members:
-            if len(kept) >= source.surplus:
-                break
-            if usable is not None and not usable[member.slot]:
-                continue
-            if all(one.gives(rows, [member]) for one in lines):
-                kept.append(member)
-                for one in lines:
-                    _take(one.holds, [member])
-        return kept
-
-    @staticmethod
-    def _whole(source: Source, lines: "Sequence[_Line]", rows: Sequence[int]) -> bool:
-        """Whether all of it may be lost, when its surplus is."""
-        rest = source.members[source.surplus :]
-        if not rest or not all(one.gives(rows, rest) for one in lines):
-            return False
-        for one in lines:
-            _take(one.holds, rest)
-        return True
-
-
-class _Line(NamedTuple):
-    """A queue that would lose something, and what it holds when all before has been taken."""
-
-    entry: "QueueEntry"
-    holds: dict[int, int]
-
-    def gives(self, rows: Sequence[int], members: "Sequence[Member]") -> bool:
-        """Whether these may be taken from it: it holds more than it deserves of something that is
-        asked for, and keeps what it is guaranteed.
-        """
-        deserved, holds = self.entry.deserved, self.holds
-        if not any(row in deserved and holds.get(row, 0) > deserved[row] for row in rows):
-            return False
-        if not self.entry.guarantee:
-            return True
-        lost: dict[int, int] = {}
-        _take(lost, members)
-        return all(
-            holds.get(row, 0) + lost[row] >= least
-            for row, least in self.entry.guarantee.items()
-            if row in lost
-        )
-
-
-def _take(holds: dict[int, int], members: "Sequence[Member]") -> None:
-    for member in members:
-        for row, amount in member.shape.pairs:
-            holds[row] = holds.get(row, 0) - amount
-
-
-def _amounts(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:
+def amounts_wanted(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:
+    """What so many of its members ask for, by resource row."""
     amounts: dict[int, int] = {}
     for _, shape_id, count in need.wanted:
         taken = min(count, wanted)
@@ -133,5 +30,101 @@ def _amounts(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:
     return amounts
 
 
-def _place(source: Source) -> tuple[int, str, str]:
-    return source.gang.priority, source.gang.namespace, source.gang.name
+class Fairness:
+    """What one gang may take from other queues; a `Ledger`."""
+
+    def __init__(self, own: "QueueEntry", need: "Need", shapes: "ShapeTable") -> None:
+        self._own = own
+        self._rows = sorted(
+            {row for _, one, _ in need.wanted for row, _ in shapes.entries[one].pairs}
+        )
+        #: Queues that would lose something, by the name of the gang's.
+        self._lines: dict[str, tuple[_Line, ...]] = {}
+        self._by_queue: dict[str, _Line] = {}
+
+    def givers(self, pool: "Iterable[Unit]") -> list[Unit]:
+        """Units of queues that may give anything."""
+        return [
+            unit
+            for unit in pool
+            if (lines := self._of(unit)) and all(one.has_too_much for one in lines)
+        ]
+
+    def allows(self, unit: Unit) -> bool:
+        """As in `Ledger`."""
+        block = amounts_of(unit.members[unit.source.surplus :]) if unit.whole else unit.amounts
+        return all(one.gives(unit.amounts, block) for one in self._of(unit))
+
+    def add(self, unit: Unit, by: int = 1) -> None:
+        """As in `Ledger`."""
+        block = amounts_of(unit.members[unit.source.surplus :]) if unit.whole else unit.amounts
+        for one in self._of(unit):
+            one.add(unit.amounts, block, by)
+
+    def _of(self, unit: Unit) -> "tuple[_Line, ...]":
+        queue = unit.gang.queue
+        lines = self._lines.get(queue.name)
+        if lines is None:
+            # Up to where both belong to one queue: what that holds stays the same.
+            chain = [one for one in queue.chain if one not in self._own.chain]
+            if self._own in queue.chain:
+                chain = []
+            for one in chain:
+                if one.name not in self._by_queue:
+                    self._by_queue[one.name] = _Line(one, self._rows)
+            lines = self._lines[queue.name] = tuple(self._by_queue[one.name] for one in chain)
+        return lines
+
+
+class _Line:
+    """A queue that would lose something.
+
+    It gives a unit while it holds more than it deserves of something that is asked for. Taken in
+    the best order, that is: all but the largest of what it gives must leave it with more.
+    """
+
+    def __init__(self, entry: "QueueEntry", rows: "Iterable[int]") -> None:
+        deserved = entry.deserved
+        #: By how much it holds more than it deserves, of what is asked for.
+        self._over = {
+            row: entry.used.get(row, 0) - deserved[row] for row in rows if row in deserved
+        }
+        self._spare = {
+            row: entry.used.get(row, 0) - least for row, least in entry.guarantee.items()
+        }
+        self._lost: dict[int, int] = {}
+        self._blocks: list[dict[int, int]] = []
+        self._largest: dict[int, int] = {}
+
+    @property
+    def has_too_much(self) -> bool:
+        """Whether it gives anything."""
+        return any(over > 0 for over in self._over.values())
+
+    def gives(self, amounts: dict[int, int], block: dict[int, int]) -> bool:
+        """Whether it gives these amounts, too; `block`: the last of them, all at once."""
+        lost, largest = self._lost, self._largest
+        if not any(
+            lost.get(row, 0) + amounts[row] - max(largest.get(row, 0), block.get(row, 0)) < over
+            for row, over in self._over.items()
+            if amounts.get(row, 0)
+        ):
+            return False
+        return all(
+            row not in amounts or lost.get(row, 0) + amounts[row] <= spare
+            for row, spare in self._spare.items()
+        )
+
+    def add(self, amounts: dict[int, int], block: dict[int, int], by: int) -> None:
+        """These amounts were taken, or (-1) given back."""
+        for row, amount in amounts.items():
+            self._lost[row] = self._lost.get(row, 0) + by * amount
+        if by > 0:
+            self._blocks.append(block)
+            for row, amount in block.items():
+                self._largest[row] = max(self._largest.get(row, 0), amount)
+            return
+        self._blocks.remove(block)
+        for row, amount in block.items():
+            if amount == self._largest[row]:
+                self._largest[row] = max((one.get(row, 0) for one in self._blocks), default=0)

@@ -7,21 +7,19 @@ step is undone and the node left alone.
 """
 
 import heapq
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from services.gang_planner.core.preempting.trial import Trial
-from services.gang_planner.core.preempting.units import NOTHING_LOST, Lost, Unit
+from services.gang_planner.core.preempting.units import Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from services.gang_planner.core.columns import Bools, Ints
-    from services.gang_planner.core.gangs import GangKey
     from services.gang_planner.core.members import Member
+    from services.gang_planner.core.preempting.allowing import Allowances
+    from services.gang_planner.core.preempting.trial import Trial
     from services.gang_planner.core.session import Session
     from services.gang_planner.core.shapes import ShapeEntry
-
-Fair: TypeAlias = Callable[[Sequence[Unit]], bool]
-"""Whether all of these may be taken together, as far as budgets go."""
 
 #: Units looked at on one node: the cheapest ones.
 _LOOKED_AT_MAX: Final = 64
@@ -76,15 +74,17 @@ class Growing:
     """Choices made so far, of one pool, on one trial ground."""
 
     def __init__(
-        self, session: "Session", trial: Trial, pool: Sequence[Unit], fair: Fair | None
+        self,
+        session: "Session",
+        trial: "Trial",
+        pool: "Sequence[Unit]",
+        allowances: "Allowances",
     ) -> None:
         self._session = session
         self._trial = trial
-        self._fair = fair
+        self._allowances = allowances
         self.taken: list[Unit] = []
         self._chosen: set[int] = set()
-        #: What was taken, by gang.
-        self._lost: dict[GangKey, Lost] = {}
         #: Counts what was taken or undone on a node.
         self._changes: dict[int, int] = {}
         self._counting: _Counting
@@ -128,7 +128,7 @@ class Growing:
         steps: list[Unit] = []
         while heap and counting.gained < missing:
             _, place, slot, units, change = heapq.heappop(heap)
-            if change == self._changes.get(slot, 0) and self._may_all(units):
+            if change == self._changes.get(slot, 0) and self._allowances.allows_all(units):
                 for unit in units:
                     self._note(unit)
                     counting.take(unit)
@@ -143,21 +143,18 @@ class Growing:
         if units:
             heapq.heappush(heap, (cost, place, slot, units, self._changes.get(slot, 0)))
 
-    def _may_all(self, units: Sequence[Unit]) -> bool:
-        return all(self._may(unit, units[:place]) for place, unit in enumerate(units))
-
-    def take_all(self, units: Sequence[Unit]) -> None:
+    def take_all(self, units: "Sequence[Unit]") -> None:
         """As many of these as may be taken together, in their order: a whole gang instead of
         single members of it that were taken before.
         """
         members: list[Member] = []
         for unit in units:
-            if id(unit) not in self._chosen and self._may(unit, ()):
+            if id(unit) not in self._chosen and self._allowances.allows(unit):
                 self._note(unit)
                 members += unit.members
         self._trial.take_away(members)
 
-    def take(self, units: Sequence[Unit]) -> None:
+    def take(self, units: "Sequence[Unit]") -> None:
         """These are evicted, too."""
         for unit in units:
             self._note(unit)
@@ -166,17 +163,18 @@ class Growing:
     def clear(self) -> None:
         """Nobody is evicted."""
         self._trial.put_back([member for unit in self.taken for member in unit.members])
+        for unit in self.taken:
+            self._allowances.add(unit, -1)
         self.taken.clear()
         self._chosen.clear()
-        self._lost.clear()
 
-    def undo(self, units: Sequence[Unit]) -> None:
+    def undo(self, units: "Sequence[Unit]") -> None:
         """These are not evicted after all."""
         for unit in units:
             self.taken.remove(unit)
             self._chosen.discard(id(unit))
-            lost = self._lost[unit.gang.key]
-            lost.add(unit, -1)
+            self._allowances.add(unit, -1)
+            lost = self._allowances.lost(unit)
             self._changed(unit)
             if not (lost.whole or (unit.whole and lost.count)):
                 self._trial.put_back(unit.members)
@@ -189,10 +187,7 @@ class Growing:
     def _note(self, unit: Unit) -> None:
         self.taken.append(unit)
         self._chosen.add(id(unit))
-        lost = self._lost.get(unit.gang.key)
-        if lost is None:
-            lost = self._lost[unit.gang.key] = Lost()
-        lost.add(unit)
+        self._allowances.add(unit)
         self._changed(unit)
 
     def _changed(self, unit: Unit) -> None:
@@ -225,18 +220,21 @@ class Growing:
         }
         there = [one for one in self._on[slot] if id(one) not in self._chosen][:_LOOKED_AT_MAX]
         for unit in there:
-            if _covers(unit.freed[slot], short) and self._may(unit, ()):
-                units: tuple[Unit, ...] = (unit,)
-                if len(unit.members) == 1 and not unit.breaks:
-                    return self._cost(units, slot, shape), units
-                several = self._several(there, slot, short)
-                if several and self._cost(several, slot, shape) < self._cost(units, slot, shape):
-                    units = several
-                return self._cost(units, slot, shape), units
+            if not (_covers(unit.freed[slot], short) and self._allowances.allows(unit)):
+                continue
+            units: tuple[Unit, ...] = (unit,)
+            cost = self._cost(units, slot, shape)
+            smaller = [one for one in there if _is_gentler(one, unit)]
+            several = self._several(smaller, slot, short) if smaller else ()
+            if several:
+                others_cost = self._cost(several, slot, shape)
+                if others_cost < cost:
+                    return others_cost, several
+            return cost, units
         units = self._several(there, slot, short)
         return self._cost(units, slot, shape), units
 
-    def _cost(self, units: Sequence[Unit], slot: int, shape: "ShapeEntry") -> _Cost:
+    def _cost(self, units: "Sequence[Unit]", slot: int, shape: "ShapeEntry") -> _Cost:
         counts, free = self._counting.on(slot)
         freed: dict[int, int] = {}
         for unit in units:
@@ -259,28 +257,37 @@ class Growing:
         chosen: list[Unit] = []
         others = list(there)
         while any(amount > 0 for amount in left.values()):
-            rated = [
-                (_relief(unit.freed[slot], left) // len(unit.members), -place, unit)
-                for place, unit in enumerate(others)
-                if self._may(unit, chosen)
-            ]
-            best = max(rated, default=None, key=_rating)
-            if best is None or not best[0]:
-                return ()
-            unit = best[2]
+            unit = self._best(others, slot, left)
+            if unit is None:
+                break
             others.remove(unit)
             chosen.append(unit)
+            self._allowances.add(unit)
             for row, amount in unit.freed[slot].items():
                 if row in left:
                     left[row] -= amount
-        return tuple(chosen)
+        for unit in chosen:
+            self._allowances.add(unit, -1)
+        return () if any(amount > 0 for amount in left.values()) else tuple(chosen)
 
-    def _may(self, unit: Unit, chosen: Sequence[Unit]) -> bool:
-        lost = self._lost.get(unit.gang.key, NOTHING_LOST)
-        more = [one for one in chosen if one.gang is unit.gang] if chosen else ()
-        if not (lost.plus(more) if more else lost).allows(unit):
-            return False
-        return self._fair is None or self._fair([*self.taken, *chosen, unit])
+    def _best(self, units: list[Unit], slot: int, left: dict[int, int]) -> Unit | None:
+        """The unit that leaves the most of what is missing for its size, the first of equals."""
+        best: Unit | None = None
+        most = 0
+        rated: dict[int, int] = {}
+        for unit in units:
+            rate = rated.get(unit.kind)
+            if rate is None:
+                relief = _relief(unit.freed[slot], left) // len(unit.members)
+                rate = rated[unit.kind] = relief
+            if rate > most and self._allowances.allows(unit):
+                best, most = unit, rate
+        return best
+
+
+def _is_gentler(unit: Unit, other: Unit) -> bool:
+    """Whether a unit may be one of several that do less harm than the other one alone."""
+    return len(unit.members) < len(other.members) and not unit.breaks
 
 
 def _covers(freed: dict[int, int], short: dict[int, int]) -> bool:
@@ -294,7 +301,3 @@ def _relief(freed: dict[int, int], left: dict[int, int]) -> int:
         for row, amount in left.items()
         if amount > 0
     )
-
-
-def _rating(rated: tuple[int, int, Unit]) -> tuple[int, int]:
-    return rated[0], rated[1]

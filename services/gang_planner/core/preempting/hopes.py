@@ -1,9 +1,11 @@
-"""How often a shape could fit without some pods, by amounts alone: never less than the truth."""
+"""How often shapes could fit without some pods, by amounts alone: never less than the truth."""
 
 from operator import add
 from typing import TYPE_CHECKING
 
-from services.gang_planner.core.columns import Ints
+import numpy as np
+
+from services.gang_planner.core.columns import Bools, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,28 +15,79 @@ if TYPE_CHECKING:
     from services.gang_planner.core.shapes import ShapeEntry
 
 
-class Hope:
-    """One shape, and units that are freed one by one in the order of their pool."""
+class Wish:
+    """How many pods of a shape must fit at least, and the nodes that they may use."""
 
-    def __init__(
-        self,
-        session: "Session",
-        shape: "ShapeEntry",
-        wanted: int,
-        pool: "Sequence[Unit]",
-        avoid: Ints,
-    ) -> None:
-        """`wanted`: how many must fit; `avoid`: slots where they must not."""
-        counts = session.fits.counts(shape)
-        usable = session.fits.masks.mask(shape).copy()
+    def __init__(self, session: "Session", shape: "ShapeEntry", least: int, avoid: Ints) -> None:
+        self.shape = shape
+        self.least = least
+        usable: Bools = session.fits.masks.mask(shape).copy()
         usable[avoid] = False
-        slots = sorted({slot for unit in pool for slot in unit.freed if usable[slot]})
-        cells = session.ground.free.cells
-        self._pairs = shape.pairs
+        #: One flag per slot.
+        self.usable = usable
+        session.ground.fit_cells()
+        #: What is free, by the shape's resources and slot.
+        self.free: Ints = session.ground.free.cells[shape.rows, : len(usable)]
+
+    def counts(self, free: Ints) -> Ints:
+        """How many fit on each node with these amounts free."""
+        if not len(self.shape.rows):
+            return np.where(self.usable, self.least, 0)
+        counts: Ints = (free // self.shape.column).min(axis=0)
+        return np.where(self.usable, np.maximum(counts, 0), 0)
+
+
+class Crowd:
+    """Pods of a pool, as arrays: for the question whether enough would fit if all were gone."""
+
+    def __init__(self, pool: "Sequence[Unit]", wishes: "Sequence[Wish]") -> None:
+        # Of a gang with single members in the pool these are all that it could lose.
+        members = [
+            (member, unit.gang.priority)
+            for unit in pool
+            if not (unit.whole and unit.source.surplus)
+            for member in unit.members
+        ]
+        self._wishes = wishes
+        self._slots = np.array([member.slot for member, _ in members], dtype=np.int64)
+        self._priorities = np.array([priority for _, priority in members], dtype=np.int64)
+        self._shapes = np.array([member.shape.id for member, _ in members], dtype=np.int64)
+        self._pairs = {member.shape.id: dict(member.shape.pairs) for member, _ in members}
+
+    def may_suffice(self, priority: int | None = None) -> bool:
+        """Whether enough could fit if all up to a priority were gone; None: all."""
+        gone = slice(None) if priority is None else self._priorities <= priority
+        slots, shapes = self._slots[gone], self._shapes[gone]
+        amounts: dict[int, Ints] = {}
+        for wish in self._wishes:
+            free = wish.free.copy()
+            for at, (row, _) in enumerate(wish.shape.pairs):
+                if row not in amounts:
+                    amounts[row] = self._freed(row, slots, shapes, free.shape[1])
+                free[at] += amounts[row]
+            if int(wish.counts(free).sum()) < wish.least:
+                return False
+        return True
+
+    def _freed(self, row: int, slots: Ints, shapes: Ints, size: int) -> Ints:
+        freed = np.zeros(size, dtype=np.int64)
+        for shape_id, pairs in self._pairs.items():
+            amount = pairs.get(row, 0)
+            if amount:
+                freed += np.bincount(slots[shapes == shape_id], minlength=size) * amount
+        return freed
+
+
+class Hope:
+    """The same of few units, which are freed one by one in the order of their pool."""
+
+    def __init__(self, wish: Wish, pool: "Sequence[Unit]") -> None:
+        slots = sorted({slot for unit in pool for slot in unit.freed if wish.usable[slot]})
+        self._pairs = wish.shape.pairs
         #: What is free now, in the order of the shape's resources, by slot.
-        self._free = {slot: [int(cells[row, slot]) for row, _ in shape.pairs] for slot in slots}
-        elsewhere = int(counts.sum()) - int(counts[avoid].sum()) - int(counts[slots].sum())
-        self._wanted = wanted - elsewhere
+        self._free: dict[int, list[int]] = {slot: wish.free[:, slot].tolist() for slot in slots}
+        counts = wish.counts(wish.free)
+        self._wanted = wish.least - int(counts.sum()) + int(counts[slots].sum())
         #: What each unit leaves there, by its identity.
         self._freed = {id(unit): self._left_by(unit) for unit in pool}
         #: What every unit from a place on leaves.
@@ -47,8 +100,8 @@ class Hope:
         self._rest.reverse()
         #: The most that one pod leaves of each resource.
         self._most = [
-            max((dict(m.shape.pairs).get(row, 0) for u in pool for m in u.members), default=0)
-            for row, _ in shape.pairs
+            max((dict(one.shape.pairs).get(row, 0) for u in pool for one in u.members), default=0)
+            for row, _ in self._pairs
         ]
 
     def free(self, unit: "Unit", sign: int = 1) -> None:

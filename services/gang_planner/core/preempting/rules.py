@@ -29,7 +29,7 @@ class Asks(NamedTuple):
     now_ms: int
 
 
-Allows: TypeAlias = Callable[[Asks, "Member"], bool]
+Allows: TypeAlias = Callable[["Member"], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +64,9 @@ class VictimRules(NamedTuple):
     keeps_budgets: bool = False
     keeps_cooldown: bool = False
 
-    def allow(self, asks: Asks, member: "Member") -> bool:
+    def allow(self, member: "Member") -> bool:
         """Whether every policy lets the pod be evicted."""
-        return all(allows(asks, member) for allows in self.allows)
+        return all(allows(member) for allows in self.allows)
 
 
 def combined(rules: Iterable[VictimRule], kind: Kind) -> VictimRules:

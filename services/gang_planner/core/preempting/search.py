@@ -1,42 +1,37 @@
 """Finds the cheapest pods whose eviction lets a gang be placed, and proves that it does.
 
 Least harm first: members above the quorum of their gangs and pods that are gangs of their own, then
-whole gangs; last, where policies
-leave it to the API server, pods that a PodDisruptionBudget protects. Within each, as low a priority
-as suffices. There as few pods as possible: chosen node by node (`growing`), proven by the ordinary
-search for placements on the ground without them, and then each that is not needed is left out. Of
-a few candidates every choice that costs less is looked at, so that small cases are exact (`exact`).
+whole gangs; last, where policies leave it to the API server, pods that a PodDisruptionBudget
+protects. Within each, as low a priority as might suffice by amounts (`hopes`). There as few pods as
+possible: chosen node by node (`growing`), proven by the ordinary search for placements on the
+ground without them, and then each that is not needed is left out. Of a few candidates every choice
+that costs less is looked at, so that small cases are exact (`exact`).
 
 A gang that will fit when pods that are leaving anyway have left evicts nobody.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.placing import Attempt, Group, slots_of
+from services.gang_planner.core.preempting.allowing import Allowances, BudgetLedger
 from services.gang_planner.core.preempting.budgets import Budgets
 from services.gang_planner.core.preempting.exact import Exact, is_few
-from services.gang_planner.core.preempting.fairness import Fairness
+from services.gang_planner.core.preempting.fairness import Fairness, amounts_wanted
 from services.gang_planner.core.preempting.growing import Growing
-from services.gang_planner.core.preempting.hopes import Hope
+from services.gang_planner.core.preempting.hopes import Crowd, Hope, Wish
 from services.gang_planner.core.preempting.rules import Asks, VictimRules
-from services.gang_planner.core.preempting.sources import Source, Sources, leaving
 from services.gang_planner.core.preempting.trial import Trial
-from services.gang_planner.core.preempting.units import (
-    Cost,
-    Unit,
-    cost_of,
-    members_of,
-    units_of,
-)
+from services.gang_planner.core.preempting.units import Cost, Unit, cost_of, members_of
 
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Need
-    from services.gang_planner.core.columns import Bools
     from services.gang_planner.core.members import Member
+    from services.gang_planner.core.preempting.allowing import Ledger
+    from services.gang_planner.core.preempting.candidates import Candidates
     from services.gang_planner.core.shapes import ShapeEntry
     from services.gang_planner.core.statement import Allocation
 
@@ -56,97 +51,125 @@ class Found(NamedTuple):
 class Search:
     """One search for one gang."""
 
-    def __init__(self, work: CycleWork, asks: Asks, need: "Need", rules: VictimRules) -> None:
-        self._work = work
+    def __init__(
+        self,
+        work: CycleWork,
+        asks: Asks,
+        need: "Need",
+        rules: VictimRules,
+        candidates: "Candidates",
+    ) -> None:
+        self._state = work.state
         self._session = work.session
         self._asks = asks
         self._need = need
         self._rules = rules
-        #: Whether gangs may be brought below their quorum; an extra member is not worth one.
-        self._whole = not rules.keeps_quorum and need.quorum > 0
+        self._candidates = candidates
         self._trial = Trial(work.state)
         self._budgets = Budgets(work.state)
         self._proofs_left = _PROOFS_MAX
         self._avoid = slots_of(work.session, need.avoid)
         self._wanted = need.quorum
+        #: Evictions anywhere help, because its queue is full.
+        self._anywhere = asks.kind == "preempt" and bool(
+            asks.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
+        )
+        self._wishes: list[Wish] = []
         #: It ended by its budget: whether evictions would help is not known.
         self.exceeded = False
-        #: When somebody who is protected now no longer is; 0: nobody is.
-        self.eligible_ms = 0
 
     def run(self) -> Found | None:
         """Search; nothing has changed when it ends. None: no evictions help, or none are found."""
-        state = self._work.state
-        sources = Sources(state, self._asks, self._rules)
-        self.eligible_ms = sources.eligible_ms
-        self._session.work_left -= 20 * len(state.gangs.gangs)
-        if not sources.found:
+        units = self._candidates.of(self._asks)
+        if not self._need.quorum:
+            # An extra member is not worth a gang.
+            units = [one for one in units if not one.whole]
+        self._session.work_left -= len(units)
+        if not units:
             return None
         with self._trial as trial:
-            trial.take_away(leaving(state))
+            trial.take_away(self._candidates.leaving)
             for wanted in _amounts(self._need):
                 self._wanted = wanted
-                found = self._of(sources.found)
+                found = self._of(units)
                 if found is not None or self._out_of_budget():
                     return found
         return None
 
-    def _of(self, sources: Sequence[Source]) -> Found | None:
+    def _of(self, units: list[Unit]) -> Found | None:
         there = self._proven()
         if there is not None:
             return Found([], there)
-        fair = Fairness(self._asks, self._need, self._session.shapes)
-        if not fair.may_take(self._wanted):
-            return None
-        sources = fair.limited(sources, self._usable())
-        if not self._pairwise and not self._suffices(self._pool(sources)):
-            return None
-        taken = self._counted_off(sources)
-        pool = self._pool(sources)
+        ledgers: list[Ledger] = []
+        if self._asks.kind == "reclaim":
+            queue, shapes = self._asks.gang.queue, self._session.shapes
+            if not queue.deserves(amounts_wanted(self._need, self._wanted, shapes)):
+                return None
+            fair = Fairness(queue, self._need, shapes)
+            ledgers.append(fair)
+            units = fair.givers(units)
+        self._wishes = self._wishes_now()
+        pool = self._helpful(units)
+        taken = self._counted_off(pool, ledgers)
         if is_few(pool):
-            taken = self._exact(pool, taken)
+            taken = self._exact(pool, ledgers, taken)
         return self._found(taken) if taken else None
 
-    def _pool(self, sources: Sequence[Source], *, breaking: bool = True) -> list[Unit]:
-        whole, usable = self._whole, self._usable()
-        return units_of(sources, whole=whole, breaking=whole and breaking, usable=usable)
-
-    def _counted_off(self, sources: Sequence[Source]) -> list[Unit] | None:
-        """Units that suffice, of the first level of harm that has enough of them."""
-        budgets = (True,) if self._rules.keeps_budgets else (True, False)
-        for keeps_budgets in budgets:
-            for breaking in (False, True) if self._whole else (False,):
-                taken = self._level(sources, breaking=breaking, keeps_budgets=keeps_budgets)
-                if taken or self._out_of_budget():
-                    return taken
-            if not self._budgets.any:
-                break
-        return None
-
-    def _exact(self, pool: Sequence[Unit], known: list[Unit] | None) -> list[Unit] | None:
-        """The cheapest choice of few units; `known` is one that suffices."""
-        fair = self._within_budgets if self._rules.keeps_budgets and self._budgets.any else None
-        exact = Exact(pool, self._hopes(pool), self._cost, fair, self._proven_without)
-        found = exact.better_than(known)
-        self.exceeded = found is None and (self.exceeded or exact.exceeded)
-        return found
-
-    def _hopes(self, pool: Sequence[Unit]) -> list[Hope]:
-        """What amounts alone say of each shape; nothing, where evictions change what other nodes
-        hold.
-        """
-        if self._pairwise:
-            return []
+    def _wishes_now(self) -> list[Wish]:
+        """How many of each shape must fit, whichever members are placed."""
         groups = self._attempt().groups
-        hopes: list[Hope] = []
+        wishes: list[Wish] = []
         for group in groups:
             others = sum(one.wanted for one in groups if one is not group)
             least = max(self._wanted - others, 0)
             for role, count in self._need.minima:
                 same = sum(g.wanted for g in groups if g is not group and g.role == role)
                 least = max(least, count - same if role == group.role else 0)
-            hopes.append(Hope(self._session, group.shape, least, pool, self._avoid))
-        return hopes
+            wishes.append(Wish(self._session, group.shape, least, self._avoid))
+        return wishes
+
+    def _helpful(self, units: list[Unit]) -> list[Unit]:
+        """Units on nodes that any shape of the gang may use."""
+        if self._anywhere:
+            return units
+        usable = np.logical_or.reduce([wish.usable for wish in self._wishes])
+        if usable.all():
+            return units
+        flags: list[bool] = usable.tolist()
+        return [one for one in units if any(flags[slot] for slot in one.freed)]
+
+    def _counted_off(self, pool: list[Unit], ledgers: "Sequence[Ledger]") -> list[Unit] | None:
+        """Units that suffice, of the first level of harm that has enough of them."""
+        guarded = self._budgets.any
+        for keeps_budgets in (True, False) if guarded else (False,):
+            if not keeps_budgets and guarded and self._rules.keeps_budgets:
+                break
+            some = pool
+            if keeps_budgets:
+                some = [one for one in pool if not self._budgets.violations(one.members)]
+            allowances = self._allowances(ledgers, keeps_budgets=keeps_budgets)
+            gentle = [one for one in some if not one.breaks]
+            for level in (gentle, some) if len(gentle) < len(some) else (some,):
+                taken = self._level(level, allowances)
+                if taken or self._out_of_budget():
+                    return taken
+        return None
+
+    def _allowances(self, ledgers: "Sequence[Ledger]", *, keeps_budgets: bool) -> Allowances:
+        budgets = [BudgetLedger(self._budgets)] if keeps_budgets else []
+        return Allowances([*ledgers, *budgets])
+
+    def _exact(
+        self, pool: Sequence[Unit], ledgers: "Sequence[Ledger]", known: list[Unit] | None
+    ) -> list[Unit] | None:
+        """The cheapest choice of few units; `known` is one that suffices."""
+        keeps_budgets = self._rules.keeps_budgets and self._budgets.any
+        allowances = self._allowances(ledgers, keeps_budgets=keeps_budgets)
+        hopes = [Hope(wish, pool) for wish in self._wishes]
+        exact = Exact(pool, hopes, self._cost, allowances, self._proven_without)
+        found = exact.better_than(known)
+        self.exceeded = found is None and (self.exceeded or exact.exceeded)
+        return found
 
     def _proven_without(self, units: Sequence[Unit]) -> bool:
         members = members_of(units)
@@ -165,50 +188,39 @@ class Search:
         assert allocations is not None, "a set of victims was proven to suffice"
         return Found(members, allocations)
 
-    def _level(
-        self, sources: Sequence[Source], *, breaking: bool, keeps_budgets: bool
-    ) -> list[Unit] | None:
+    def _level(self, pool: list[Unit], allowances: Allowances) -> list[Unit] | None:
         """The cheapest units of one level of harm; None: even all of it does not help."""
-        pool = self._pool(sources, breaking=breaking)
-        if keeps_budgets:
-            pool = [one for one in pool if not self._budgets.violations(one.members)]
-        fair = self._within_budgets if keeps_budgets and self._budgets.any else None
-        if not self._suffices(pool):
+        if not pool:
             return None
-        lowest = _up_to(self._priority_of(pool), pool)
-        taken = self._cheapest(lowest, fair)
+        crowd = Crowd(pool, self._wishes)
+        if not crowd.may_suffice() or not (self._by_amounts or self._proven_without(pool)):
+            return None
+        lowest = _up_to(_priority_of(crowd, pool), pool)
+        taken = self._cheapest(lowest, allowances)
         broken = 0 if taken is None else sum(one.breaks for one in taken)
         if len(lowest) < len(pool) and (taken is None or broken > 1):
-            # Higher priorities may do where these may not be taken together, or break fewer gangs.
-            other = self._cheapest(pool, fair)
+            # Higher priorities may do where these do not, or break fewer gangs.
+            other = self._cheapest(pool, allowances)
             if taken is None or (other is not None and self._cost(other) < self._cost(taken)):
                 return other
         return taken
 
-    def _priority_of(self, pool: Sequence[Unit]) -> int:
-        """The lowest priority up to which a pool that suffices might."""
-        priorities = sorted({one.gang.priority for one in pool})
-        low, high = -1, len(priorities) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._suffices(_up_to(priorities[middle], pool)):
-                high = middle
-            else:
-                low = middle
-        return priorities[high]
+    @property
+    def _by_amounts(self) -> bool:
+        """Whether amounts alone say how many fit, so that nothing has to be tried."""
+        need, shape = self._need, self._single()
+        if shape is None or need.structure is not None or self._anywhere:
+            return False
+        return not (shape.pairwise or shape.attached or shape.shape.host_ports)
 
-    def _suffices(self, pool: Sequence[Unit]) -> bool:
-        """Whether a pool could suffice if all of it might be taken together."""
-        return bool(pool) and self._proven_without(pool)
-
-    def _cheapest(
-        self, pool: Sequence[Unit], fair: "Callable[[Sequence[Unit]], bool] | None"
-    ) -> list[Unit] | None:
-        growing = Growing(self._session, self._trial, pool, fair)
+    def _cheapest(self, pool: Sequence[Unit], allowances: Allowances) -> list[Unit] | None:
+        growing = Growing(self._session, self._trial, pool, allowances)
         self._grow(growing)
-        if self._proven() is None:
+        proven = self._proven()
+        if proven is None:
             self._add(growing, pool)
-        if self._proven() is None:
+            proven = self._proven()
+        if proven is None:
             growing.clear()
             return None
         self._leave_out(growing)
@@ -268,29 +280,6 @@ class Search:
     def _cost(self, units: Sequence[Unit]) -> Cost:
         return cost_of(units, self._budgets, self._asks.now_ms)
 
-    @property
-    def _pairwise(self) -> bool:
-        """Whether an eviction may change what other nodes hold, or even be in the way."""
-        shapes = self._session.shapes.entries
-        return any(shapes[one].pairwise or shapes[one].attached for _, one, _ in self._need.wanted)
-
-    def _within_budgets(self, units: Sequence[Unit]) -> bool:
-        return not self._budgets.violations(members_of(units))
-
-    def _usable(self) -> "Bools | None":
-        """Nodes that any shape of the gang may use; None: anywhere, because its queue is full."""
-        masks = self._session.fits.masks
-        shapes = [self._session.shapes.entries[one] for _, one, _ in self._need.wanted]
-        queue = self._asks.gang.queue
-        amounts = self._need.amounts(self._session.shapes)
-        if self._asks.kind == "preempt" and queue.excess(amounts, promised=False):
-            return None
-        usable = np.zeros(self._session.ground.nodes.size, dtype=np.bool_)
-        for shape in shapes:
-            usable |= masks.mask(shape)
-        usable[self._avoid] = False
-        return usable
-
     def _attempt(self) -> Attempt:
         most = self._wanted
         return Attempt(self._session, self._asks.gang.queue, self._need, members_max=most)
@@ -344,6 +333,19 @@ def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[G
 
 def _scarcity(group: Group) -> tuple[int, str, bytes]:
     return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
+
+
+def _priority_of(crowd: Crowd, pool: Sequence[Unit]) -> int:
+    """The lowest priority up to which a pool that suffices might."""
+    priorities = sorted({one.gang.priority for one in pool})
+    low, high = -1, len(priorities) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if crowd.may_suffice(priorities[middle]):
+            high = middle
+        else:
+            low = middle
+    return priorities[high]
 
 
 def _up_to(priority: int, pool: Sequence[Unit]) -> list[Unit]:

@@ -2,11 +2,10 @@
 without the gang losing its quorum.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.gang_planner.core.members import ASSUMED, LEAVING, PLACED, RUNNING, Member
-from services.gang_planner.core.preempting.rules import Asks, VictimRules
+from services.gang_planner.core.preempting.rules import VictimRules
 from services.gang_planner.core.settings import minimum_run_ms
 
 if TYPE_CHECKING:
@@ -30,37 +29,23 @@ class Source(NamedTuple):
 
 
 class Sources:
-    """What a gang may ask for; `eligible_ms`: when somebody else may be asked for."""
+    """Judges gangs one by one, for one action of one cycle; all who ask may have what it finds."""
 
-    def __init__(self, state: "State", asks: Asks, rules: VictimRules) -> None:
+    def __init__(self, state: "State", rules: VictimRules, now_ms: int) -> None:
         self._state = state
-        self._asks = asks
         self._rules = rules
-        #: The first instant at which a pod that is protected by its age no longer is; 0: none is.
-        self.eligible_ms = 0
-        self.found = list(self._look())
+        self._now_ms = now_ms
 
-    def _look(self) -> Iterator[Source]:
-        asks = self._asks
-        for gang in self._state.gangs.gangs.values():
-            if not gang.bound or gang is asks.gang or not gang.history.started:
-                continue
-            if asks.kind == "preempt":
-                if gang.queue is not asks.gang.queue or gang.priority >= asks.gang.priority:
-                    continue
-            elif gang.queue is asks.gang.queue or not gang.queue.reclaimable:
-                continue
-            source = self._of(gang)
-            if source is not None:
-                yield source
-
-    def _of(self, gang: "Gang") -> Source | None:
+    def of(self, gang: "Gang") -> tuple[Source | None, int]:
+        """What may be evicted of a gang, and the first instant at which a pod of it that is
+        protected by its age no longer is (0: none is).
+        """
         group = gang.group
-        if gang.history.releasing or (group is not None and group.preemptable == "false"):
-            return None
+        if _is_left_alone(gang):
+            return None, 0
         lasts_ms = minimum_run_ms(gang)
         members: list[Member] = []
-        going = protected = 0
+        going = protected = eligible_ms = 0
         victims = self._state.preemptions.victims
         under_way = _under_way(self._state, gang)
         for member in gang.members.values():
@@ -68,19 +53,24 @@ class Sources:
                 continue
             if member.pod.uid in victims:
                 going += 1
-            elif member.pod.uid not in under_way and self._allows(member, lasts_ms):
+                continue
+            young_ms = self._young_ms(member, lasts_ms)
+            if young_ms:
+                eligible_ms = min(eligible_ms, young_ms) if eligible_ms else young_ms
+            if member.pod.uid not in under_way and not young_ms and self._allows(member):
                 members.append(member)
             else:
                 protected += 1
         if not members:
-            return None
-        members.sort(key=_first_to_go)
+            return None, eligible_ms
+        if len(members) > 1:
+            members.sort(key=_first_to_go)
         structured = group is not None and bool(group.sub_groups)
         # Who is only assumed may still come to nothing: its gang could not do without the others.
         surplus = gang.placed() - going - gang.min_member
         if structured or not gang.size_known:
             surplus = 0
-        return Source(
+        found = Source(
             gang,
             tuple(members),
             max(min(surplus, len(members)), 0),
@@ -88,26 +78,26 @@ class Sources:
             # Who is decided to go may be refused yet, and would be left alone.
             not (protected or going or gang.counts[ASSUMED]),
         )
+        return found, eligible_ms
 
-    def _allows(self, member: Member, lasts_ms: int) -> bool:
-        pod, asks = member.pod, self._asks
-        if not pod.ours or pod.preemptable == "false":
-            return False
-        if asks.gang.history.spared.get(pod.uid, 0) > asks.now_ms:
-            self._wait_for(asks.gang.history.spared[pod.uid])
-            return False
-        young_until_ms = (pod.started_ms or asks.now_ms) + max(lasts_ms, self._cooldown_ms(member))
-        if young_until_ms > asks.now_ms:
-            self._wait_for(young_until_ms)
-            return False
-        return self._rules.allow(asks, member)
+    def _allows(self, member: Member) -> bool:
+        pod = member.pod
+        return pod.ours and pod.preemptable != "false" and self._rules.allow(member)
 
-    def _cooldown_ms(self, member: Member) -> int:
-        return member.pod.cooldown_ms if self._rules.keeps_cooldown else 0
+    def _young_ms(self, member: Member, lasts_ms: int) -> int:
+        """Until when a pod is protected by its age; 0: it is not."""
+        if self._rules.keeps_cooldown:
+            lasts_ms = max(lasts_ms, member.pod.cooldown_ms)
+        if not lasts_ms:
+            return 0
+        until_ms = (member.pod.started_ms or self._now_ms) + lasts_ms
+        return until_ms if until_ms > self._now_ms else 0
 
-    def _wait_for(self, at_ms: int) -> None:
-        if not self.eligible_ms or at_ms < self.eligible_ms:
-            self.eligible_ms = at_ms
+
+def _is_left_alone(gang: "Gang") -> bool:
+    if not gang.bound or not gang.history.started or gang.history.releasing:
+        return True
+    return gang.group is not None and gang.group.preemptable == "false"
 
 
 def _under_way(state: "State", gang: "Gang") -> frozenset[str]:

@@ -11,8 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.gang_planner.core.gangs import Gang
     from services.gang_planner.core.members import Member
+    from services.gang_planner.core.queues import QueueEntry
     from services.gang_planner.core.shapes import ShapeEntry
     from services.gang_planner.state import State
 
@@ -52,18 +52,18 @@ class Trial:
         if not members:
             return
         per_shape: dict[int, tuple[ShapeEntry, dict[int, int]]] = {}
-        charged: dict[tuple[int, int], tuple[Gang, ShapeEntry, int]] = {}
+        charged: dict[tuple[int, int], tuple[QueueEntry, ShapeEntry, int]] = {}
         for one in members:
             _, counts = per_shape.setdefault(one.shape.id, (one.shape, {}))
             counts[one.slot] = counts.get(one.slot, 0) + 1
             if one.charged and one.gang is not None:
-                key = id(one.gang), one.shape.id
-                _, _, before = charged.get(key, (one.gang, one.shape, 0))
-                charged[key] = one.gang, one.shape, before + 1
+                key = id(one.gang.queue), one.shape.id
+                _, _, before = charged.get(key, (one.gang.queue, one.shape, 0))
+                charged[key] = one.gang.queue, one.shape, before + 1
         ground = self._state.ground
         change = ground.give_many if away else ground.take_many
         for shape, counts in per_shape.values():
             slots = np.fromiter(counts, dtype=np.int64)
             change(slots, np.fromiter(counts.values(), dtype=np.int64), shape)
-        for gang, shape, count in charged.values():
-            gang.queue.charge(shape, -count if away else count)
+        for queue, shape, count in charged.values():
+            queue.charge(shape, -count if away else count)

@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from services.gang_planner.core.columns import Bools
     from services.gang_planner.core.gangs import Gang
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.preempting.budgets import Budgets
@@ -18,7 +17,7 @@ Cost: TypeAlias = tuple[int, ...]
 class Unit:
     """Pods that are evicted together, or not at all."""
 
-    __slots__ = ("freed", "gang", "members", "source", "whole")
+    __slots__ = ("breaks", "freed", "gang", "kind", "members", "place", "source", "whole")
 
     def __init__(self, source: "Source", members: "tuple[Member, ...]", *, whole: bool) -> None:
         self.source = source
@@ -26,49 +25,49 @@ class Unit:
         self.members = members
         #: All that is bound of its gang.
         self.whole = whole
+        #: A gang of more than one is brought below its quorum by it.
+        self.breaks = whole and (
+            self.gang.min_member > 1 if self.gang.size_known else len(members) > 1
+        )
         #: What it leaves: amounts by resource row, per node's slot.
         self.freed: dict[int, dict[int, int]] = {}
         for member in members:
             amounts = self.freed.setdefault(member.slot, {})
             for row, amount in member.shape.pairs:
                 amounts[row] = amounts.get(row, 0) + amount
+        #: Equal for units of one pod that leave the same on their node.
+        self.kind = members[0].shape.id if len(members) == 1 else -id(self)
+        first = members[0].pod
+        #: Those that cost less go first; names decide between equals.
+        self.place: tuple[bool, int, int, bool, int, str, str, str] = (
+            self.breaks,
+            self.gang.priority,
+            len(members),
+            whole,
+            -first.started_ms,
+            self.gang.namespace,
+            self.gang.name,
+            first.name,
+        )
 
     @property
-    def breaks(self) -> bool:
-        """Whether a gang of more than one is brought below its quorum by it."""
-        if not self.gang.size_known:
-            return self.whole and len(self.members) > 1
-        return self.whole and self.gang.min_member > 1
+    def amounts(self) -> dict[int, int]:
+        """What it leaves on all nodes together, by resource row."""
+        return amounts_of(self.members)
 
 
-def units_of(
-    sources: "Iterable[Source]", *, whole: bool, breaking: bool, usable: "Bools | None"
-) -> list[Unit]:
-    """Everything that may be chosen, those that go first first; on nodes that are `usable` only
-    (None: anywhere).
+def units_of(source: "Source", *, whole: bool) -> "Iterator[Unit]":
+    """Everything that may be chosen of a gang.
 
     Args:
-        sources: Where from.
-        whole: Gangs, too, that end by it.
-        breaking: Of more than one member, too.
-        usable: One flag per slot.
+        source: The gang.
+        whole: All of it, too, if it ends by that.
     """
-    found: list[Unit] = []
-    for source in sources:
-        if source.surplus:
-            found += [
-                Unit(source, (member,), whole=False)
-                for member in source.members
-                if usable is None or usable[member.slot]
-            ]
-        rest = source.surplus < len(source.members)
-        if whole and source.whole and rest:
-            unit = Unit(source, source.members, whole=True)
-            reachable = usable is None or any(usable[slot] for slot in unit.freed)
-            if reachable and (breaking or not unit.breaks):
-                found.append(unit)
-    found.sort(key=_place)
-    return found
+    if source.surplus:
+        for member in source.members:
+            yield Unit(source, (member,), whole=False)
+    if whole and source.whole and source.surplus < len(source.members):
+        yield Unit(source, source.members, whole=True)
 
 
 class Lost:
@@ -91,14 +90,6 @@ class Lost:
         if unit.source.role_surplus:
             role = unit.members[0].pod.role
             self.roles[role] = self.roles.get(role, 0) + by
-
-    def plus(self, units: "Iterable[Unit]") -> "Lost":
-        """The same and these."""
-        found = Lost()
-        found.count, found.whole, found.roles = self.count, self.whole, dict(self.roles)
-        for unit in units:
-            found.add(unit)
-        return found
 
     def allows(self, unit: Unit) -> bool:
         """Whether the gang may lose a unit beside that: no more than its surplus, or all."""
@@ -124,11 +115,20 @@ def members_of(taken: "Iterable[Unit]") -> "list[Member]":
     return list(found.values())
 
 
+def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
+    """What pods ask for together, by resource row."""
+    amounts: dict[int, int] = {}
+    for member in members:
+        for row, amount in member.shape.pairs:
+            amounts[row] = amounts.get(row, 0) + amount
+    return amounts
+
+
 def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
     """What evicting all of it costs, the lower the better: budgets violated, gangs broken, the
     highest priority among them, pods, gangs that end, work lost (in seconds of pods), restarts.
     """
-    members = members_of(taken)
+    members = members_of(taken) if len(taken) > 1 else taken[0].members if taken else ()
     started = [one.pod.started_ms or now_ms for one in members]
     return (
         budgets.violations(members),
@@ -141,16 +141,6 @@ def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
     )
 
 
-def _place(unit: Unit) -> tuple[bool, int, int, bool, int, str, str, str]:
-    """Those that cost less first; names decide between equals."""
-    first = unit.members[0].pod
-    return (
-        unit.breaks,
-        unit.gang.priority,
-        len(unit.members),
-        unit.whole,
-        -first.started_ms,
-        unit.gang.namespace,
-        unit.gang.name,
-        first.name,
-    )
+def in_order(unit: Unit) -> tuple[bool, int, int, bool, int, str, str, str]:
+    """A key that sorts units by their place."""
+    return unit.place

@@ -13,6 +13,7 @@ from tests.services.gang_planner.core.preempting.crowd import (
     decided,
     evictions,
     leave,
+    names,
     running,
     submit,
 )
@@ -23,8 +24,8 @@ FLAGS = "name: gang, enablePreemptable: false, enableReclaimable: false"
 RECLAIM = configured("enqueue, allocate, reclaim, backfill", FLAGS, "  - name: proportion\n")
 
 
-def queues(story: Story, *names: str, **fields: Any) -> None:
-    for name in names:
+def queues(story: Story, *named: str, **fields: Any) -> None:
+    for name in named:
         story.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1, **fields))
 
 
@@ -104,6 +105,30 @@ def test_a_whole_gang_goes_when_its_queue_holds_more_than_it_deserves() -> None:
     assert len(eviction.victims) == 4
 
 
+def test_of_what_a_queue_has_too_much_that_goes_which_helps() -> None:
+    """It gives one of two pods: what may be taken was fixed before it was asked what helps."""
+    story = cluster(2, RECLAIM)
+    queues(story, "rich")
+    queues(story, "third", reclaimable=False)
+    queues(story, "poor", weight=2)
+    there(story, "a", 2000, "n00", "rich")
+    there(story, "b", 2000, "n01", "rich")
+    there(story, "c", 2000, "n00", "third")
+    there(story, "d", 1000, "n01", "third")
+    submit(story, "late", 1, shape=make_shape({"cpu": 3000}), group={"queue": "poor"})
+    story.until_quiet()
+    (eviction,) = evictions(story)
+    assert names(eviction.victims) == ["b-worker-0"]
+
+
+def there(story: Story, name: str, cpu: int, node: str, queue: str) -> None:
+    """A gang of one runs on a node."""
+    shape = make_shape({"cpu": cpu})
+    fields: dict[str, Any] = {"node": node, "phase": "Running", "started_ms": 1_000}
+    submit(story, name, 1, shape=shape, group={"queue": queue}, **fields)
+    story.until_quiet()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_queues_do_not_evict_each_other_for_ever_volcano_3729_4947(seed: int) -> None:
     evicted, pods = crowd_for_ever(seed)
@@ -121,8 +146,8 @@ def crowd_for_ever(seed: int) -> tuple[list[int], int]:
     """
     chance = random.Random(seed)
     story = cluster(6, RECLAIM)
-    names = ["a", "b", "c"]
-    for name in names:
+    named = ["a", "b", "c"]
+    for name in named:
         queues(story, name, weight=chance.randint(1, 3))
     pods = []
     for number in range(9):
@@ -133,7 +158,7 @@ def crowd_for_ever(seed: int) -> tuple[list[int], int]:
             size,
             minimum=chance.randint(1, size),
             shape=make_shape({"cpu": chance.choice([1000, 2000, 4000])}),
-            group={"queue": chance.choice(names)},
+            group={"queue": chance.choice(named)},
         )
     evicted = []
     for _ in range(60):
