@@ -44,6 +44,7 @@ def read_slice(found: around.ResourceSlice, context: ReadingContext) -> surround
         driver=spec.driver,
         pool=spec.pool.name,
         generation=spec.pool.generation,
+        pool_slices=spec.pool.resource_slice_count,
         node=spec.node_name,
         node_affinity=selectors.terms(selector) if selector is not None else None,
         all_nodes=spec.all_nodes,

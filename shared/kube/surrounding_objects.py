@@ -315,6 +315,7 @@ class ResourcePool(KubeStruct, frozen=True, kw_only=True):
 
     name: str = ""
     generation: int = 0
+    resource_slice_count: int = 0
 
 
 class ResourceSliceSpec(KubeStruct, frozen=True, kw_only=True):

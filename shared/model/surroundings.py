@@ -10,12 +10,13 @@ from shared.model.terms import Labels, Resources, Selector, SelectorTerm, Struct
 
 
 class Namespace(Struct, frozen=True, kw_only=True):
-    """A namespace: its labels, for `namespaceSelector`."""
+    """A namespace: its labels, for `namespaceSelector`, and the queue of groups that name none."""
 
     uid: str
     name: str
     resource_version: int
     labels: Labels = ()
+    queue: str = ""
 
 
 class ResourceQuota(Struct, frozen=True, kw_only=True):
@@ -186,6 +187,8 @@ class ResourceSlice(Struct, frozen=True, kw_only=True):
     driver: str = ""
     pool: str = ""
     generation: int = 0
+    #: Slices that the pool has in all; 0: not known.
+    pool_slices: int = 0
     node: str = ""
     node_affinity: tuple[SelectorTerm, ...] | None = None
     all_nodes: bool = False

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -111,13 +112,18 @@ func judge(asked *request) (*answer, error) {
 	client := fake.NewSimpleClientset(objects...)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	snapshot := internalcache.NewSnapshot(asked.Pods, asked.Nodes)
-	framework, err := newFramework(ctx, client, factory, snapshot)
+	claims := assumecache.NewAssumeCache(
+		klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil,
+	)
+	framework, err := newFramework(ctx, client, factory, snapshot, claims)
 	if err != nil {
 		return nil, err
 	}
 	if len(stored) > 0 {
 		factory.Start(ctx.Done())
 		factory.WaitForCacheSync(ctx.Done())
+		// An informer has synced before its handlers were called: what claims have allocated would be free.
+		cache.WaitForCacheSync(ctx.Done(), claims.AddEventHandler(cache.ResourceEventHandlerFuncs{}).HasSynced)
 	} else {
 		// Nothing reacts to the events of these: the stores are enough, and starting takes a tenth of a second.
 		for _, one := range asked.Namespaces {
@@ -131,13 +137,12 @@ func judge(asked *request) (*answer, error) {
 
 func newFramework(
 	ctx context.Context, client *fake.Clientset, factory informers.SharedInformerFactory, snapshot *internalcache.Snapshot,
+	claims *assumecache.AssumeCache,
 ) (framework.Framework, error) {
 	configuration, err := latest.Default()
 	if err != nil {
 		return nil, err
 	}
-	logger := klog.FromContext(ctx)
-	claims := assumecache.NewAssumeCache(logger, factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
 	slices, err := tracker.StartTracker(ctx, tracker.Options{
 		SliceInformer: factory.Resource().V1().ResourceSlices(), KubeClient: client,
 	})

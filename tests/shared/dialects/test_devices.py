@@ -64,6 +64,7 @@ def test_a_slice_offers_devices_that_anybody_may_have_whole() -> None:
         driver="gpu.example",
         pool="n1",
         generation=3,
+        pool_slices=1,
         node="n1",
         devices=("gpu-0",),
     )

@@ -1,7 +1,7 @@
 """Which devices there are on nodes, and which of them are nobody's.
 
-Of a pool only slices of its newest generation count. Devices that are not on one node (network
-attached) are not given out.
+Of a pool only slices of its newest generation count, and only when all of them are there and none
+names a device of another. Devices that are not on one node (network attached) are not given out.
 """
 
 from collections.abc import Collection, Iterable
@@ -12,6 +12,7 @@ import numpy as np
 from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.surroundings import Surroundings
+from shared.model.surroundings import ResourceSlice
 
 Device: TypeAlias = tuple[str, str, str]
 """Driver, pool and name."""
@@ -90,14 +91,19 @@ class Inventory:
         self._count()
 
     def _read_slices(self) -> None:
-        newest: dict[tuple[str, str], int] = {}
+        pools: dict[tuple[str, str], list[ResourceSlice]] = {}
         for one in self._tables.resource_slices.values():
-            pool = one.driver, one.pool
-            newest[pool] = max(newest.get(pool, 0), one.generation)
+            slices = pools.setdefault((one.driver, one.pool), [])
+            if slices and one.generation > slices[0].generation:
+                slices.clear()
+            if not slices or one.generation == slices[0].generation:
+                slices.append(one)
         self._homes = {
             (one.driver, one.pool, name): one.node
-            for one in self._tables.resource_slices.values()
-            if one.node and one.generation == newest[one.driver, one.pool]
+            for slices in pools.values()
+            if _is_whole(slices)
+            for one in slices
+            if one.node
             for name in one.devices
         }
         self._on = {}
@@ -114,6 +120,12 @@ class Inventory:
             if counts is None:
                 counts = self._free[driver] = np.zeros(self._nodes.size, dtype=np.int64)
             counts[slot] = _count_free(devices, self._allocated)
+
+
+def _is_whole(slices: list[ResourceSlice]) -> bool:
+    """Whether a pool may be given out: while its driver renews it, devices come and go."""
+    names = [name for one in slices for name in one.devices]
+    return slices[0].pool_slices in {0, len(slices)} and len(names) == len(set(names))
 
 
 def _count_free(devices: Iterable[Device], allocated: set[Device]) -> int:

@@ -122,6 +122,26 @@ def test_only_the_newest_generation_of_a_pool_counts() -> None:
     assert [one.devices for one in decision.devices] == [(("r", DRIVER, "n0", "gpu-9"),)]
 
 
+def test_a_pool_is_given_out_only_when_all_of_its_slices_are_there() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1, pool_slices=2))
+    scene.put(make_device_claim("c"), make_group("g", 1), *members("g", [("c",)]))
+    assert scene.settle() == []
+    second = make_slice("n0", 0, pool_slices=2, names=("gpu-1",))
+    scene.put(msgspec.structs.replace(second, uid="slice-2", name="slice-2"))
+    (decision,) = scene.settle()
+    assert [one.devices for one in decision.devices] == [(("r", DRIVER, "n0", "gpu-0"),)]
+
+
+def test_a_pool_that_names_a_device_twice_is_not_given_out() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1))
+    twice = make_slice("n0", 1)
+    scene.put(msgspec.structs.replace(twice, uid="slice-2", name="slice-2"))
+    scene.put(make_device_claim("c"), make_group("g", 1), *members("g", [("c",)]))
+    assert scene.settle() == []
+
+
 @pytest.mark.parametrize(
     ("name", "claim", "reason", "text"),
     [
