@@ -65,11 +65,60 @@ def _replay() -> click.Command:
     return replay
 
 
+def _job() -> click.Command:
+    from tutti.job.command import job
+
+    return job
+
+
+def _queue() -> click.Command:
+    from tutti.queue.command import queue
+
+    return queue
+
+
+def _jobflow() -> click.Command:
+    from tutti.jobflow.command import jobflow
+
+    return jobflow
+
+
+def _jobtemplate() -> click.Command:
+    from tutti.jobtemplate.command import jobtemplate
+
+    return jobtemplate
+
+
+def _cronjob() -> click.Command:
+    from tutti.cronjob.command import cronjob
+
+    return cronjob
+
+
+def _podgroup() -> click.Command:
+    from tutti.podgroup.command import podgroup
+
+    return podgroup
+
+
+def _pod() -> click.Command:
+    from tutti.pod.command import pod
+
+    return pod
+
+
 #: How to get each subcommand, and what it does in one line.
 COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
     "demo": (_demo, "Play the experiment that gangs are for, on an embedded cluster."),
     "up": (_up, "Run the whole suite, NATS included, against a cluster."),
     "why": (_why, "Say why a pod, a PodGroup or a job waits."),
+    "job": (_job, "Submit Jobs and look after them: run, list, view, logs, suspend, delete…"),
+    "queue": (_queue, "Create, list, open, close and delete Queues."),
+    "jobflow": (_jobflow, "Create, list and delete JobFlows."),
+    "jobtemplate": (_jobtemplate, "Create, list and delete JobTemplates."),
+    "cronjob": (_cronjob, "Create, list, suspend and delete CronJobs of Jobs."),
+    "podgroup": (_podgroup, "Look at PodGroups."),
+    "pod": (_pod, "List the pods of Jobs and of queues."),
     "status": (_status, "Show services, gangs by phase and decisions a second."),
     "queues": (_queues, "Show what queues hold, deserve and are owed, and why."),
     "cluster": (_cluster, "An embedded cluster for people who have none."),

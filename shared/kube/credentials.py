@@ -69,6 +69,7 @@ async def load(
     kubeconfig: str = "",
     context: str = "",
     *,
+    server: str = "",
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> "Credentials":
@@ -78,6 +79,7 @@ async def load(
     Args:
         kubeconfig: Path of a file, which must exist; "" to look in the other places.
         context: Name of a context in the kubeconfig; "" for the current one.
+        server: URL to use in place of the one found there (kubectl's --server).
         environ: The environment.
         service_account: Folder where a pod's token is mounted.
 
@@ -85,6 +87,10 @@ async def load(
         CredentialsError: None found, or the one found is wrong: names file, field and rule.
     """
     access = await asyncio.to_thread(find_access, kubeconfig, context, environ, service_account)
+    if server:
+        if not server.startswith(("https://", "http://")):
+            raise CredentialsError(f"server {server!r}: must start with https:// or http://")
+        access = msgspec.structs.replace(access, server=server.rstrip("/"))
     credentials = Credentials(access)
     await credentials.refresh()
     return credentials

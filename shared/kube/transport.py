@@ -252,6 +252,40 @@ class Transport:
             # watch.
             response.close()
 
+    async def chunks(
+        self,
+        path: str,
+        params: Mapping[str, str],
+        *,
+        silence_s: float | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> AsyncIterator[bytes]:
+        """The bytes of a GET's answer as they come, none left out: a pod's log.
+
+        Args:
+            path: As for `send`.
+            params: As for `send`.
+            silence_s: As for `stream`; None where silence is nothing special.
+            timeout_s: Until the answer has begun.
+
+        Raises:
+            ApiError: The answer is an error.
+            ConnectionLost: The connection broke.
+            RequestTimeout: The answer did not begin in time, or was silent for too long.
+            CredentialsError: They could not be renewed.
+        """
+        url = _url(self._server, path, params)
+        response = await self._open_stream(url, path, silence_s, timeout_s)
+        try:
+            while chunk := await response.content.readany():
+                yield chunk
+        except TimeoutError as error:
+            raise RequestTimeout(f"GET {path}: silent for too long") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionLost(f"GET {path}: {describe(error)}") from error
+        finally:
+            response.close()
+
     async def _exchange(
         self, method: Method, url: URL, body: bytes | None, content_type: str, who: Authorization
     ) -> Reply:
@@ -267,7 +301,7 @@ class Transport:
             return Reply(response.status, await response.read(), response.headers)
 
     async def _open_stream(
-        self, url: URL, path: str, silence_s: float, timeout_s: float
+        self, url: URL, path: str, silence_s: float | None, timeout_s: float
     ) -> aiohttp.ClientResponse:
         status = 0
         try:
@@ -292,7 +326,7 @@ class Transport:
         raise api_error(status, body, response.headers.get("Retry-After"))
 
     async def _begin(
-        self, url: URL, who: Authorization, silence_s: float
+        self, url: URL, who: Authorization, silence_s: float | None
     ) -> aiohttp.ClientResponse:
         return await self._open_session().get(
             url,

@@ -139,6 +139,16 @@ def mounted(tmp_path: Path) -> Path:
     return service_account(tmp_path / "sa")
 
 
+async def test_a_server_that_is_given_replaces_the_one_found_and_must_be_a_url(
+    tmp_path: Path,
+) -> None:
+    path = str(write_kubeconfig(tmp_path / "config"))
+    credentials = await load(path, server="http://elsewhere:8080/")
+    assert (credentials.server, credentials.namespace) == ("http://elsewhere:8080", "shop")
+    with pytest.raises(CredentialsError, match="server 'elsewhere': must start with https"):
+        await load(path, server="elsewhere")
+
+
 async def test_loading_does_not_block_the_event_loop(
     tmp_path: Path, mounted: Path, no_blocking_calls: None
 ) -> None:

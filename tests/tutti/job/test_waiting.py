@@ -1,0 +1,95 @@
+"""`tutti job run --wait` while somebody plays the controller."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.api_suite.client import Client
+from tests.tutti.conftest import Typed
+from tests.tutti.job.test_command import JOBS, set_status
+from tutti.job.waiting import Goal, Progress, verdict
+
+if TYPE_CHECKING:
+    from tutti.api.objects import Object
+
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("flags", "last", "status"),
+    [
+        pytest.param([], "Completed", 0, id="completed"),
+        pytest.param([], "Failed", 1, id="failed"),
+        pytest.param(["--until", "running"], "Running", 0, id="running is enough"),
+    ],
+)
+async def test_waiting_ends_with_the_job_and_tells_its_way_there(
+    typed: Typed, cluster_api: Client, flags: list[str], last: str, status: int
+) -> None:
+    async with cluster_api.watch(JOBS) as events, asyncio.TaskGroup() as group:
+        words = ["job", "run", "-N", "train", "--wait", "--timeout", "20s", *flags]
+        waiting = group.create_task(typed(*words))
+        _, job = await events.next()
+        uid = job["metadata"]["uid"]
+        condition = {"type": "Unschedulable", "status": "True", "message": "0/4 nodes have room"}
+        podgroup = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": f"train-{uid}"},
+            "spec": {"minMember": 1},
+            "status": {"phase": "Pending", "conditions": [condition]},
+        }
+        await cluster_api.create(GROUPS, podgroup)
+        await set_status(cluster_api, "train", state={"phase": "Pending"}, pending=1)
+        await set_status(cluster_api, "train", state={"phase": last, "message": "so it went"})
+    done = waiting.result()
+    assert done.exit_code == status, done.output
+    lines = done.output.splitlines()
+    assert lines[0] == "run job train successfully"
+    assert f"train: {last}, 1 pods" in lines[-1]
+
+
+@pytest.mark.integration
+async def test_a_job_that_stays_away_from_the_goal_is_left_after_the_time(
+    typed: Typed, cluster_api: Client
+) -> None:
+    done = await typed("job", "run", "-N", "train", "--wait", "--timeout", "300ms")
+    assert done.exit_code == 1
+    assert "train: not finished within 0.3 s; nothing was deleted" in done.output
+    assert await cluster_api.names(JOBS) == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "goal", "expected"),
+    [
+        ("Pending", "running", "not yet"),
+        ("Running", "running", "yes"),
+        ("Running", "finished", "not yet"),
+        ("Restarting", "running", "not yet"),
+        ("Completed", "running", "yes"),
+        ("Completed", "finished", "yes"),
+        ("Aborted", "running", "no"),
+        ("Terminated", "finished", "no"),
+        ("", "finished", "not yet"),
+    ],
+)
+def test_a_phase_is_the_goal_the_way_or_the_end(phase: str, goal: Goal, expected: str) -> None:
+    job: Object = {"status": {"state": {"phase": phase}}}
+    assert verdict(job, goal) == expected
+
+
+def test_on_a_terminal_one_line_is_drawn_over_and_elsewhere_changes_are_lines() -> None:
+    drawn: list[str] = []
+    progress = Progress(terminal=True, out=drawn.append)
+    for line in ("a", "a", "b"):
+        progress.show("job", line)
+    progress.close()
+    assert drawn == ["\r\x1b[Ka", "\r\x1b[Kb", "\n"]
+    plain: list[str] = []
+    progress = Progress(terminal=False, out=plain.append)
+    for line in ("a", "a", "b"):
+        progress.show("job", line)
+    progress.close()
+    assert plain == ["a\n", "b\n"]

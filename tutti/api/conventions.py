@@ -1,0 +1,33 @@
+"""Where the programs differ that share these commands: `tutti`, `vcctl`, the Slurm-like ones.
+
+A program's root command puts its `Conventions` into click's context; without any, it is `tutti`.
+"""
+
+import click
+import msgspec
+
+
+class Conventions(msgspec.Struct, frozen=True, kw_only=True):
+    """One program's habits.
+
+    Attributes:
+        namespace: Namespace where none is given; "" for that of the context.
+        names_by_part: Whether `--selector word` means a part of the name, as in Volcano's tools;
+            what reads as a selector (`a=b`, `!a`) is one all the same.
+        volcano_failures: Whether a failure is told as Volcano's tools tell it: on standard output,
+            with status 255.
+    """
+
+    namespace: str = ""
+    names_by_part: bool = False
+    volcano_failures: bool = False
+
+
+VOLCANO = Conventions(namespace="default", names_by_part=True, volcano_failures=True)
+
+
+def conventions() -> Conventions:
+    """Those of the program that runs."""
+    context = click.get_current_context(silent=True)
+    found = None if context is None else context.find_object(Conventions)
+    return found or Conventions()

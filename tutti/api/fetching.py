@@ -1,0 +1,173 @@
+"""Lists objects, and follows them: everything that happens, for as long as it is wanted."""
+
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
+from shared.kube.errors import Gone, MalformedAnswer, TransportError
+from shared.kube.pacing import Backoff, SystemClock
+from shared.kube.resources import Resource
+from tutti.api.objects import Object, text
+
+#: kubectl's; an API server answers pages of this size from its cache.
+_PAGE: Final = 500
+#: The API server ends a watch sooner; silence beyond this is a dead connection.
+_SILENCE_S: Final = 400.0
+_WATCH_S: Final = 300
+_BACKOFF_S_BASE: Final = 0.1
+_BACKOFF_S_MAX: Final = 10.0
+
+Happening: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+
+_decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which objects.
+
+    Attributes:
+        resource: Their kind.
+        namespace: Where; "" for everywhere, and for kinds without namespace.
+        label_selector: As the API server reads it.
+        field_selector: As the API server reads it.
+    """
+
+    resource: Resource
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+
+    def params(self) -> dict[str, str]:
+        """The query's parameters."""
+        given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {key: value for key, value in given.items() if value}
+
+
+async def get(client: KubeClient, resource: Resource, name: str, namespace: str = "") -> Object:
+    """Read one object. Raises NotFound and whatever `request` does."""
+    reply = await client.request("GET", resource.path(namespace, name))
+    found: Object = msgspec.json.decode(reply.body)
+    return found
+
+
+async def fetch(client: KubeClient, wanted: Wanted) -> list[Object]:
+    """List with a consistent read. Raises whatever `request` does."""
+    objects, _ = await _listed(client, wanted)
+    return objects
+
+
+async def follow(
+    client: KubeClient, wanted: Wanted, *, random: Random | None = None
+) -> AsyncIterator[tuple[Happening, Object]]:
+    """Everything that is there as ADDED, then what happens, without gap, until closed.
+
+    A lost connection is resumed, with growing pauses; after a gap that a watch cannot bridge, what
+    changed meanwhile comes as MODIFIED, and what went as DELETED in its last known state.
+
+    Raises:
+        ApiError: The API server refuses to list or watch.
+        TransportError: The first list gets no answer.
+    """
+    backoff = Backoff(
+        base_s=_BACKOFF_S_BASE,
+        max_s=_BACKOFF_S_MAX,
+        random=random or Random(),  # noqa: S311 - jitter, not secrecy
+    )
+    known: dict[str, Object] = {}
+    version = ""
+    clock = SystemClock()
+    while True:
+        try:
+            if not version:
+                objects, version = await _listed(client, wanted)
+                for happening in _differences(known, objects):
+                    yield happening
+            async for kind, obj in _watched(client, wanted, version):
+                version = text(obj, "metadata.resourceVersion") or version
+                backoff.reset()
+                if kind == "BOOKMARK":
+                    continue
+                _remember(known, kind, obj)
+                yield kind, obj
+            # One that ends as soon as it began, again and again, must not become a hot loop.
+            await clock.sleep(backoff.next_s())
+        except Gone:
+            version = ""
+        except (TransportError, MalformedAnswer):
+            if not known and not version:
+                raise
+            await clock.sleep(backoff.next_s())
+
+
+async def _listed(client: KubeClient, wanted: Wanted) -> tuple[list[Object], str]:
+    objects: list[Object] = []
+    params = {**wanted.params(), "limit": str(_PAGE)}
+    path = wanted.resource.path(wanted.namespace)
+    while True:
+        reply = await client.request("GET", path, params=params, timeout_s=60.0)
+        try:
+            page = _decoder.page(reply.body)
+        except msgspec.MsgspecError as error:
+            raise MalformedAnswer(f"list of {wanted.resource.title}: {error}") from None
+        for item in page.items:
+            assert not isinstance(item, Undecodable), "any JSON object fits"
+            # Items of a list bear no kind of their own when the kind is built in.
+            known = {"apiVersion": wanted.resource.api_version, "kind": wanted.resource.kind}
+            objects.append({**known, **item})
+        if not page.metadata.continue_:
+            return objects, page.metadata.resource_version
+        params["continue"] = page.metadata.continue_
+
+
+async def _watched(
+    client: KubeClient, wanted: Wanted, version: str
+) -> AsyncIterator[tuple[Happening | Literal["BOOKMARK"], Object]]:
+    params = {
+        **wanted.params(),
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": version,
+        "timeoutSeconds": str(_WATCH_S),
+    }
+    path = wanted.resource.path(wanted.namespace)
+    async with client.stream(path, params, silence_s=_SILENCE_S) as stream:
+        while lines := await stream.batch():
+            for line in lines:
+                try:
+                    change = _decoder.change(line)
+                except msgspec.MsgspecError as error:
+                    what = f"watch of {wanted.resource.title}"
+                    raise MalformedAnswer(f"{what}: {error}") from None
+                if isinstance(change, Bookmark):
+                    metadata = {"resourceVersion": change.resource_version}
+                    yield "BOOKMARK", {"metadata": metadata}
+                else:
+                    assert not isinstance(change.object, Undecodable), "any JSON object fits"
+                    yield change.type, change.object
+
+
+def _differences(known: dict[str, Object], objects: list[Object]) -> list[tuple[Happening, Object]]:
+    """What a list says that was not known, in its order; `known` is brought up to date."""
+    present = {text(each, "metadata.uid") for each in objects}
+    gone = [uid for uid in known if uid not in present]
+    found: list[tuple[Happening, Object]] = [("DELETED", known.pop(uid)) for uid in gone]
+    for each in objects:
+        before = known.get(text(each, "metadata.uid"))
+        if before is None:
+            found.append(("ADDED", each))
+        elif text(before, "metadata.resourceVersion") != text(each, "metadata.resourceVersion"):
+            found.append(("MODIFIED", each))
+        known[text(each, "metadata.uid")] = each
+    return found
+
+
+def _remember(known: dict[str, Object], kind: Happening, obj: Object) -> None:
+    uid = text(obj, "metadata.uid")
+    if kind == "DELETED":
+        known.pop(uid, None)
+    else:
+        known[uid] = obj

@@ -1,0 +1,213 @@
+"""Flags that the commands share, and a command that reads them the way Go's pflag does.
+
+`-N=train` and `--all-namespaces=true` are written in people's scripts: click would take the first
+for the name `=train` and refuse the second.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+from typing_extensions import override
+
+from shared.kube.resources import Resource
+from tutti.api.access import Access
+from tutti.api.completing import completion
+from tutti.api.conventions import conventions
+from tutti.api.failing import Refusal
+from tutti.api.output import FORMATS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TRUE = frozenset({"1", "t", "true"})
+_FALSE = frozenset({"0", "f", "false"})
+
+
+class PflagCommand(click.Command):
+    """A command that also takes `-x=value` and `--switch=true`."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, as_click_reads(self, args))
+
+
+class PflagGroup(click.Group):
+    """A group whose own flags and whose commands are read like that."""
+
+    command_class = PflagCommand
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, as_click_reads(self, args))
+
+
+PflagGroup.group_class = PflagGroup
+
+
+def as_click_reads(command: click.Command, args: Sequence[str]) -> list[str]:
+    """The arguments with `-x=value` taken apart, and `--switch=true` reduced to the switch."""
+    options = {
+        name: param
+        for param in command.params
+        if isinstance(param, click.Option)
+        for name in param.opts
+    }
+    found: list[str] = []
+    for index, arg in enumerate(args):
+        if arg == "--":
+            return [*found, *args[index:]]
+        name, equals, value = arg.partition("=")
+        option = options.get(name) if equals else None
+        if option is None:
+            found.append(arg)
+        elif option.is_flag and not option.secondary_opts and value.lower() in _TRUE | _FALSE:
+            found += [name] if value.lower() in _TRUE else []
+        elif name.startswith("--"):
+            found.append(arg)
+        else:
+            found += [name, value]
+    return found
+
+
+def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several decorators as one, in the order in which help lists them."""
+
+    def decorate(function: F) -> F:
+        for each in reversed(decorators):
+            function = each(function)
+        return function
+
+    return decorate
+
+
+def access_flags(function: F) -> F:
+    """`--kubeconfig`, `--context`, `--master`, `-v`, given to the function as `access`."""
+
+    @functools.wraps(function)
+    def gathered(*args: Any, **kwargs: Any) -> Any:
+        kwargs["access"] = Access(
+            kubeconfig=kwargs.pop("kubeconfig"),
+            context=kwargs.pop("context"),
+            server=kwargs.pop("master"),
+            verbosity=kwargs.pop("verbosity"),
+        )
+        return function(*args, **kwargs)
+
+    flags = together(
+        click.option(
+            "--kubeconfig",
+            "-k",
+            default="",
+            metavar="FILE",
+            help="Kubeconfig of the cluster; else as kubectl finds it.",
+        ),
+        click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
+        click.option(
+            "--master", "-s", default="", metavar="URL", help="API server, if not the context's."
+        ),
+        click.option(
+            "--v",
+            "-v",
+            "verbosity",
+            type=int,
+            default=0,
+            metavar="LEVEL",
+            help="From 4 on, tell every request.",
+        ),
+    )
+    return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
+
+
+def namespace_flag(letter: str = "-n") -> Callable[[F], F]:
+    """`--namespace`; read it with `namespace_or_default`."""
+    return click.option(
+        "--namespace", letter, default="", metavar="NAME", help="Namespace; else the context's."
+    )
+
+
+def everywhere_flag(function: F) -> F:
+    """`--all-namespaces`."""
+    return click.option("--all-namespaces", "-A", is_flag=True, help="In all namespaces.")(function)
+
+
+def output_flag(*formats: str, default: str = "table") -> Callable[[F], F]:
+    """`--output`; all formats unless some are named."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(formats or FORMATS),
+        default=default,
+        show_default=True,
+        help="What to print of each.",
+    )
+
+
+def watch_flag(function: F) -> F:
+    """`--watch`."""
+    return click.option("--watch", "-w", is_flag=True, help="Go on with what changes, until ^C.")(
+        function
+    )
+
+
+def selector_flag(function: F) -> F:
+    """`--selector`: a label selector, as kubectl reads it."""
+    return click.option(
+        "--selector",
+        "-l",
+        default="",
+        metavar="LABELS",
+        help="Only those with these labels, such as app=train,tier!=test.",
+    )(function)
+
+
+def namespace_or_default(given: str, of_context: str) -> str:
+    """The namespace that is meant."""
+    return given or conventions().namespace or of_context
+
+
+def split_selector(given: str) -> tuple[str, str]:
+    """A `--selector` as (label selector, part of the name); one of them is "".
+
+    `train` alone is a label's name for kubectl and a part of the job's name for Volcano's tools.
+    """
+    is_word = not any(mark in given for mark in "=!(,") and " " not in given.strip()
+    if given and is_word and conventions().names_by_part:
+        return "", given
+    return given, ""
+
+
+def name_flag(kind: str, letter: str = "-N") -> Callable[[F], F]:
+    """`--name`, which Volcano's tools want; read it with `the_name` or `the_names`."""
+    return click.option("--name", letter, default="", metavar="NAME", help=f"Name of the {kind}.")
+
+
+def names_argument(resource: Resource) -> Callable[[F], F]:
+    """Names as arguments, completed by what is there."""
+    return click.argument(
+        "names", nargs=-1, metavar="[NAME]...", shell_complete=completion(resource)
+    )
+
+
+def the_names(kind: str, flag: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """The names that were given, by flag or as arguments.
+
+    Raises:
+        Refusal: None was.
+    """
+    found = (*([flag] if flag else []), *arguments)
+    if not found:
+        raise Refusal(f"{kind} name is mandatory: give it as an argument, or with --name")
+    return found
+
+
+def the_name(kind: str, flag: str, arguments: Sequence[str]) -> str:
+    """The one name that was given.
+
+    Raises:
+        Refusal: None was, or several.
+    """
+    name, *more = the_names(kind, flag, arguments)
+    if more:
+        raise Refusal(f"one {kind} name is wanted, not {1 + len(more)}: {', '.join([name, *more])}")
+    return name

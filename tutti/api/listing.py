@@ -1,0 +1,96 @@
+"""`list` and `get` of any kind: what is there, and with `--watch` what becomes of it."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.resources import Resource
+from tutti.api.access import Access, opened
+from tutti.api.failing import Refusal
+from tutti.api.fetching import Wanted, fetch, follow, get
+from tutti.api.flags import namespace_or_default, split_selector
+from tutti.api.objects import Object, name_of
+from tutti.api.output import Format, Printer
+from tutti.api.tables import Layout
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list was asked for.
+
+    Attributes:
+        access: Who asks.
+        namespace: As given; "" for the default one.
+        everywhere: In all namespaces.
+        selector: As given.
+        labels: A label selector of the command's own.
+        output: The format.
+        watch: Whether to go on.
+        keep: Which of the objects found are meant; filters that the API server cannot apply.
+    """
+
+    access: Access
+    namespace: str = ""
+    everywhere: bool = False
+    selector: str = ""
+    labels: str = ""
+    output: Format = "table"
+    watch: bool = False
+    keep: Callable[[Object], bool] = lambda _: True
+
+
+async def list_kind(
+    resource: Resource, layout: Callable[[bool], Layout], asked: Listing, name: str = ""
+) -> None:
+    """Print the objects of a kind, or the one that is named.
+
+    Args:
+        resource: The kind.
+        layout: Its table; told whether several namespaces may be in it.
+        asked: What was asked for.
+        name: Name of one object; "" for all.
+
+    Raises:
+        Refusal: A name and all namespaces.
+        KubeError: The API server refuses, or does not answer.
+    """
+    if name and asked.everywhere:
+        raise Refusal(f"{name!r} in all namespaces: give the one that it is in (-n)")
+    printer = Printer(resource, layout(asked.everywhere), asked.output)
+    async with opened(asked.access) as client:
+        place = _place(client, resource, asked)
+        if asked.watch:
+            await _watch(client, _wanted(resource, place, asked, name), asked, printer)
+        elif name:
+            printer.one(await get(client, resource, name, place))
+        else:
+            found = await fetch(client, _wanted(resource, place, asked))
+            printer.all(kept(found, asked))
+
+
+def kept(objects: Sequence[Object], asked: Listing) -> list[Object]:
+    """Those of the objects that are meant."""
+    _, part = split_selector(asked.selector)
+    return [each for each in objects if part in name_of(each) and asked.keep(each)]
+
+
+def _place(client: KubeClient, resource: Resource, asked: Listing) -> str:
+    if asked.everywhere or not resource.namespaced:
+        return ""
+    return namespace_or_default(asked.namespace, client.credentials.namespace)
+
+
+def _wanted(resource: Resource, place: str, asked: Listing, name: str = "") -> Wanted:
+    labels, _ = split_selector(asked.selector)
+    return Wanted(
+        resource=resource,
+        namespace=place,
+        label_selector=",".join(each for each in (asked.labels, labels) if each),
+        field_selector=f"metadata.name={name}" if name else "",
+    )
+
+
+async def _watch(client: KubeClient, wanted: Wanted, asked: Listing, printer: Printer) -> None:
+    async for _, obj in follow(client, wanted):
+        if meant := kept([obj], asked):
+            printer.more(meant)

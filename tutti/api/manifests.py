@@ -1,0 +1,115 @@
+"""Reads manifests of one kind from files, creates what they say, deletes what they name."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.errors import KubeError
+from shared.kube.resources import Resource
+from tutti.api.failing import Refusal, explained
+from tutti.api.objects import Object, name_of, namespace_of
+from tutti.api.output import echo
+
+#: The standard input, as kubectl names it.
+STANDARD_INPUT = "-"
+
+
+def read(files: Sequence[str], resource: Resource) -> list[Object]:
+    """All documents of the files, in order; empty ones are left out.
+
+    Raises:
+        Refusal: A file cannot be read, is no YAML, or holds another kind.
+    """
+    found = [document for file in files for document in _documents(file)]
+    if not found:
+        raise Refusal(f"{', '.join(files)}: no manifest of a {resource.kind} in it")
+    for document in found:
+        kind = document.get("kind") if isinstance(document, dict) else None
+        version = document.get("apiVersion") if isinstance(document, dict) else None
+        if (version, kind) != (resource.api_version, resource.kind):
+            said = f"{kind or 'no kind'} of {version or 'no apiVersion'}"
+            raise Refusal(
+                f"{', '.join(files)}: {said} where {resource.kind} of {resource.api_version} is "
+                "wanted; kubectl takes any kind"
+            )
+    return found
+
+
+def _documents(file: str) -> list[Object]:
+    import yaml
+
+    try:
+        content = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal(f"{file}: cannot be read: {error}") from None
+    try:
+        return [document for document in yaml.safe_load_all(content) if document is not None]
+    except yaml.YAMLError as error:
+        raise Refusal(f"{file}: no YAML: {error}") from None
+
+
+async def create(
+    client: KubeClient, resource: Resource, manifest: Object, namespace: str = ""
+) -> Object:
+    """Create one object, in its own namespace or else the one given; return it as stored.
+
+    Raises:
+        ApiError: The API server refuses.
+    """
+    place = namespace_of(manifest) or namespace if resource.namespaced else ""
+    reply = await client.create(resource, manifest, namespace=place)
+    found: Object = msgspec.json.decode(reply.body)
+    return found
+
+
+async def create_all(
+    client: KubeClient, resource: Resource, manifests: Sequence[Object], namespace: str
+) -> None:
+    """Create each, say so, and go on after a failure.
+
+    Raises:
+        Refusal: Some could not be created; says which, and why.
+    """
+    failed: list[str] = []
+    for manifest in manifests:
+        try:
+            made = await create(client, resource, manifest, namespace)
+        except KubeError as error:
+            place = namespace_of(manifest) or namespace
+            failed.append(_failure("create", resource, place, name_of(manifest), error))
+        else:
+            echo(f"Created {resource.kind}: {_key(resource, namespace_of(made), name_of(made))}")
+    if failed:
+        raise Refusal("\n".join(failed))
+
+
+async def delete_all(
+    client: KubeClient, resource: Resource, keys: Sequence[tuple[str, str]]
+) -> None:
+    """Delete each (namespace, name), say so, and go on after a failure.
+
+    Raises:
+        Refusal: Some could not be deleted; says which, and why.
+    """
+    failed: list[str] = []
+    for namespace, name in keys:
+        place = namespace if resource.namespaced else ""
+        try:
+            await client.delete(resource, name, namespace=place, propagation="Background")
+        except KubeError as error:
+            failed.append(_failure("delete", resource, place, name, error))
+        else:
+            echo(f"Deleted {resource.kind}: {_key(resource, place, name)}")
+    if failed:
+        raise Refusal("\n".join(failed))
+
+
+def _failure(verb: str, resource: Resource, namespace: str, name: str, error: Exception) -> str:
+    return f"{verb} {resource.kind} {_key(resource, namespace, name)}: {explained(error)}"
+
+
+def _key(resource: Resource, namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if resource.namespaced else name

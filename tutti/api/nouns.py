@@ -1,0 +1,200 @@
+"""The commands that every kind has: `list`, `get`, `describe`, `create`, `delete`."""
+
+from collections.abc import Callable
+from typing import Final, Literal
+
+import click
+import msgspec
+
+from shared.kube.resources import Resource
+from tutti.api import flags, manifests
+from tutti.api.access import Access, opened
+from tutti.api.failing import Refusal, run
+from tutti.api.fetching import Wanted, fetch, get
+from tutti.api.listing import Listing, list_kind
+from tutti.api.objects import Object, name_of, namespace_of, without_managed_fields
+from tutti.api.output import NOTHING, Format, as_json, as_yaml, echo
+from tutti.api.tables import Layout
+
+_RULE: Final = "---------------------------------"
+
+
+class Noun(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind, and how it is shown.
+
+    Attributes:
+        resource: The kind.
+        layout: Its table; told whether several namespaces may be in it.
+    """
+
+    resource: Resource
+    layout: Callable[[bool], Layout]
+
+    @property
+    def word(self) -> str:
+        """Its name in messages: "jobflow"."""
+        return self.resource.kind.lower()
+
+
+def add_reading(group: click.Group, noun: Noun) -> None:
+    """Give the group `list`, `get` and `describe`."""
+    kind = noun.resource.kind
+
+    @group.command("list", help=f"List {kind}s.")
+    @flags.namespace_flag()
+    @flags.everywhere_flag
+    @flags.selector_flag
+    @flags.output_flag()
+    @flags.watch_flag
+    @flags.access_flags
+    def list_(
+        *,
+        access: Access,
+        namespace: str,
+        all_namespaces: bool,
+        selector: str,
+        output: Format,
+        watch: bool,
+    ) -> None:
+        asked = Listing(
+            access=access,
+            namespace=namespace,
+            everywhere=all_namespaces,
+            selector=selector,
+            output=output,
+            watch=watch,
+        )
+        run(list_kind(noun.resource, noun.layout, asked))
+
+    @group.command("get", help=f"Show one {kind} as `list` does.")
+    @flags.namespace_flag()
+    @flags.name_flag(kind)
+    @flags.output_flag()
+    @flags.watch_flag
+    @flags.names_argument(noun.resource)
+    @flags.access_flags
+    def get_(
+        *,
+        access: Access,
+        namespace: str,
+        name: str,
+        output: Format,
+        watch: bool,
+        names: tuple[str, ...],
+    ) -> None:
+        asked = Listing(access=access, namespace=namespace, output=output, watch=watch)
+        run(_get(noun, asked, name, names))
+
+    @group.command("describe", help=f"Show all of a {kind}, or of all of them.")
+    @flags.namespace_flag()
+    @flags.name_flag(kind)
+    @click.option(
+        "--format",
+        "-o",
+        "output",
+        type=click.Choice(["yaml", "json"]),
+        default="yaml",
+        show_default=True,
+    )
+    @flags.names_argument(noun.resource)
+    @flags.access_flags
+    def describe(
+        *,
+        access: Access,
+        namespace: str,
+        name: str,
+        output: Literal["yaml", "json"],
+        names: tuple[str, ...],
+    ) -> None:
+        chosen = (*([name] if name else []), *names)
+        run(_describe(noun, access, namespace, chosen, output))
+
+
+def add_writing(group: click.Group, noun: Noun) -> None:
+    """Give the group `create` and `delete`."""
+    kind = noun.resource.kind
+
+    @group.command("create", help=f"Create {kind}s from manifests.")
+    @flags.namespace_flag()
+    @_files_flag(required=True)
+    @flags.access_flags
+    def create(*, access: Access, namespace: str, files: tuple[str, ...]) -> None:
+        run(_create(noun, access, namespace, files))
+
+    @group.command("delete", help=f"Delete {kind}s, by name or those of manifests.")
+    @flags.namespace_flag()
+    @flags.name_flag(kind)
+    @_files_flag(required=False)
+    @flags.names_argument(noun.resource)
+    @flags.access_flags
+    def delete(
+        *,
+        access: Access,
+        namespace: str,
+        name: str,
+        files: tuple[str, ...],
+        names: tuple[str, ...],
+    ) -> None:
+        run(_delete(noun, access, namespace, name, names, files))
+
+
+def _files_flag(*, required: bool) -> Callable[[flags.F], flags.F]:
+    return click.option(
+        "--file",
+        "--filename",
+        "-f",
+        "files",
+        multiple=True,
+        required=required,
+        metavar="FILE",
+        help="Manifests; - is the standard input; repeatable.",
+    )
+
+
+async def _get(noun: Noun, asked: Listing, name: str, names: tuple[str, ...]) -> None:
+    chosen = flags.the_name(noun.word, name, names)
+    await list_kind(noun.resource, noun.layout, asked, chosen)
+
+
+async def _describe(
+    noun: Noun, access: Access, namespace: str, names: tuple[str, ...], output: str
+) -> None:
+    async with opened(access) as client:
+        place = flags.namespace_or_default(namespace, client.credentials.namespace)
+        if names:
+            found = [await get(client, noun.resource, each, place) for each in names]
+        else:
+            found = await fetch(client, Wanted(resource=noun.resource, namespace=place))
+    if not found:
+        echo(NOTHING)
+    for index, each in enumerate(found):
+        if index:
+            echo(_RULE)
+        whole = without_managed_fields(each)
+        echo(as_json(whole) if output == "json" else as_yaml(whole))
+
+
+async def _create(noun: Noun, access: Access, namespace: str, files: tuple[str, ...]) -> None:
+    found = manifests.read(files, noun.resource)
+    async with opened(access) as client:
+        place = flags.namespace_or_default(namespace, client.credentials.namespace)
+        await manifests.create_all(client, noun.resource, found, place)
+
+
+async def _delete(
+    noun: Noun,
+    access: Access,
+    namespace: str,
+    name: str,
+    names: tuple[str, ...],
+    files: tuple[str, ...],
+) -> None:
+    found: list[Object] = manifests.read(files, noun.resource) if files else []
+    if not files:
+        names = flags.the_names(noun.word, name, names)
+    elif name or names:
+        raise Refusal("names or --file: give one of them")
+    async with opened(access) as client:
+        place = flags.namespace_or_default(namespace, client.credentials.namespace)
+        keys = [(namespace_of(each) or place, name_of(each)) for each in found]
+        await manifests.delete_all(client, noun.resource, keys or [(place, each) for each in names])

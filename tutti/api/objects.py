@@ -1,0 +1,65 @@
+"""Objects as the API server sent them, and how to read a field that may not be there."""
+
+from typing import Any, TypeAlias
+
+Object: TypeAlias = dict[str, Any]
+"""One Kubernetes object, whole."""
+
+
+def field(obj: Object, path: str, default: Any = None) -> Any:
+    """The field at a dotted path, or the default where anything on the way is missing or null."""
+    found: Any = obj
+    for step in path.split("."):
+        found = found.get(step) if isinstance(found, dict) else None
+        if found is None:
+            return default
+    return found
+
+
+def text(obj: Object, path: str) -> str:
+    """The field at a dotted path as text; "" where it is missing."""
+    return str(field(obj, path, ""))
+
+
+def number(obj: Object, path: str) -> int:
+    """The field at a dotted path as a number; 0 where it is missing or none."""
+    found = field(obj, path, 0)
+    return found if isinstance(found, int) else 0
+
+
+def name_of(obj: Object) -> str:
+    """`metadata.name`."""
+    return text(obj, "metadata.name")
+
+
+def namespace_of(obj: Object) -> str:
+    """`metadata.namespace`; "" for what has none."""
+    return text(obj, "metadata.namespace")
+
+
+def created(obj: Object) -> str:
+    """`metadata.creationTimestamp`, RFC 3339."""
+    return text(obj, "metadata.creationTimestamp")
+
+
+def labels_of(obj: Object) -> dict[str, str]:
+    """`metadata.labels`."""
+    found = field(obj, "metadata.labels", {})
+    return found if isinstance(found, dict) else {}
+
+
+def without_managed_fields(obj: Object) -> Object:
+    """The object without the bookkeeping of server-side apply, which nobody reads."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return obj
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**obj, "metadata": kept}
+
+
+def why_unschedulable(group: Object) -> str:
+    """What a PodGroup waits for: the message of its condition Unschedulable, while that is True."""
+    for condition in field(group, "status.conditions", []):
+        if text(condition, "type") == "Unschedulable" and text(condition, "status") == "True":
+            return text(condition, "message")
+    return ""

@@ -1,0 +1,55 @@
+"""Orders to controllers: Commands of bus.volcano.sh about a Job or a Queue.
+
+A Command is owned by its target, so that it goes with it if no controller ever takes it.
+"""
+
+from typing import Literal, TypeAlias
+
+from shared.kube.client import KubeClient
+from shared.kube.resources import COMMANDS, Resource
+from tutti.api.fetching import get
+from tutti.api.objects import Object, text
+
+Action: TypeAlias = Literal["AbortJob", "ResumeJob", "OpenQueue", "CloseQueue"]
+
+#: Commands are namespaced, queues are not: those about queues live here, as Volcano's do.
+QUEUE_COMMANDS_NAMESPACE = "default"
+
+
+def command(resource: Resource, target: Object, action: Action) -> Object:
+    """The Command's manifest."""
+    owner = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": text(target, "metadata.name"),
+        "uid": text(target, "metadata.uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": {
+            "generateName": f"{owner['name']}-{action.lower()}-",
+            "ownerReferences": [owner],
+        },
+        "action": action,
+        "target": owner,
+    }
+
+
+async def order(
+    client: KubeClient, resource: Resource, name: str, action: Action, namespace: str = ""
+) -> None:
+    """Tell the controller of an object what to do with it.
+
+    Raises:
+        NotFound: There is no such object, or Commands are not served.
+        ApiError: The API server refuses.
+    """
+    target = await get(client, resource, name, namespace)
+    await client.create(
+        COMMANDS,
+        command(resource, target, action),
+        namespace=namespace or QUEUE_COMMANDS_NAMESPACE,
+    )

@@ -1,0 +1,108 @@
+"""Tables of objects: which columns, how wide, in which colour. Pure.
+
+Widths are Volcano's, so that `vcctl ... list` gives the same bytes; where a cell would touch its
+neighbour there, the column grows instead.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import click
+import msgspec
+
+from tutti.api.objects import Object
+
+#: Of phases and states: what is going on at a glance.
+_COLOURS = {
+    "Running": "green",
+    "Completed": "green",
+    "Succeed": "green",
+    "Succeeded": "green",
+    "Open": "green",
+    "Pending": "yellow",
+    "Inqueue": "yellow",
+    "Restarting": "yellow",
+    "Completing": "yellow",
+    "Terminating": "yellow",
+    "Aborting": "yellow",
+    "Closing": "yellow",
+    "Aborted": "magenta",
+    "Closed": "magenta",
+    "Terminated": "red",
+    "Failed": "red",
+    "Unknown": "red",
+    "Error": "red",
+    "CrashLoopBackOff": "red",
+    "ImagePullBackOff": "red",
+    "ErrImagePull": "red",
+}
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """One column.
+
+    Attributes:
+        title: Its head.
+        value: The cell of an object.
+        width: Fixed width; 0 for the longest cell and the table's gap.
+        wide: Whether only `-o wide` shows it.
+        coloured: Whether its values are phases, which have colours.
+    """
+
+    title: str
+    value: Callable[[Object], object]
+    width: int = 0
+    wide: bool = False
+    coloured: bool = False
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a kind, and the space after those that have no fixed width."""
+
+    columns: tuple[Column, ...]
+    gap: int = 3
+    #: Whether a head counts as a cell when the longest is looked for.
+    heads_count: bool = True
+
+
+class Table:
+    """Prints objects as they come: the head once, and later rows at least as wide as earlier."""
+
+    def __init__(self, layout: Layout, *, wide: bool = False) -> None:
+        self._layout = layout
+        self._columns = [each for each in layout.columns if wide or not each.wide]
+        self._widths = [each.width for each in self._columns]
+        self._headed = False
+
+    def lines(self, objects: Iterable[Object]) -> list[str]:
+        """The lines for these objects, preceded by the head the first time."""
+        rows = [[_cell(column, obj) for column in self._columns] for obj in objects]
+        self._grow(rows)
+        heads = [] if self._headed else [self._line([each.title for each in self._columns])]
+        self._headed = True
+        return heads + [self._line(row, self._columns) for row in rows]
+
+    def _grow(self, rows: Sequence[Sequence[str]]) -> None:
+        layout = self._layout
+        for index, column in enumerate(self._columns):
+            longest = max((len(row[index]) for row in rows), default=0)
+            if column.width:
+                # Only the last column may be filled to its brim: no other one follows.
+                if index + 1 < len(self._columns):
+                    longest = max(longest, len(column.title))
+                needed = longest + 1 if longest >= column.width else 0
+            else:
+                head = len(column.title) if layout.heads_count or not rows else 0
+                needed = max(longest, head) + layout.gap
+            self._widths[index] = max(self._widths[index], needed)
+
+    def _line(self, cells: Sequence[str], columns: Sequence[Column] = ()) -> str:
+        padded = [cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True)]
+        for index, column in enumerate(columns):
+            if column.coloured and cells[index] in _COLOURS:
+                padded[index] = click.style(padded[index], fg=_COLOURS[cells[index]])
+        return "".join(padded)
+
+
+def _cell(column: Column, obj: Object) -> str:
+    found = column.value(obj)
+    return "" if found is None else str(found)

@@ -1,0 +1,1 @@
+"""`tutti cronjob`: CronJobs of batch.volcano.sh."""

@@ -1,0 +1,315 @@
+"""`tutti job` as it is typed."""
+
+import shlex
+import sys
+from collections.abc import Callable
+
+import click
+
+from shared.dialects.durations import duration_ms
+from shared.kube.resources import JOBS_VOLCANO
+from tutti.api import flags
+from tutti.api.access import Access, opened
+from tutti.api.failing import Refusal, fail, run
+from tutti.api.listing import Listing, list_kind
+from tutti.api.objects import Object
+from tutti.api.orders import Action, order
+from tutti.api.output import FORMATS, Format, echo, reference
+from tutti.job import columns
+from tutti.job.columns import layout
+from tutti.job.logs import Reading, print_logs
+from tutti.job.running import Wish, run_job
+from tutti.job.viewing import view_job
+from tutti.job.waiting import Goal
+
+RESOURCES = "cpu=1000m,memory=100Mi"
+
+_names = flags.names_argument(JOBS_VOLCANO)
+_name_flag = flags.name_flag("Job")
+
+
+@click.group(cls=flags.PflagGroup)
+def job() -> None:
+    """Submit Jobs of batch.volcano.sh and look after them."""
+
+
+@job.command("run")
+@flags.namespace_flag()
+@_name_flag
+@click.option("--image", "-i", default="busybox", show_default=True, help="Container image.")
+@click.option(
+    "--min",
+    "-m",
+    "minimum",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Pods that must run together.",
+)
+@click.option(
+    "--replicas",
+    "-r",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Pods in all.",
+)
+@click.option("--requests", "-R", default=RESOURCES, show_default=True, help="Of each pod.")
+@click.option("--limits", "-L", default=RESOURCES, show_default=True, help="Of each pod.")
+@click.option(
+    "--scheduler",
+    "-S",
+    default="volcano",
+    show_default=True,
+    metavar="NAME",
+    help="Scheduler of the pods.",
+)
+@click.option("--queue", "-q", default="", metavar="NAME", help="Queue; else the default one.")
+@click.option("--command", "-c", default="", help="Command of the container, as a shell reads it.")
+@click.option(
+    "--filename",
+    "-f",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Manifest; the flags above do not count then. - is the standard input.",
+)
+@click.option("--wait", is_flag=True, help="Show how it gets on, until it is finished.")
+@click.option(
+    "--until",
+    "goal",
+    type=click.Choice(["running", "finished"]),
+    default="finished",
+    show_default=True,
+    help="What --wait waits for.",
+)
+@click.option("--timeout", default="", metavar="DURATION", help="Longest wait, such as 10m.")
+@flags.output_flag()
+@flags.access_flags
+def run_(
+    *,
+    access: Access,
+    namespace: str,
+    name: str,
+    image: str,
+    minimum: int,
+    replicas: int,
+    requests: str,
+    limits: str,
+    scheduler: str,
+    queue: str,
+    command: str,
+    files: tuple[str, ...],
+    wait: bool,
+    goal: Goal,
+    timeout: str,
+    output: Format,
+) -> None:
+    """Submit a Job, from flags or from a manifest.
+
+    With --wait, ends with status 1 when the Job fails, is aborted, or the time is over.
+    """
+    try:
+        wish = Wish(
+            access=access,
+            namespace=namespace,
+            files=files,
+            name=name,
+            image=image,
+            minimum=minimum,
+            replicas=replicas,
+            requests=requests,
+            limits=limits,
+            scheduler=scheduler,
+            queue=queue,
+            command=split_command(command),
+            goal=goal if wait else None,
+            timeout_s=seconds("--timeout", timeout),
+            output=output,
+        )
+    except Refusal as error:
+        fail(str(error))
+    sys.exit(0 if run(run_job(wish)) else 1)
+
+
+def split_command(given: str) -> tuple[str, ...]:
+    """A command as a shell reads it. Raises Refusal for quotes without end."""
+    try:
+        return tuple(shlex.split(given))
+    except ValueError as error:
+        raise Refusal(f"--command {given}: {error}") from None
+
+
+def seconds(flag: str, given: str) -> float | None:
+    """A duration as Go writes it; None for none. Raises Refusal, which names the flag."""
+    if not given:
+        return None
+    found = duration_ms(given)
+    if found is None:
+        raise Refusal(f"{flag} {given}: must be a duration, such as 90s, 10m or 1h30m")
+    return found / 1000
+
+
+@job.command("list")
+@flags.namespace_flag()
+@flags.everywhere_flag
+@click.option("--queue", "-q", default="", metavar="NAME", help="Only those of this queue.")
+@click.option("--scheduler", "-S", default="", metavar="NAME", help="Only those of this scheduler.")
+@flags.selector_flag
+@flags.output_flag()
+@flags.watch_flag
+@flags.access_flags
+def list_(
+    *,
+    access: Access,
+    namespace: str,
+    all_namespaces: bool,
+    queue: str,
+    scheduler: str,
+    selector: str,
+    output: Format,
+    watch: bool,
+) -> None:
+    """List Jobs, with their pods by phase."""
+    asked = Listing(
+        access=access,
+        namespace=namespace,
+        everywhere=all_namespaces,
+        selector=selector,
+        output=output,
+        watch=watch,
+        keep=of(queue, scheduler),
+    )
+    run(list_kind(JOBS_VOLCANO, layout, asked))
+
+
+def of(queue_name: str, scheduler: str) -> Callable[[Object], bool]:
+    """Whether a Job is of this queue and this scheduler; "" for any."""
+
+    def keep(found: Object) -> bool:
+        ours = queue_name in {"", columns.queue(found)}
+        return ours and scheduler in {"", columns.scheduler(found)}
+
+    return keep
+
+
+@job.command("view")
+@flags.namespace_flag()
+@_name_flag
+@flags.output_flag(*(each for each in FORMATS if each not in {"wide", "name"}))
+@_names
+@flags.access_flags
+def view(
+    *, access: Access, namespace: str, name: str, output: Format, names: tuple[str, ...]
+) -> None:
+    """Show a Job with its tasks, its state and its Events."""
+    try:
+        chosen = flags.the_name("job", name, names)
+    except Refusal as error:
+        fail(str(error))
+    run(view_job(access, namespace, chosen, output))
+
+
+@job.command("suspend")
+@flags.namespace_flag()
+@_name_flag
+@_names
+@flags.access_flags
+def suspend(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
+    """Abort Jobs: their pods go, they stay, and can be resumed."""
+    run(order_jobs(access, namespace, name, names, "AbortJob"))
+
+
+@job.command("resume")
+@flags.namespace_flag()
+@_name_flag
+@_names
+@flags.access_flags
+def resume(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
+    """Start suspended Jobs again."""
+    run(order_jobs(access, namespace, name, names, "ResumeJob"))
+
+
+async def order_jobs(
+    access: Access, namespace: str, name: str, names: tuple[str, ...], action: Action
+) -> None:
+    """Write a Command for each Job. Raises Refusal, KubeError at the first that fails."""
+    chosen = flags.the_names("job", name, names)
+    done = {"AbortJob": "abort", "ResumeJob": "resume"}[action]
+    async with opened(access) as client:
+        place = flags.namespace_or_default(namespace, client.credentials.namespace)
+        for each in chosen:
+            await order(client, JOBS_VOLCANO, each, action, place)
+            echo(f"{reference(JOBS_VOLCANO, each)}: {done} ordered")
+
+
+@job.command("delete")
+@flags.namespace_flag()
+@_name_flag
+@_names
+@flags.access_flags
+def delete(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
+    """Delete Jobs, with their pods and whatever else was made for them."""
+    run(delete_jobs(access, namespace, name, names))
+
+
+async def delete_jobs(access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
+    """Delete each Job. Raises Refusal, KubeError at the first that fails."""
+    chosen = flags.the_names("job", name, names)
+    async with opened(access) as client:
+        place = flags.namespace_or_default(namespace, client.credentials.namespace)
+        for each in chosen:
+            await client.delete(JOBS_VOLCANO, each, namespace=place, propagation="Background")
+            echo(f"delete job {each} successfully")
+
+
+@job.command("logs")
+@flags.namespace_flag()
+@_name_flag
+@click.option("--task", "-t", default="", metavar="NAME", help="Only pods of this task.")
+@click.option("--index", type=click.IntRange(0), metavar="N", help="Only the task's pod N.")
+@click.option("--container", "-c", default="", metavar="NAME", help="Only this container.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is written.")
+@click.option("--previous", "-p", is_flag=True, help="Of the containers' previous runs.")
+@click.option("--timestamps", is_flag=True, help="With the instant of each line.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last N lines of each.")
+@click.option("--since", default="", metavar="DURATION", help="What is younger, such as 5m.")
+@click.option("--prefix/--no-prefix", default=None, help="Say whose line it is; else if several.")
+@_names
+@flags.access_flags
+def logs(
+    *,
+    access: Access,
+    namespace: str,
+    name: str,
+    task: str,
+    index: int | None,
+    container: str,
+    follow: bool,
+    previous: bool,
+    timestamps: bool,
+    tail: int | None,
+    since: str,
+    prefix: bool | None,
+    names: tuple[str, ...],
+) -> None:
+    """Print what the pods of a Job write."""
+    try:
+        chosen = flags.the_name("job", name, names)
+        since_s = seconds("--since", since)
+    except Refusal as error:
+        fail(str(error))
+    reading = Reading(
+        task=task,
+        index=index,
+        container=container,
+        follow=follow,
+        previous=previous,
+        timestamps=timestamps,
+        tail=tail,
+        prefix=prefix,
+        since_s=None if since_s is None else max(1, round(since_s)),
+    )
+    run(print_logs(access, namespace, chosen, reading))

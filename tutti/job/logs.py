@@ -1,0 +1,226 @@
+"""`tutti job logs`: what the pods of a Job write, through the API server alone.
+
+Without `--follow`, pod after pod. With it, every container's log as it comes, those of pods that
+are made later included, until the Job is finished and all logs have been read to their ends.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.errors import ApiError, NotFound
+from shared.kube.resources import JOBS_VOLCANO, PODS
+from tutti.api.access import CONNECTIONS_MAX, Access, opened
+from tutti.api.failing import Refusal, explained
+from tutti.api.fetching import Wanted, fetch, follow, get
+from tutti.api.flags import namespace_or_default
+from tutti.api.objects import Object, field, labels_of, name_of, text
+from tutti.api.output import echo
+from tutti.job.columns import FINAL_PHASES, JOB_NAME_LABEL, phase
+
+_TASK_LABEL: Final = "volcano.sh/task-spec"
+_INDEX_LABEL: Final = "volcano.sh/task-index"
+#: Each holds a connection; two more watch the Job and its pods.
+FOLLOWED_MAX: Final = CONNECTIONS_MAX - 4
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What of which logs.
+
+    Attributes:
+        task: Only pods of this task; "" for all.
+        index: Only the pod with this index in its task; None for all.
+        container: Only this container; "" for all.
+        follow: Go on with what is written.
+        previous: The log of the container's previous run.
+        timestamps: With the instant of each line.
+        tail: So many lines from the end; None for all.
+        since_s: Only what is younger than this.
+        prefix: Whether each line says whose it is; None: when there are several.
+    """
+
+    task: str = ""
+    index: int | None = None
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    since_s: int | None = None
+    prefix: bool | None = None
+
+    def params(self, container: str) -> dict[str, str]:
+        """The parameters of a request for one container's log."""
+        found = {
+            "container": container,
+            "follow": "true" if self.follow else "",
+            "previous": "true" if self.previous else "",
+            "timestamps": "true" if self.timestamps else "",
+            "tailLines": "" if self.tail is None else str(self.tail),
+            "sinceSeconds": "" if self.since_s is None else str(self.since_s),
+        }
+        return {key: value for key, value in found.items() if value}
+
+    def selector(self, job: str) -> str:
+        """The label selector of the pods."""
+        terms = [f"{JOB_NAME_LABEL}={job}"]
+        if self.task:
+            terms.append(f"{_TASK_LABEL}={self.task}")
+        if self.index is not None:
+            terms.append(f"{_INDEX_LABEL}={self.index}")
+        return ",".join(terms)
+
+
+async def print_logs(access: Access, namespace: str, name: str, reading: Reading) -> None:
+    """Print what was asked for.
+
+    Raises:
+        Refusal: There is nothing to read, or too much to follow at once.
+        KubeError: The API server refuses, or does not answer.
+    """
+    async with opened(access) as client:
+        place = namespace_or_default(namespace, client.credentials.namespace)
+        job = await get(client, JOBS_VOLCANO, name, place)
+        logs = _Logs(client, place, reading)
+        if reading.follow:
+            await logs.follow(job)
+        else:
+            await logs.all(name)
+
+
+class _Logs:
+    """The logs of one Job."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        reading: Reading,
+        out: Callable[[str], None] = echo,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._reading = reading
+        self._out = out
+        #: UID of the pod and name of the container.
+        self._followed: set[tuple[str, str]] = set()
+        self._reading_now: set[asyncio.Task[None]] = set()
+
+    async def all(self, job: str) -> None:
+        """What is there now, in the order of tasks and their indices."""
+        pods = await fetch(self._client, self._wanted(job))
+        sources = [
+            (name_of(pod), container)
+            for pod in sorted(pods, key=_order)
+            for container in self._containers(pod)
+        ]
+        if not sources:
+            raise Refusal(f"Job {job} has no such pods: `tutti pod list --job {job}` lists them")
+        silent: list[str] = []
+        for pod, container in sources:
+            try:
+                await self._read(pod, container, several=len(sources) > 1)
+            except ApiError as error:
+                silent.append(f"{pod}/{container}: {explained(error)}")
+        if silent:
+            raise Refusal("\n".join(silent))
+
+    async def follow(self, job: Object) -> None:
+        """Everything, until the Job is finished and all logs have ended."""
+        async with asyncio.TaskGroup() as group:
+            finding = group.create_task(self._find(name_of(job), group), name="pods")
+            await self._finished(job)
+            finding.cancel()
+            # What the last pods wrote belongs to it, whichever watch was faster.
+            for pod in await fetch(self._client, self._wanted(name_of(job))):
+                self._take(pod, group)
+
+    async def _find(self, job: str, group: asyncio.TaskGroup) -> None:
+        async for kind, pod in follow(self._client, self._wanted(job)):
+            if kind != "DELETED":
+                self._take(pod, group)
+
+    def _take(self, pod: Object, group: asyncio.TaskGroup) -> None:
+        """Read along with the pod's containers that have started and are not read yet."""
+        for container in self._containers(pod):
+            source = (text(pod, "metadata.uid"), container)
+            if source in self._followed or not _speaks(pod, container):
+                continue
+            if len(self._reading_now) >= FOLLOWED_MAX:
+                raise Refusal(
+                    f"more than {FOLLOWED_MAX} logs to follow: choose with --task, --index or "
+                    "--container"
+                )
+            self._followed.add(source)
+            task = group.create_task(
+                self._read_along(name_of(pod), container), name=f"{name_of(pod)}/{container}"
+            )
+            self._reading_now.add(task)
+            task.add_done_callback(self._reading_now.discard)
+
+    async def _read_along(self, pod: str, container: str) -> None:
+        try:
+            await self._read(pod, container, several=True)
+        except NotFound:
+            self._out(f"[{pod}/{container}] gone")
+
+    async def _finished(self, job: Object) -> None:
+        wanted = Wanted(
+            resource=JOBS_VOLCANO,
+            namespace=self._namespace,
+            field_selector=f"metadata.name={name_of(job)}",
+        )
+        async for kind, found in follow(self._client, wanted):
+            if kind == "DELETED" or phase(found) in FINAL_PHASES:
+                return
+
+    async def _read(self, pod: str, container: str, *, several: bool) -> None:
+        reading = self._reading
+        named = several if reading.prefix is None else reading.prefix
+        prefix = f"[{pod}/{container}] " if named else ""
+        path = PODS.path(self._namespace, pod, "log")
+        async for line in lines(self._client.chunks(path, reading.params(container))):
+            self._out(f"{prefix}{line}")
+
+    def _wanted(self, job: str) -> Wanted:
+        return Wanted(
+            resource=PODS, namespace=self._namespace, label_selector=self._reading.selector(job)
+        )
+
+    def _containers(self, pod: Object) -> Sequence[str]:
+        chosen = self._reading.container
+        names = [text(each, "name") for each in field(pod, "spec.containers", [])]
+        if not chosen:
+            return names
+        inits = [text(each, "name") for each in field(pod, "spec.initContainers", [])]
+        return [chosen] if chosen in {*names, *inits} else []
+
+
+async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Chunks as lines, the unfinished last one too. What is no UTF-8 is shown as such."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+def _speaks(pod: Object, container: str) -> bool:
+    """Whether the container has been started: before, its log is an error."""
+    for kind in ("containerStatuses", "initContainerStatuses"):
+        for status in field(pod, f"status.{kind}", []):
+            if text(status, "name") == container:
+                state = field(status, "state", {})
+                return "running" in state or "terminated" in state
+    return False
+
+
+def _order(pod: Object) -> tuple[str, int, str]:
+    labels = labels_of(pod)
+    index = labels.get(_INDEX_LABEL, "")
+    return labels.get(_TASK_LABEL, ""), int(index) if index.isdecimal() else 0, name_of(pod)

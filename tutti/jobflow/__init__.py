@@ -1,0 +1,1 @@
+"""`tutti jobflow`: JobFlows of flow.volcano.sh."""

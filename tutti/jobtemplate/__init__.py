@@ -1,0 +1,1 @@
+"""`tutti jobtemplate`: JobTemplates of flow.volcano.sh."""

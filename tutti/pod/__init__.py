@@ -1,0 +1,1 @@
+"""`tutti pod`: the pods of Jobs and of queues."""

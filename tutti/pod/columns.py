@@ -1,0 +1,134 @@
+"""The table of pods: how far their containers are, as kubectl says it."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from tutti.api.ages import since
+from tutti.api.objects import Object, created, field, name_of, namespace_of, number, text
+from tutti.api.tables import Column, Layout
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+def status(pod: Object) -> str:
+    """The word that tells most: Running, Init:0/1, ImagePullBackOff, Terminating, Completed…"""
+    phase = text(pod, "status.phase")
+    if field(pod, "metadata.deletionTimestamp"):
+        if text(pod, "status.reason") == "NodeLost":
+            return "Unknown"
+        if phase not in _ENDED:
+            return "Terminating"
+    gated = any(
+        text(each, "type") == "PodScheduled" and text(each, "reason") == "SchedulingGated"
+        for each in field(pod, "status.conditions", [])
+    )
+    if gated:
+        return "SchedulingGated"
+    return _initializing(pod) or _running(pod) or text(pod, "status.reason") or phase
+
+
+def ready(pod: Object) -> str:
+    """Containers that are ready, of all that stay: `1/2`."""
+    sidecars = {text(each, "name") for each in _init_containers(pod) if _stays(each)}
+    statuses = [*_statuses(pod, "containerStatuses"), *_statuses(pod, "initContainerStatuses")]
+    mains = {text(each, "name") for each in field(pod, "spec.containers", [])}
+    count = sum(
+        1
+        for each in statuses
+        if text(each, "name") in mains | sidecars
+        and field(each, "ready", False)
+        and field(each, "state.running") is not None
+    )
+    return f"{count}/{len(mains) + len(sidecars)}"
+
+
+def restarts(pod: Object, now: datetime) -> str:
+    """How often containers started again, and when last: `3 (5m ago)`."""
+    statuses = [*_statuses(pod, "containerStatuses"), *_statuses(pod, "initContainerStatuses")]
+    count = sum(number(each, "restartCount") for each in statuses)
+    last = max((text(each, "lastState.terminated.finishedAt") for each in statuses), default="")
+    return f"{count} ({since(last, now)} ago)" if count and last else str(count)
+
+
+def layout(everywhere: bool = False) -> Layout:
+    """The table; of several namespaces the namespace comes first."""
+    now = datetime.now(UTC)
+    namespace = (Column(title="Namespace", value=namespace_of),) if everywhere else ()
+    return Layout(
+        columns=(
+            *namespace,
+            Column(title="Name", value=name_of),
+            Column(title="Ready", value=ready),
+            Column(title="Status", value=status, coloured=True),
+            Column(title="Restart", value=lambda pod: restarts(pod, now)),
+            Column(title="Age", value=lambda pod: since(created(pod), now)),
+            Column(title="Node", wide=True, value=lambda pod: text(pod, "spec.nodeName")),
+            Column(title="IP", wide=True, value=lambda pod: text(pod, "status.podIP")),
+        ),
+        gap=8,
+        heads_count=False,
+    )
+
+
+def _initializing(pod: Object) -> str:
+    """`Init:…` while init containers are still at work, or have failed."""
+    containers = {text(each, "name"): each for each in _init_containers(pod)}
+    statuses = list(_statuses(pod, "initContainerStatuses"))
+    for index, each in enumerate(statuses):
+        if number(each, "state.terminated.exitCode") == 0 and field(each, "state.terminated"):
+            continue
+        if _stays(containers.get(text(each, "name"), {})) and field(each, "started", False):
+            continue
+        waiting = text(each, "state.waiting.reason")
+        if field(each, "state.terminated"):
+            return f"Init:{_ended(each)}"
+        if waiting not in {"", "PodInitializing"}:
+            return f"Init:{waiting}"
+        return f"Init:{index}/{len(containers)}"
+    return ""
+
+
+def _running(pod: Object) -> str:
+    """What the first container that has trouble, or has ended, says."""
+    found, runs = "", False
+    for each in reversed(list(_statuses(pod, "containerStatuses"))):
+        if waiting := text(each, "state.waiting.reason"):
+            found = waiting
+        elif field(each, "state.terminated"):
+            found = _ended(each)
+        else:
+            runs = runs or field(each, "state.running") is not None
+    if found == "Completed" and runs:
+        return "Running" if _is_ready(pod) else "NotReady"
+    return found
+
+
+def _ended(container: Object) -> str:
+    if reason := text(container, "state.terminated.reason"):
+        return reason
+    if signal := number(container, "state.terminated.signal"):
+        return f"Signal:{signal}"
+    return f"ExitCode:{number(container, 'state.terminated.exitCode')}"
+
+
+def _is_ready(pod: Object) -> bool:
+    return any(
+        text(each, "type") == "Ready" and text(each, "status") == "True"
+        for each in field(pod, "status.conditions", [])
+    )
+
+
+def _stays(container: Object) -> bool:
+    """Whether an init container is a sidecar."""
+    return text(container, "restartPolicy") == "Always"
+
+
+def _init_containers(pod: Object) -> Iterable[Object]:
+    found: list[Object] = field(pod, "spec.initContainers", [])
+    return found
+
+
+def _statuses(pod: Object, kind: str) -> Iterable[Object]:
+    found: list[Object] = field(pod, f"status.{kind}", [])
+    return found

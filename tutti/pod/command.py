@@ -1,0 +1,68 @@
+"""`tutti pod` as it is typed."""
+
+import click
+
+from shared.kube.resources import PODS
+from tutti.api import flags
+from tutti.api.access import Access
+from tutti.api.failing import run
+from tutti.api.listing import Listing, list_kind
+from tutti.api.objects import Object, field, labels_of
+from tutti.api.output import Format
+from tutti.job.columns import JOB_NAME_LABEL
+from tutti.pod.columns import layout
+
+_QUEUE_LABEL = "volcano.sh/queue-name"
+_QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+
+
+@click.group(cls=flags.PflagGroup)
+def pod() -> None:
+    """Look at the pods of Jobs and of queues."""
+
+
+@pod.command("list")
+@flags.namespace_flag()
+@flags.everywhere_flag
+@click.option("--queue", "-q", default="", metavar="NAME", help="Only pods of this queue.")
+@click.option("--job", "-j", default="", metavar="NAME", help="Only pods of this Job.")
+@flags.selector_flag
+@flags.output_flag()
+@flags.watch_flag
+@flags.access_flags
+def list_(
+    *,
+    access: Access,
+    namespace: str,
+    all_namespaces: bool,
+    queue: str,
+    job: str,
+    selector: str,
+    output: Format,
+    watch: bool,
+) -> None:
+    """List pods of Jobs; with --queue, pods of other workloads in that queue too."""
+    asked = Listing(
+        access=access,
+        namespace=namespace,
+        everywhere=all_namespaces,
+        selector=selector,
+        labels=job_selector(job, queue),
+        output=output,
+        watch=watch,
+        keep=lambda found: not queue or queue_of(found) == queue,
+    )
+    run(list_kind(PODS, layout, asked))
+
+
+def job_selector(job: str, queue: str) -> str:
+    """The label selector: pods of one Job, of any Job, or any pods when a queue is asked for."""
+    if job:
+        return f"{JOB_NAME_LABEL}={job}"
+    return "" if queue else JOB_NAME_LABEL
+
+
+def queue_of(pod: Object) -> str:
+    """The queue: a label on pods of Jobs, an annotation on those of others."""
+    annotations: dict[str, str] = field(pod, "metadata.annotations", {})
+    return labels_of(pod).get(_QUEUE_LABEL) or annotations.get(_QUEUE_ANNOTATION, "")

@@ -1,0 +1,1 @@
+"""`tutti podgroup`: PodGroups of scheduling.volcano.sh."""

@@ -1,0 +1,172 @@
+"""`tutti queue` as it is typed."""
+
+from typing import Literal, get_args
+
+import click
+
+from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
+from tutti.api import flags
+from tutti.api.access import Access, opened
+from tutti.api.failing import Refusal, run
+from tutti.api.fetching import Wanted, fetch, get
+from tutti.api.flags import split_selector
+from tutti.api.manifests import create
+from tutti.api.objects import Object, name_of
+from tutti.api.orders import Action, order
+from tutti.api.output import Format, Printer, echo, reference
+from tutti.queue.columns import count, layout
+
+State = Literal["Open", "Closed"]
+
+_ACTIONS: dict[str, Action] = {"open": "OpenQueue", "close": "CloseQueue"}
+_WEIGHT_MAX = 65_535
+
+_names = flags.names_argument(QUEUES_VOLCANO)
+_name_flag = flags.name_flag("Queue", "-n")
+
+
+@click.group(cls=flags.PflagGroup)
+def queue() -> None:
+    """Create Queues of scheduling.volcano.sh, and open, close and delete them.
+
+    What queues hold, deserve and are owed is told by `tutti queues`.
+    """
+
+
+@queue.command("create")
+@click.option("--name", "-n", default="test", show_default=True, help="Name of the Queue.")
+@click.option(
+    "--weight", "-w", type=click.IntRange(1, _WEIGHT_MAX), default=1, show_default=True, metavar="N"
+)
+@click.option(
+    "--state", "-S", type=click.Choice(get_args(State)), default="Open", show_default=True
+)
+@click.option(
+    "--parent", default="", metavar="QUEUE", help="Parent in the hierarchy; else the root."
+)
+@flags.access_flags
+def create_(*, access: Access, name: str, weight: int, state: State, parent: str) -> None:
+    """Create a Queue."""
+    run(create_queue(access, name, weight, state, parent))
+
+
+async def create_queue(access: Access, name: str, weight: int, state: State, parent: str) -> None:
+    """Create it, and close it when that is its state. Raises KubeError."""
+    spec: Object = {"weight": weight}
+    if parent:
+        spec["parent"] = parent
+    manifest: Object = {
+        "apiVersion": QUEUES_VOLCANO.api_version,
+        "kind": QUEUES_VOLCANO.kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    async with opened(access) as client:
+        await create(client, QUEUES_VOLCANO, manifest)
+        echo(f"{reference(QUEUES_VOLCANO, name)} created")
+        if state == "Closed":
+            # The state is the controller's to write; a status in the manifest would be dropped.
+            await order(client, QUEUES_VOLCANO, name, "CloseQueue")
+            echo(f"{reference(QUEUES_VOLCANO, name)}: close ordered")
+
+
+@queue.command("list")
+@flags.selector_flag
+@flags.output_flag()
+@flags.access_flags
+def list_(*, access: Access, selector: str, output: Format) -> None:
+    """List Queues, with their PodGroups by phase."""
+    run(show_queues(access, (), output, selector=selector))
+
+
+@queue.command("get")
+@_name_flag
+@flags.output_flag()
+@_names
+@flags.access_flags
+def get_(*, access: Access, name: str, output: Format, names: tuple[str, ...]) -> None:
+    """Show some Queues as `list` does."""
+    run(_get(access, name, names, output))
+
+
+async def _get(access: Access, name: str, names: tuple[str, ...], output: Format) -> None:
+    await show_queues(access, flags.the_names("queue", name, names), output)
+
+
+async def show_queues(
+    access: Access,
+    names: tuple[str, ...],
+    output: Format,
+    *,
+    selector: str = "",
+    slurm: bool = False,
+) -> None:
+    """Print the queues that are named, or all. Raises KubeError."""
+    labels, part = split_selector(selector)
+    async with opened(access) as client:
+        if names:
+            found = [await get(client, QUEUES_VOLCANO, each) for each in names]
+        else:
+            wanted = Wanted(resource=QUEUES_VOLCANO, label_selector=labels)
+            found = [each for each in await fetch(client, wanted) if part in name_of(each)]
+        # Only tables have the counts.
+        counted = output in {"table", "wide"} and found
+        groups = await fetch(client, Wanted(resource=PODGROUPS_VOLCANO)) if counted else []
+    printer = Printer(QUEUES_VOLCANO, layout(count(groups), slurm=slurm), output)
+    if len(names) == 1:
+        printer.one(found[0])
+    else:
+        printer.all(found)
+
+
+@queue.command("operate")
+@_name_flag
+@click.option("--action", "-a", default="", metavar="open|close|update", help="What to do.")
+@click.option(
+    "--weight",
+    "-w",
+    type=click.IntRange(0, _WEIGHT_MAX),
+    default=0,
+    metavar="N",
+    help="For update.",
+)
+@_names
+@flags.access_flags
+def operate(*, access: Access, name: str, action: str, weight: int, names: tuple[str, ...]) -> None:
+    """Open or close Queues, or change their weight."""
+    run(_operate(access, name, names, action, weight))
+
+
+async def _operate(
+    access: Access, name: str, names: tuple[str, ...], action: str, weight: int
+) -> None:
+    chosen = flags.the_names("queue", name, names)
+    if action not in {*_ACTIONS, "update"}:
+        raise Refusal(f"--action {action or 'is missing'}: must be one of open, close, update")
+    if action == "update" and not weight:
+        raise Refusal(f"--weight must be given to update {', '.join(chosen)}, and be 1 or more")
+    async with opened(access) as client:
+        for each in chosen:
+            if action == "update":
+                await client.patch(QUEUES_VOLCANO, each, {"spec": {"weight": weight}})
+                echo(f"{reference(QUEUES_VOLCANO, each)}: weight is {weight}")
+            else:
+                await order(client, QUEUES_VOLCANO, each, _ACTIONS[action])
+                echo(f"{reference(QUEUES_VOLCANO, each)}: {action} ordered")
+
+
+@queue.command("delete")
+@_name_flag
+@_names
+@flags.access_flags
+def delete(*, access: Access, name: str, names: tuple[str, ...]) -> None:
+    """Delete Queues. Open ones and those with children are refused by the webhook."""
+    run(_delete(access, name, names))
+
+
+async def _delete(access: Access, name: str, names: tuple[str, ...]) -> None:
+    chosen = flags.the_names("queue", name, names)
+    async with opened(access) as client:
+        for each in chosen:
+            await client.delete(QUEUES_VOLCANO, each)
+            echo(f"{reference(QUEUES_VOLCANO, each)} deleted")
