@@ -46,6 +46,8 @@ _WRITERS: Final = 8
 _TURN: Final = 16
 #: A third of the consumer's ack wait.
 _PROGRESS_EVERY_S: Final = 10.0
+#: For a last write: nothing has to be read or waited for before it.
+_AT_ONCE: Final = Knobs(started_ms=0, settle_ms=0, starting_ms=0, refresh_ms=0)
 
 
 class _Entry:
@@ -131,8 +133,27 @@ class StatusController:
         """Let the writes under way end, then give everything back that is not all written."""
         await self._idle.wait()
         for entry in self._agenda.entries():
+            if entry.wrote:
+                await self._leave(entry)
             if entry.delivery is not None:
                 await _tell_consumer(entry.delivery.nak())
+
+    async def _leave(self, entry: _Entry) -> None:
+        """Leave the newest verdict on a group that was written and not looked at since: another
+        replica may have written it before us, and nobody would be told of it again.
+        """
+        newer = await self._newer(entry)
+        if newer is None:
+            return
+        verdict, seq = newer
+        last = _Entry(verdict, seq, None, self._clock.now_ms())
+        intents = plan(last.situation(), Memory(), last.since_ms, _AT_ONCE).now
+        for intent in intents:
+            if isinstance(intent, PatchGroup):
+                try:
+                    await self._writer.write(intent, last.situation(), Memory())
+                except RetryLater as later:
+                    logger.warning("gang %s keeps an older verdict: %s", verdict.name, later)
 
     # Taking.
 

@@ -178,3 +178,22 @@ async def test_a_verdict_of_a_stream_made_anew_replaces_one_of_the_lost_stream(
         )
         writer.go.set()
         await eventually(lambda: writer.written and writer.written[-1] == 4)
+
+
+async def test_a_replica_that_stops_after_a_late_write_leaves_the_newest_verdict(
+    nats_server: NatsServer,
+) -> None:
+    writer = HeldWriter()
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
+        await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
+        await eventually(lambda: writer.begun)
+        controller._pulling.stop()
+        await controller._pulled_off.wait()
+        # The other replica gets this one, and writes it before our write arrives.
+        await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
+        stopping = asyncio.create_task(controller.stop_taking())
+        await eventually(lambda: controller._closing)
+        writer.go.set()
+        await stopping
+        await controller.finish()
+    assert writer.written == [1, 2]
