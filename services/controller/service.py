@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from services.controller.clock import SteadyClock
 from services.controller.config import ControllerSettings
 from services.controller.podgroup_controller import PodGroupController
+from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
 from services.controller.reporting import Reporting
 from services.controller.status_controller import StatusController
@@ -20,8 +21,12 @@ from shared.kube.errors import KubeError
 from shared.runtime.backoff import delays_s
 from shared.runtime.lifecycle import Context, Step
 
+Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
+
 #: The controllers that reconcile, by name: how each is made.
-RECONCILERS: Final[dict[str, Callable[[Runtime, ControllerSettings], Reconciler]]] = {}
+RECONCILERS: Final[dict[str, Make]] = {
+    "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
+}
 
 
 class Running(Protocol):
@@ -65,7 +70,7 @@ def _make(
     name: str, ctx: Context[ControllerSettings], client: KubeClient, runtime: Runtime
 ) -> Running:
     if name in RECONCILERS:
-        reconciler = RECONCILERS[name](runtime, ctx.settings)
+        reconciler = RECONCILERS[name](runtime, ctx)
         return Controller(reconciler, runtime.informers, Alone())
     if name == "podgroup":
         return PodGroupController(ctx.bus, client)

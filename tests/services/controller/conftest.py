@@ -1,0 +1,32 @@
+"""Both clusters, for controllers that need nothing but an API server."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from tests.controlplane.binaries import ensure_binaries
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.manifests.crds import manifests
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the real binaries before the first test's timeout runs."""
+    if any("either" in getattr(item, "fixturenames", ()) for item in session.items):
+        ensure_binaries()
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.integration)])
+async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KubeClient]:
+    """A client that may do everything, of a cluster with our CRDs."""
+    if request.param == "real":
+        path = request.getfixturevalue("control_plane").admin_kubeconfig
+        async with KubeClient(await load(str(path))) as client:
+            yield client
+        return
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client:
+            yield client

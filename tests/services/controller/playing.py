@@ -1,0 +1,89 @@
+"""Runs one reconciling controller on a cluster, and looks at what it makes of objects."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
+from shared.kube.client import KubeClient
+from shared.kube.errors import Conflict, NotFound
+from shared.kube.resources import CORE_EVENTS, Resource
+from tests.support.waiting import eventually
+
+Object = dict[str, Any]
+
+
+@contextlib.asynccontextmanager
+async def running(
+    client: KubeClient, make: Callable[[Runtime], Reconciler]
+) -> AsyncIterator[Runtime]:
+    """The controller, synced, until the end of the block."""
+    runtime = Runtime(client, writes_per_s=1_000)
+    controller = Controller(make(runtime), runtime.informers, Alone())
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(runtime.run(), name="runtime"),
+            group.create_task(controller.run(), name="controller"),
+        ]
+        await controller.synced()
+        try:
+            yield runtime
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def read(
+    client: KubeClient, resource: Resource, name: str, namespace: str = ""
+) -> Object | None:
+    """The object as it is stored, if it is there."""
+    try:
+        reply = await client.request("GET", resource.path(namespace, name))
+    except NotFound:
+        return None
+    found: Object = json.loads(reply.body)
+    return found
+
+
+async def make(
+    client: KubeClient, resource: Resource, manifest: Object, namespace: str = ""
+) -> Object:
+    """Create an object, and its status if it has one; return it as stored."""
+    whole = {"apiVersion": resource.api_version, "kind": resource.kind, **manifest}
+    with contextlib.suppress(Conflict):
+        await client.create(resource, whole, namespace=namespace)
+    name = manifest["metadata"]["name"]
+    if "status" in manifest and resource.kind != "PodGroup":
+        await client.patch(
+            resource,
+            name,
+            {"status": manifest["status"]},
+            namespace=namespace,
+            subresource="status",
+        )
+    found = await read(client, resource, name, namespace)
+    assert found is not None
+    return found
+
+
+async def events(client: KubeClient, namespace: str, name: str) -> list[tuple[str, str, str]]:
+    """Type, reason and message of every Event about an object of this name, sorted."""
+    reply = await client.request("GET", CORE_EVENTS.path(namespace))
+    return sorted(
+        (event["type"], event["reason"], event["message"])
+        for event in json.loads(reply.body)["items"]
+        if event["involvedObject"]["name"] == name
+    )
+
+
+async def becomes(look: Callable[[], Awaitable[object]], wanted: object) -> None:
+    """Wait until what is looked at is what is wanted; fails with what it was at last."""
+
+    async def right() -> bool:
+        seen = await look()
+        assert seen == wanted, seen
+        return True
+
+    await eventually(right, timeout_s=20.0)

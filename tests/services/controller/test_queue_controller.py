@@ -1,0 +1,131 @@
+"""The queue controller on both API servers."""
+
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from services.controller.queue_controller import AskHoldings, Holdings, QueueReconciler
+from services.controller.reconciling.controller import Reconciler, Runtime
+from shared.kube.client import KubeClient
+from shared.kube.errors import NotFound
+from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
+from tests.services.controller.playing import Object, becomes, events, make, read, running
+
+
+@pytest.fixture
+async def names(either: KubeClient) -> AsyncIterator[tuple[str, str]]:
+    """Two queues of the test's own, and none left behind."""
+    ending = uuid.uuid4().hex[:6]
+    mine = f"top-{ending}", f"kid-{ending}"
+    yield mine
+    for name in (*mine, "root", "default"):
+        try:
+            await either.delete(QUEUES_VOLCANO, name)
+        except NotFound:
+            continue
+
+
+def asking(answers: list[Holdings | None]) -> AskHoldings:
+    """The last answer stays."""
+
+    async def holdings() -> Holdings | None:
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    return holdings
+
+
+def maker(*answers: Holdings | None) -> Any:
+    def built(runtime: Runtime) -> Reconciler:
+        return QueueReconciler(runtime, asking(list(answers) or [None]))
+
+    return built
+
+
+async def command(client: KubeClient, action: str, queue: Object) -> None:
+    metadata = queue["metadata"]
+    name = f"{metadata['name']}-{action.lower()}-{uuid.uuid4().hex[:5]}"
+    target = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    manifest = {"metadata": {"name": name}, "action": action, "target": target}
+    await make_command(client, manifest)
+
+
+async def make_command(client: KubeClient, manifest: Object) -> None:
+    whole = {"apiVersion": COMMANDS.api_version, "kind": "Command", **manifest}
+    await client.create(COMMANDS, whole, namespace="default")
+
+
+async def test_root_and_default_are_made_and_every_queue_is_opened_below_root(
+    either: KubeClient, names: tuple[str, str]
+) -> None:
+    top, _ = names
+    await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 2}})
+
+    async def states() -> list[object]:
+        found = [await read(either, QUEUES_VOLCANO, name) for name in ("root", "default", top)]
+        return [
+            (queue and queue["spec"].get("parent"), queue and queue.get("status"))
+            for queue in found
+        ]
+
+    async with running(either, maker()):
+        status = {"state": "Open", "allocated": {"cpu": "0", "memory": "0"}}
+        await becomes(states, [(None, status), ("root", status), ("root", status)])
+
+
+async def test_a_parent_closes_and_opens_with_all_below_it_and_the_command_is_gone(
+    either: KubeClient, names: tuple[str, str]
+) -> None:
+    top, kid = names
+    parent = await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 1}})
+    spec = {"weight": 1, "parent": top}
+    await make(either, QUEUES_VOLCANO, {"metadata": {"name": kid}, "spec": spec})
+    group = {"metadata": {"name": kid}, "spec": {"queue": kid, "minMember": 1}}
+    await make(either, PODGROUPS_VOLCANO, group, "default")
+
+    async def states() -> list[object]:
+        found = [await read(either, QUEUES_VOLCANO, name) for name in (top, kid)]
+        mark = "volcano.sh/closed-by-parent"
+        return [
+            (queue["status"]["state"], queue["metadata"].get("annotations", {}).get(mark))
+            for queue in found
+            if queue is not None and "status" in queue
+        ]
+
+    async with running(either, maker()) as runtime:
+        await becomes(states, [("Open", None), ("Open", None)])
+        await command(either, "CloseQueue", parent)
+        await becomes(states, [("Closed", None), ("Closing", "true")])
+        await either.delete(PODGROUPS_VOLCANO, kid, namespace="default")
+        await becomes(states, [("Closed", None), ("Closed", "true")])
+        await command(either, "OpenQueue", parent)
+        await becomes(states, [("Open", "false"), ("Open", "false")])
+        await runtime.events.flush()
+
+    told = ("Normal", "CloseQueue", "Close queue succeed")
+    assert await events(either, "default", top) == [told]
+    assert await events(either, "default", kid) == [told]
+    left = await either.list(COMMANDS, dict, namespace="default")
+    assert not left.items
+
+
+async def test_what_the_planner_says_is_held_is_in_the_status_until_it_is_given_back(
+    either: KubeClient, names: tuple[str, str]
+) -> None:
+    top, _ = names
+    await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 1}})
+
+    async def allocated() -> object:
+        queue = await read(either, QUEUES_VOLCANO, top)
+        return queue and queue.get("status", {}).get("allocated")
+
+    answers: tuple[Holdings | None, ...] = ({top: {"cpu": "2", "pods": "2"}}, {})
+    async with running(either, maker(*answers)):
+        await becomes(allocated, {"cpu": "2", "memory": "0", "pods": "2"})
+        await becomes(allocated, {"cpu": "0", "memory": "0"})
