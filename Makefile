@@ -1,8 +1,10 @@
 # Everything one types while working on Tutti. `make` alone lists the targets.
 # PYTHON chooses the interpreter that makes .venv (3.11 or newer); ARGS passes flags on to the command behind a target.
+# WORKERS is how many processes run the tests, each with a control plane of its own (0: in one, as a debugger wants it).
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.stamp
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
@@ -39,7 +41,7 @@ lint: $(STAMP) ## Linters, both type checkers, the import contracts, spelling
 	$(BIN)/pyright
 
 test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
-	$(BIN)/pytest -m "not certify" $(ARGS)
+	$(BIN)/pytest -m "not certify" --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 sim: $(STAMP) ## Simulate: SEED=7 tells one run (ARGS=--shrink makes it small), MINUTES=10 runs many (ARGS="--totals FILE")
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--minutes $(or $(MINUTES),1)) $(ARGS)
