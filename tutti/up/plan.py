@@ -37,7 +37,7 @@ def plan(
         options: What was asked for.
         nats_url: Where NATS listens.
         data_dir: Where processes may keep files.
-        podgroups: Whether our controller makes PodGroups for bare pods.
+        podgroups: Whether our controllers of Volcano's kinds run, and make PodGroups for bare pods.
     """
     specs: list[ProcessSpec] = []
     for service in SERVICES:
@@ -79,7 +79,8 @@ def _own_flags(
         case "binder":
             return _cluster_flags(options)
         case "controller":
-            controllers = "status,podgroup" if podgroups else "status"
+            # Who makes PodGroups for bare pods holds Volcano's other kinds as well.
+            controllers = "*" if podgroups else "status"
             return [*_cluster_flags(options), f"--controllers={controllers}"]
         case "admission-webhook":
             # Only the first can have the port that was asked for; the others take any free one.

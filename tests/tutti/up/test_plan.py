@@ -93,7 +93,7 @@ def test_watcher_and_controller_agree_on_who_makes_podgroups(
         if spec.service in {"watcher", "controller"}
     }
     assert found["watcher"]["podgroup_controller"] is podgroups
-    assert ("podgroup" in found["controller"]["controllers"]) is podgroups
+    assert found["controller"]["controllers"] == (("*",) if podgroups else ("status",))
 
 
 def test_output_goes_to_logs_and_with_verbose_to_our_standard_error(tmp_path: Path) -> None:
