@@ -98,11 +98,11 @@ def _run(
     context = multiprocessing.get_context("spawn")
     last = None if seeds is None else first_seed + seeds - 1
     results: Any = context.Queue()
+    # Runs differ in length: whoever is done takes the next seed, so that all end together.
+    following: Any = context.Value("q", first_seed)
     processes = [
-        context.Process(
-            target=_work, args=(results, first_seed + n, workers, last, ends_s), daemon=True
-        )
-        for n in range(workers)
+        context.Process(target=_work, args=(results, following, last, ends_s), daemon=True)
+        for _ in range(workers)
     ]
     for process in processes:
         process.start()
@@ -125,12 +125,18 @@ def _run(
     return totals
 
 
-def _work(results: Any, seed: int, step: int, last: int | None, ends_s: float | None) -> None:
-    """One worker: every `step`-th seed, until the last one is done or the time is up."""
+def _work(results: Any, following: Any, last: int | None, ends_s: float | None) -> None:
+    """One worker: the next seed that nobody has taken, until the last one is done, the time is up
+    or whoever started it has died.
+    """
     # What is imported stays: forgetting a run then looks at that run only.
     gc.collect()
     gc.freeze()
-    while (ends_s is None or time.monotonic() < ends_s) and (last is None or seed <= last):
+    parent = multiprocessing.parent_process()
+    while (ends_s is None or time.monotonic() < ends_s) and (parent is None or parent.is_alive()):
+        with following.get_lock():
+            seed, following.value = following.value, following.value + 1
+        if last is not None and seed > last:
+            break
         results.put(msgspec.json.encode(run(Options(seed=seed))))
-        seed += step
     results.put(None)

@@ -33,6 +33,7 @@ from services.gang_planner.state import State
 class Party(NamedTuple):
     """One of those among whom an amount is shared."""
 
+    #: At least 1.
     weight: int
     floor: int
     #: It wants no more; at least `floor`.
@@ -51,14 +52,7 @@ def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
     most = [max(party.most, floor) for party, floor in zip(parties, floors, strict=True)]
     if sum(most) <= total:
         return most
-    low, high = 0, total + 1
-    while high - low > 1:
-        level = (low + high) // 2
-        if sum(_risen(level, parties, floors, most)) <= total:
-            low = level
-        else:
-            high = level
-    shares = _risen(low, parties, floors, most)
+    shares = _risen(_level(total, parties, floors, most), parties, floors, most)
     left = total - sum(shares)
     for index, party in enumerate(parties):
         # Less than one more level: by order.
@@ -66,6 +60,33 @@ def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
         shares[index] += more
         left -= more
     return shares
+
+
+def _level(total: int, parties: Sequence[Party], floors: Sequence[int], most: Sequence[int]) -> int:
+    """How far all levels rise before more than the total would be given out.
+
+    Between two levels at which somebody leaves his floor or has his most, what is given out is a
+    straight line: of those a few are looked at, not every bit of an amount in bytes.
+    """
+    weighed = list(zip([one.weight for one in parties], floors, most, strict=True))
+    bends = sorted({0, *(end // weight for weight, *ends in weighed for end in ends)})
+    low, high = 0, len(bends)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(_risen(bends[middle], parties, floors, most)) <= total:
+            low = middle
+        else:
+            high = middle
+    bend, fixed, rising = bends[low], 0, 0
+    for weight, floor, cap in weighed:
+        if bend < floor // weight:
+            fixed += floor
+        elif bend >= cap // weight:
+            fixed += cap
+        else:
+            rising += weight
+    # At the bend itself whoever is about to reach his most may have less.
+    return max((total - fixed) // rising, bend) if rising else bend
 
 
 def _risen(

@@ -67,6 +67,20 @@ def test_all_of_a_total_is_shared_if_it_is_wanted_and_never_more(
         assert all(share >= one.floor for share, one in zip(shares, parties, strict=True))
 
 
+@given(total=st.integers(0, 2_000), parties=parties)
+def test_nobody_rises_above_the_level_of_whoever_still_wants_more(
+    total: int, parties: list[Party]
+) -> None:
+    shares = water_fill(total, parties)
+    if sum(one.floor for one in parties) > total:
+        return
+    for low, wanting in zip(shares, parties, strict=True):
+        for high, other in zip(shares, parties, strict=True):
+            if low < wanting.most:
+                level = low // wanting.weight
+                assert high <= max(other.floor, level * other.weight) + other.weight
+
+
 @given(total=st.integers(0, 10_000), weights=st.lists(st.integers(1, 9), min_size=2, max_size=6))
 def test_who_wants_everything_gets_it_by_weight(total: int, weights: list[int]) -> None:
     shares = water_fill(total, [Party(weight, 0, total) for weight in weights])
