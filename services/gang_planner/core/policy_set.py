@@ -110,7 +110,8 @@ class PolicySet:
 
     def victims(self, kind: Kind) -> VictimRules:
         """What all policies together say of victims."""
-        return combined((one.victims for one in self.policies if one.victims is not None), kind)
+        rules = ((one.tier, one.victims) for one in self.policies if one.victims is not None)
+        return combined(rules, kind)
 
     def order(self, gang: Gang) -> OrderKey:
         """The gang's place: what is half placed first, then the policies' keys, then age and name.

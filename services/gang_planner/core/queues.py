@@ -10,7 +10,7 @@ nobody's parent here unless it exists and limits something. A parent that does n
 make no tree: such a queue stands at the top, its `fault` says why, and no gang is admitted to it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from services.gang_planner.core.columns import ResourceIndex, clamped
@@ -20,6 +20,7 @@ from shared.model.objects import Queue, Resources
 DEFAULT: Final = "default"
 ROOT: Final = "root"
 _PREFERENCE: Final = {"volcano": 0, "incubator": 1, "sigs": 2}
+_OPEN: Final = frozenset({"", "Open"})
 _BUILT_IN: Final = Queue(uid="", dialect="", name=DEFAULT, resource_version=0)
 
 
@@ -58,8 +59,8 @@ class QueueEntry:
         self.declared: dict[int, int] = {}
         #: The capability, less what others are guaranteed; `QueueTable.limit` keeps it.
         self.ceiling: dict[int, int] = {}
-        #: What it deserves now, by resource row, never below its guarantee; empty while it shares
-        #: with nobody. `sharing` keeps it.
+        #: What it deserves now, by resource row, never below its guarantee; a resource that nobody
+        #: has a share of is not in it, and nothing while it shares with nobody. `sharing` keeps it.
         self.deserved: dict[int, int] = {}
         #: Members that wait in its subtree, by shape id. `sharing` keeps it.
         self.demand: dict[int, int] = {}
@@ -78,9 +79,12 @@ class QueueEntry:
     @property
     def open(self) -> bool:
         """Whether fresh gangs are admitted."""
-        return self.queue is not None and all(
-            one.queue is None or one.queue.state in {"", "Open"} for one in self.chain
-        )
+        if self.queue is None:
+            return False
+        for one in self.chain:
+            if one.queue is not None and one.queue.state not in _OPEN:
+                return False
+        return True
 
     @property
     def weight(self) -> int:
@@ -189,19 +193,17 @@ class QueueEntry:
                 found.append(Shortage(entry.name, over, reserved))
         return found
 
-    def over_deserved(self, rows: Iterable[int]) -> dict[int, int]:
-        """By how much it holds more than it deserves, of these rows; never counts its guarantee."""
-        over = {row: self.used.get(row, 0) - self.deserved.get(row, 0) for row in rows}
-        return {row: amount for row, amount in over.items() if amount > 0}
-
     def deserves(self, wanted: dict[int, int]) -> bool:
-        """Whether `wanted` more is within what it deserves, and its ancestors deserve."""
-        return all(
-            entry.used.get(row, 0) + amount <= entry.deserved.get(row, 0)
+        """Whether `wanted` more is within what it deserves, and its ancestors deserve, of what is
+        shared; something of it must be.
+        """
+        shared = [
+            (entry.used.get(row, 0) + amount, entry.deserved[row])
             for entry in self.chain
             for row, amount in wanted.items()
-            if amount > 0
-        )
+            if amount > 0 and row in entry.deserved
+        ]
+        return bool(shared) and all(held <= deserved for held, deserved in shared)
 
     def scratch(self, *, keep_used: bool) -> "QueueEntry":
         """A copy to try something on: its ancestors are copied with it, its promises are not."""

@@ -139,6 +139,9 @@ def _share(
             if limit is not None:
                 most = min(most, limit)
             parties.append(Party(weight, entry.guarantee.get(row, 0), most))
+        if not any(party.floor or party.most for party in parties):
+            # Nobody declares a share of it, or wants any: nobody is kept to one.
+            continue
         for entry, amount in zip(queues, water_fill(total, parties), strict=True):
             entry.deserved[row] = amount
 

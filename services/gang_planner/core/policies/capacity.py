@@ -3,7 +3,8 @@
 The queue that holds the least of what it deserves has the next turn. It may borrow what others do
 not claim (see `sharing`); with `enableHierarchy` queues have parents, gangs wait in leaves only,
 and turns are taken level by level. Where nodes cannot give all queues what they deserve, each gets
-its part of it.
+its part of it. A queue is reclaimed from while it, and the queues above it that are not above the
+asking one, hold more than they deserve; with `ancestorReclaimLevel` only so many of those above it.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Final
 from services.gang_planner.core.admission import within_capability
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.preempting.rules import VictimRule
 from services.gang_planner.core.queues import QueueEntry
 
 #: Shares are compared in millionths of what a queue deserves.
@@ -21,13 +23,15 @@ _LEVELS: Final = 8
 
 
 def build(arguments: Arguments) -> Policy:
-    """Takes the flag `enableHierarchy`."""
+    """Takes the flag `enableHierarchy`; argument `ancestorReclaimLevel`, by default all levels."""
+    level = arguments.integer("ancestorReclaimLevel", -1, minimum=-1)
     return Policy(
         name="capacity",
         queue_key=_key,
         deserve=_declared,
         enqueue=within_capability,
         hierarchical=arguments.flag("enableHierarchy"),
+        victims=VictimRule(levels=level, on_preempt=False) if level >= 0 else None,
     )
 
 

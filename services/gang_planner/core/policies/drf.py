@@ -1,5 +1,7 @@
 """Dominant resource fairness: the gang that holds the smallest part of the cluster goes first, by
-the resource of which it holds most.
+the resource of which it holds most. Where no policy of an earlier tier says who may preempt whom
+(`priority` does), a gang may preempt those that hold a larger share, until shares are equal (flag
+`enablePreemptable`).
 
 With `enableHierarchy` queues take turns by the same measure along their annotations
 `volcano.sh/hierarchy` and `-weights`: level by level the subtree that holds least for its weight.
@@ -9,15 +11,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.dominant import dominant_share
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.policy import GroupKey, Policy, QueueKey
+from services.gang_planner.core.preempting.rules import VictimRule
 from services.gang_planner.core.queues import ROOT, QueueEntry
 
 if TYPE_CHECKING:
     from services.gang_planner.state import State
 
-#: Shares are compared in millionths of the cluster.
-_WHOLE: Final = 1_000_000
 #: Deeper paths are compared up to here.
 _LEVELS: Final = 8
 
@@ -26,7 +28,10 @@ def build(arguments: Arguments) -> Policy:
     """Takes the flag `enableHierarchy`."""
     hierarchical = arguments.flag("enableHierarchy")
     return Policy(
-        name="drf", group_key_of=_group_key, queue_key_of=_queue_key if hierarchical else None
+        name="drf",
+        group_key_of=_group_key,
+        queue_key_of=_queue_key if hierarchical else None,
+        victims=VictimRule(entitles="share", on_reclaim=False),
     )
 
 
@@ -51,7 +56,7 @@ class _Dominant:
         for shape_id, count in gang.held.items():
             for row, amount in self._state.shapes.entries[shape_id].pairs:
                 held[row] = held.get(row, 0) + amount * count
-        return (_share(held, self._totals),)
+        return (dominant_share(held, self._totals),)
 
 
 def _queue_key(state: "State") -> QueueKey:
@@ -65,7 +70,7 @@ def _queue_key(state: "State") -> QueueKey:
                 if _path(one)[:depth] == path[:depth]:
                     for row, amount in one.used.items():
                         held[row] = held.get(row, 0) + amount
-            levels.append(_share(held, totals) // weights[depth - 1])
+            levels.append(dominant_share(held, totals) // weights[depth - 1])
         return (*levels, *([-1] * (_LEVELS - len(levels))))
 
     return key
@@ -90,11 +95,3 @@ def _weights(queue: QueueEntry) -> tuple[int, ...]:
         given = given[1:]
     weights = [max(int(part), 1) if part.isascii() and part.isdigit() else 1 for part in given]
     return (*weights, *([1] * len(path)))[: len(path)]
-
-
-def _share(held: dict[int, int], totals: Sequence[int]) -> int:
-    most = 0
-    for row, amount in held.items():
-        if row < len(totals) and totals[row] > 0:
-            most = max(most, amount * _WHOLE // totals[row])
-    return most

@@ -1,14 +1,18 @@
-"""Gangs of higher priority first."""
+"""Gangs of higher priority first; they may preempt gangs of strictly lower priority (flag
+`enablePreemptable`).
+"""
 
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.preempting.rules import VictimRule
 
 
 def build(arguments: Arguments) -> Policy:
     """Takes no arguments."""
     del arguments
-    return Policy(name="priority", group_key=_key)
+    victims = VictimRule(entitles="priority", on_reclaim=False)
+    return Policy(name="priority", group_key=_key, victims=victims)
 
 
 def _key(gang: Gang) -> tuple[int, ...]:

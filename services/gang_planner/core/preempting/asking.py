@@ -50,7 +50,7 @@ class _Asking:
         self._kind: Kind = kind
         self._action = f"gang{kind}" if whole else kind
         rules = work.session.policies.victims(kind)
-        self._rules = rules._replace(keeps_quorum=False) if whole else rules
+        self._rules = rules.for_gangs if whole else rules
         self._lowest: dict[str, int] = {}
         self._deserved: tuple[object, ...] = ()
         self._candidates: Candidates | None = None
@@ -96,9 +96,8 @@ class _Asking:
 
     def _may_find(self, bucket: "Bucket") -> bool:
         gang = bucket.entries[0][2]
-        if self._kind == "preempt" and gang.priority <= self._lowest.get(
-            gang.queue.name, gang.priority
-        ):
+        by_priority = self._kind == "preempt" and "priority" in self._rules.entitles
+        if by_priority and gang.priority <= self._lowest.get(gang.queue.name, gang.priority):
             return False
         tried = bucket.asked.get(self._action)
         if tried is None or tried[0] != self._mark(gang):
@@ -125,14 +124,14 @@ def _may_ask(work: CycleWork, gang: "Gang") -> bool:
     if history.preempt_after_ms > work.now_ms:
         work.timers.set(history.preempt_after_ms, gang)
         return False
-    if not _preempts(work, gang):
+    if not preempts(work, gang):
         return False
     opened = state.preemptions.opened
     in_flight = sum(len(one.act.victims) for one in opened)
     return len(opened) < _OPEN_MAX and in_flight < VICTIMS_MAX
 
 
-def _preempts(work: CycleWork, gang: "Gang") -> bool:
+def preempts(work: CycleWork, gang: "Gang") -> bool:
     """Whether its priority class and its pods want others to be evicted for them."""
     name = gang.group.priority_class if gang.group is not None else ""
     found = work.state.gangs.priority_classes.get(name)

@@ -26,6 +26,7 @@ class Candidates:
     def __init__(self, work: "CycleWork", rules: VictimRules) -> None:
         self._state = work.state
         self._whole = not rules.keeps_quorum
+        self._by_priority = "priority" in rules.entitles
         self._sources = Sources(work.state, rules, work.now_ms)
         self._by_queue: dict[str, list[Unit]] = {}
         self._young: dict[str, list[tuple[Gang, int]]] = {}
@@ -39,9 +40,9 @@ class Candidates:
 
     def of(self, asks: Asks) -> list[Unit]:
         """Units that a gang may take, those that go first first."""
-        queue, priority = asks.gang.queue, asks.gang.priority
         if asks.kind == "preempt":
-            found = [one for one in self._queue(queue.name) if one.gang.priority < priority]
+            queue = self._queue(asks.gang.queue.name)
+            found = [one for one in queue if self._may_preempt(asks, one.gang)]
         else:
             found = [one for name in self._others(asks) for one in self._queue(name)]
             found.sort(key=in_order)
@@ -58,7 +59,7 @@ class Candidates:
         for name in self._others(asks) if reclaims else (asks.gang.queue.name,):
             self._queue(name)
             for gang, at_ms in self._young[name]:
-                if reclaims or gang.priority < asks.gang.priority:
+                if reclaims or self._may_preempt(asks, gang):
                     instants.append(at_ms)
         return min(instants, default=0)
 
@@ -74,6 +75,11 @@ class Candidates:
             young = [one for one in self._young[name] if id(one[0]) not in gangs]
             same = [gang for gang in gangs.values() if gang.queue.name == name]
             self._judge(name, same, left, young)
+
+    def _may_preempt(self, asks: Asks, gang: "Gang") -> bool:
+        if self._by_priority:
+            return gang.priority < asks.gang.priority
+        return gang is not asks.gang
 
     def _queue(self, name: str) -> list[Unit]:
         found = self._by_queue.get(name)

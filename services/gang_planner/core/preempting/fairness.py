@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from services.gang_planner.core.preempting.units import Unit, amounts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from services.gang_planner.core.backlog import Need
     from services.gang_planner.core.queues import QueueEntry
@@ -33,8 +33,12 @@ def amounts_wanted(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int,
 class Fairness:
     """What one gang may take from other queues; a `Ledger`."""
 
-    def __init__(self, own: "QueueEntry", need: "Need", shapes: "ShapeTable") -> None:
+    def __init__(
+        self, own: "QueueEntry", need: "Need", shapes: "ShapeTable", levels: int | None
+    ) -> None:
+        """`levels`: how many queues above a giver's must have too much, too; None: all."""
         self._own = own
+        self._levels = levels
         self._rows = sorted(
             {row for _, one, _ in need.wanted for row, _ in shapes.entries[one].pairs}
         )
@@ -47,7 +51,8 @@ class Fairness:
         return [
             unit
             for unit in pool
-            if (lines := self._of(unit)) and all(one.has_too_much for one in lines)
+            if any(one.shares for one in self._of(unit))
+            and all(one.has_too_much for one in self._of(unit))
         ]
 
     def allows(self, unit: Unit) -> bool:
@@ -69,9 +74,10 @@ class Fairness:
             chain = [one for one in queue.chain if one not in self._own.chain]
             if self._own in queue.chain:
                 chain = []
-            for one in chain:
+            for height, one in enumerate(chain):
                 if one.name not in self._by_queue:
-                    self._by_queue[one.name] = _Line(one, self._rows)
+                    asked = self._levels is None or height <= self._levels
+                    self._by_queue[one.name] = _Line(one, self._rows, asked=asked)
             lines = self._lines[queue.name] = tuple(self._by_queue[one.name] for one in chain)
         return lines
 
@@ -83,8 +89,10 @@ class _Line:
     the best order, that is: all but the largest of what it gives must leave it with more.
     """
 
-    def __init__(self, entry: "QueueEntry", rows: "Iterable[int]") -> None:
+    def __init__(self, entry: "QueueEntry", rows: "Sequence[int]", *, asked: bool) -> None:
+        """`asked`: it must have too much; else only its guarantee counts."""
         deserved = entry.deserved
+        self._asked = asked and any(row in deserved for row in rows)
         #: By how much it holds more than it deserves, of what is asked for.
         self._over = {
             row: entry.used.get(row, 0) - deserved[row] for row in rows if row in deserved
@@ -97,14 +105,19 @@ class _Line:
         self._largest: dict[int, int] = {}
 
     @property
+    def shares(self) -> bool:
+        """Whether it has a share of what is asked for."""
+        return self._asked
+
+    @property
     def has_too_much(self) -> bool:
         """Whether it gives anything."""
-        return any(over > 0 for over in self._over.values())
+        return not self._asked or any(over > 0 for over in self._over.values())
 
     def gives(self, amounts: dict[int, int], block: dict[int, int]) -> bool:
         """Whether it gives these amounts, too; `block`: the last of them, all at once."""
         lost, largest = self._lost, self._largest
-        if not any(
+        if self._asked and not any(
             lost.get(row, 0) + amounts[row] - max(largest.get(row, 0), block.get(row, 0)) < over
             for row, over in self._over.items()
             if amounts.get(row, 0)

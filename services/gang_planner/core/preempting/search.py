@@ -24,6 +24,7 @@ from services.gang_planner.core.preempting.fairness import Fairness, amounts_wan
 from services.gang_planner.core.preempting.growing import Growing
 from services.gang_planner.core.preempting.hopes import Crowd, Hope, Wish
 from services.gang_planner.core.preempting.rules import Asks, VictimRules
+from services.gang_planner.core.preempting.shares import Shares
 from services.gang_planner.core.preempting.trial import Trial
 from services.gang_planner.core.preempting.units import Cost, Unit, cost_of, members_of
 
@@ -101,13 +102,19 @@ class Search:
         if there is not None:
             return Found([], there)
         ledgers: list[Ledger] = []
+        shapes = self._session.shapes
+        amounts = amounts_wanted(self._need, self._wanted, shapes)
         if self._asks.kind == "reclaim":
-            queue, shapes = self._asks.gang.queue, self._session.shapes
-            if not queue.deserves(amounts_wanted(self._need, self._wanted, shapes)):
+            queue = self._asks.gang.queue
+            if not queue.deserves(amounts):
                 return None
-            fair = Fairness(queue, self._need, shapes)
+            fair = Fairness(queue, self._need, shapes, self._rules.levels)
             ledgers.append(fair)
             units = fair.givers(units)
+        elif "share" in self._rules.entitles:
+            shares = Shares(self._state, self._asks.gang, amounts, self._session.totals)
+            ledgers.append(shares)
+            units = [one for one in units if shares.allows(one)]
         self._wishes = self._wishes_now()
         pool = self._helpful(units)
         taken = self._counted_off(pool, ledgers)
