@@ -7,7 +7,7 @@ from msgspec import Meta
 from shared.runtime.settings import KubeSettings, SettingsError
 
 #: Those that read verdicts, then those that reconcile (`service.RECONCILERS`).
-CONTROLLERS: Final = ("podgroup", "status", "queue")
+CONTROLLERS: Final = ("podgroup", "status", "job", "queue")
 
 #: What Volcano calls them.
 _ALIASES: Final = {
@@ -32,6 +32,10 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
             "names (job-controller) are understood"
         ),
     ] = ("status",)
+    scheduler_name: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=63)], ...],
+        Meta(min_length=1, description="scheduler names that are ours; Jobs name one of them"),
+    ] = ("tutti", "kube-batch", "volcano")
     writes_per_s: Annotated[
         int, Meta(ge=1, le=10_000, description="writes of statuses, conditions, events a second")
     ] = 200

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from services.controller.clock import SteadyClock
 from services.controller.config import ControllerSettings
+from services.controller.job_controller import JobReconciler
 from services.controller.podgroup_controller import PodGroupController
 from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
@@ -25,6 +26,7 @@ Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
 
 #: The controllers that reconcile, by name: how each is made.
 RECONCILERS: Final[dict[str, Make]] = {
+    "job": lambda runtime, ctx: JobReconciler(runtime, ctx.settings.scheduler_name),
     "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
 }
 

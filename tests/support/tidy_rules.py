@@ -27,7 +27,7 @@ PURE = re.compile(
     r"^(shared/(model|contracts|dialects)/|services/[^/]+/(core[./]|state\.py|policies/))"
 )
 # Found by scanning their folder, so nothing imports them by name.
-DISCOVERED = re.compile(r"^(shared/dialects|services/.+/(policies|filters|scores))/[^/]+\.py$")
+DISCOVERED = re.compile(r"^(shared/dialects|services/.+/(policies|filters|scores|plugins))/[^/]+\.py$")
 ENTRY_POINTS = re.compile(r"(^|/)(__init__|__main__)\.py$|^tutti/cli\.py$|^bench/")
 
 # Spelled in pieces, or this file would break its own rule.

@@ -1,0 +1,27 @@
+"""Plugin env: tells each container its pod's index in its role."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from services.controller.core.jobs.plugins.plugin import (
+    Changeless,
+    JobPlugin,
+    Manifest,
+    add_env,
+    containers,
+)
+from shared.kinds.job import Job, TaskSpec
+
+#: The first is the older name, from before Volcano's own.
+_NAMES: Final = ("VK_TASK_INDEX", "VC_TASK_INDEX")
+
+
+def build(_arguments: Sequence[str], _job: Job) -> JobPlugin:
+    """It has no flags."""
+    return _Env()
+
+
+class _Env(Changeless):
+    def change_pod(self, pod: Manifest, _task: TaskSpec, index: int) -> None:
+        for container in containers(pod, init=True):
+            add_env(container, *({"name": name, "value": str(index)} for name in _NAMES))

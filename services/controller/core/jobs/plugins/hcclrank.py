@@ -1,0 +1,53 @@
+"""Plugin hcclrank: the rank of a pod among those that use Ascend's collective communication.
+
+Flags: --master, --worker (roles).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from services.controller.core.jobs.plugins.plugin import (
+    Changeless,
+    Flags,
+    JobPlugin,
+    Manifest,
+    containers,
+)
+from services.controller.core.jobs.shape import task_named
+from shared.kinds.job import Job, TaskSpec
+
+_RANK: Final = "hccl/rankIndex"
+
+
+def build(arguments: Sequence[str], job: Job) -> JobPlugin:
+    """See the module."""
+    return _HcclRank(job, Flags(arguments, master="master", worker="worker"))
+
+
+class _HcclRank(Changeless):
+    def __init__(self, job: Job, flags: Flags) -> None:
+        self._master = flags.text("master")
+        self._worker = flags.text("worker")
+        master = task_named(job, self._master)
+        self._masters = master.replicas if master is not None else 0
+
+    def change_pod(self, pod: Manifest, task: TaskSpec, index: int) -> None:
+        annotations = pod["metadata"]["annotations"]
+        if _RANK in annotations:
+            return
+        rank = _given_rank(pod)
+        if rank is None and task.name == self._master:
+            rank = str(index)
+        elif rank is None and task.name == self._worker:
+            rank = str(self._masters + index)
+        if rank is not None:
+            annotations[_RANK] = rank
+
+
+def _given_rank(pod: Manifest) -> str | None:
+    """The value of a RANK that a container is told already."""
+    for container in containers(pod, init=False):
+        for entry in container.get("env") or ():
+            if entry.get("name") == "RANK" and entry.get("value"):
+                return str(entry["value"])
+    return None

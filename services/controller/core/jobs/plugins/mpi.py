@@ -1,0 +1,41 @@
+"""Plugin mpi: tells the launcher its workers, and opens the port on which they are reached.
+
+Flags: --master, --worker (roles), --port.
+"""
+
+from collections.abc import Sequence
+
+from services.controller.core.jobs.plugins.plugin import (
+    Changeless,
+    Flags,
+    JobPlugin,
+    Manifest,
+    add_env,
+    add_port,
+    containers,
+)
+from services.controller.core.jobs.shape import hosts, task_named
+from shared.kinds.job import Job, TaskSpec
+
+
+def build(arguments: Sequence[str], job: Job) -> JobPlugin:
+    """See the module."""
+    return _Mpi(job, Flags(arguments, master="master", worker="worker", port=22))
+
+
+class _Mpi(Changeless):
+    def __init__(self, job: Job, flags: Flags) -> None:
+        self._master = flags.text("master")
+        self._port = flags.number("port")
+        worker = task_named(job, flags.text("worker"))
+        self._workers = None if worker is None else hosts(job, worker)
+
+    def change_pod(self, pod: Manifest, task: TaskSpec, _index: int) -> None:
+        if task.name == self._master:
+            if self._workers is None:
+                return
+            entry = {"name": "MPI_HOST", "value": ",".join(self._workers)}
+            for container in containers(pod, init=True):
+                add_env(container, entry)
+        for container in containers(pod, init=True):
+            add_port(container, "mpijob-port", self._port)

@@ -1,0 +1,99 @@
+"""Plugin ssh: the pods of a job may log in to each other, by a key pair that only they have.
+
+Flags: --ssh-key-file-path, --ssh-private-key and --ssh-public-key (both or neither), --ssh-port.
+"""
+
+import base64
+from collections.abc import Sequence
+from typing import Final
+
+from services.controller.core.jobs.plugins.plugin import (
+    Flags,
+    JobPlugin,
+    Manifest,
+    Owned,
+    add_volume,
+    owned_metadata,
+)
+from services.controller.core.jobs.shape import hosts, pod_name, template_spec
+from shared.kinds.job import Job, TaskSpec
+from shared.kube.resources import SECRETS
+
+PRIVATE: Final = "id_rsa"
+PUBLIC: Final = "id_rsa.pub"
+AUTHORIZED: Final = "authorized_keys"
+CONFIG: Final = "config"
+
+_ROOTS_PATH: Final = "/root/.ssh"
+#: Readable by others where the user may be another one: its owner is root all the same.
+_MODE_ROOT: Final = 0o600
+_MODE_OTHERS: Final = 0o644
+
+
+def build(arguments: Sequence[str], job: Job) -> JobPlugin:
+    """See the module."""
+    flags = Flags(
+        arguments,
+        ssh_key_file_path=_ROOTS_PATH,
+        ssh_private_key="",
+        ssh_public_key="",
+        ssh_port=22,
+    )
+    return _Ssh(job, flags)
+
+
+def with_keys(manifest: Manifest, private: str, public: str) -> Manifest:
+    """The Secret with this key pair in it."""
+    keys = {PRIVATE: private, PUBLIC: public, AUTHORIZED: public}
+    return {**manifest, "data": {**manifest["data"], **{k: _b64(v) for k, v in keys.items()}}}
+
+
+class _Ssh:
+    def __init__(self, job: Job, flags: Flags) -> None:
+        self._job = job
+        self._flags = flags
+        self._secret = f"{job.metadata.name}-ssh"
+
+    def change_pod(self, pod: Manifest, _task: TaskSpec, _index: int) -> None:
+        path = self._flags.text("ssh-key-file-path")
+        volume = {
+            "name": self._secret,
+            "secret": {
+                "secretName": self._secret,
+                "items": [
+                    {"key": key, "path": f".ssh/{key}"}
+                    for key in (PRIVATE, PUBLIC, AUTHORIZED, CONFIG)
+                ],
+                "defaultMode": _MODE_ROOT if path == _ROOTS_PATH else _MODE_OTHERS,
+            },
+        }
+        add_volume(pod, volume, {"name": self._secret, "mountPath": path, "subPath": ".ssh"})
+
+    def objects(self) -> Sequence[Owned]:
+        manifest: Manifest = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": owned_metadata(self._job, self._secret),
+            "type": "Opaque",
+            "data": {CONFIG: _b64(self._config())},
+        }
+        private = self._flags.text("ssh-private-key")
+        public = self._flags.text("ssh-public-key")
+        if private and public:
+            return (Owned(resource=SECRETS, manifest=with_keys(manifest, private, public)),)
+        return (Owned(resource=SECRETS, manifest=manifest, keys=True),)
+
+    def _config(self) -> str:
+        lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
+        port = self._flags.number("ssh-port")
+        for task in self._job.spec.tasks:
+            names = hosts(self._job, task)
+            given = template_spec(task).get("hostname")
+            for index, host in enumerate(names):
+                pod = given or pod_name(self._job.metadata.name, task.name, index)
+                lines += [f"Host {pod}", f"  HostName {host}", f"  Port {port}"]
+        return "\n".join(lines) + "\n"
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

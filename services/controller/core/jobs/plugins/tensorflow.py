@@ -1,0 +1,51 @@
+"""Plugin tensorflow: TF_CONFIG, by which the roles of a distributed training find each other.
+
+Flags: --ps, --worker, --chief, --evaluator (roles), --port.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from services.controller.core.jobs.plugins.plugin import (
+    Changeless,
+    Flags,
+    JobPlugin,
+    Manifest,
+    add_env,
+    containers,
+)
+from services.controller.core.jobs.shape import hosts, replicas, task_named
+from shared.kinds.job import Job, TaskSpec
+
+_ROLES: Final = ("ps", "worker", "chief", "evaluator")
+
+
+def build(arguments: Sequence[str], job: Job) -> JobPlugin:
+    """See the module."""
+    flags = Flags(
+        arguments, ps="ps", worker="worker", chief="chief", evaluator="evaluator", port=2222
+    )
+    return _Tensorflow(job, flags)
+
+
+class _Tensorflow(Changeless):
+    def __init__(self, job: Job, flags: Flags) -> None:
+        self._alone = len(job.spec.tasks) == 1 and replicas(job) == 1
+        self._roles = {flags.text(role): role for role in reversed(_ROLES)}
+        self._cluster: dict[str, list[str]] = {}
+        for role in _ROLES:
+            task = task_named(job, flags.text(role))
+            names = hosts(job, task) if task is not None else []
+            if names:
+                self._cluster[role] = [f"{name}:{flags.number('port')}" for name in names]
+
+    def change_pod(self, pod: Manifest, task: TaskSpec, index: int) -> None:
+        if self._alone:
+            return
+        role = self._roles.get(task.name, task.name)
+        config = {"cluster": self._cluster, "task": {"type": role, "index": index}}
+        entry = {"name": "TF_CONFIG", "value": msgspec.json.encode(config).decode()}
+        for container in containers(pod, init=False):
+            add_env(container, entry)

@@ -1,0 +1,168 @@
+"""The pods of a Job, and the claims that they share. Pure."""
+
+import hashlib
+from copy import deepcopy
+from typing import Any, Final, TypeAlias
+
+from services.controller.core.jobs.plugins.discovery import plugin_builders
+from services.controller.core.jobs.plugins.plugin import JobPlugin
+from services.controller.core.jobs.seen import JOB_NAME, JOB_VERSION
+from services.controller.core.jobs.shape import group_name, partition_of, pod_name
+from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC
+from shared.kinds.job import Job, TaskSpec, VolumeSpec
+
+Manifest: TypeAlias = dict[str, Any]
+
+QUEUE_NAME: Final = "volcano.sh/queue-name"
+JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
+_RETRY_COUNT: Final = "volcano.sh/job-retry-count"
+_TEMPLATE_UID: Final = "volcano.sh/template-uid"
+_PARTITION: Final = "volcano.sh/partition-id"
+_NUMA: Final = "volcano.sh/numa-topology-policy"
+#: Volcano forgets to list it.
+_UNLISTED: Final = frozenset({"hcclrank"})
+_BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+_PASSED_ANNOTATIONS: Final = (
+    "volcano.sh/preemptable",
+    "volcano.sh/cooldown-time",
+    "volcano.sh/revocable-zone",
+)
+_PASSED_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+
+
+def owner_reference(job: Job) -> Manifest:
+    """The job as the controller of what it owns."""
+    return {
+        "apiVersion": job.api_version,
+        "kind": job.kind,
+        "name": job.metadata.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> Manifest:
+    """The pod of that role and index, under the job's present version.
+
+    Raises:
+        PluginError: A plugin cannot do its part; the message says why.
+    """
+    template = deepcopy(task.template)
+    spec: Manifest = template.get("spec") or {}
+    given: Manifest = template.get("metadata") or {}
+    name = job.metadata.name
+    spec.setdefault("schedulerName", job.spec.scheduler_name)
+    if job.spec.priority_class_name:
+        spec.setdefault("priorityClassName", job.spec.priority_class_name)
+    for volume in job.spec.volumes:
+        _mount(job, volume, spec)
+    shared = {
+        TASK_INDEX: str(index),
+        TASK_SPEC: task.name,
+        JOB_NAME: name,
+        QUEUE_NAME: job.spec.queue,
+    }
+    pod: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name(name, task.name, index),
+            "namespace": job.metadata.namespace,
+            "labels": {
+                **(given.get("labels") or {}),
+                **shared,
+                JOB_NAMESPACE: job.metadata.namespace,
+                **_passed(job.metadata.labels, _PASSED_LABELS),
+                **_partition(task, index),
+            },
+            "annotations": {
+                **(given.get("annotations") or {}),
+                **shared,
+                GROUP_NAME: group_name(job),
+                JOB_VERSION: str(job.status.version),
+                _RETRY_COUNT: str(job.status.retry_count),
+                _TEMPLATE_UID: f"{name}-{task.name}",
+                **({_NUMA: task.topology_policy} if task.topology_policy else {}),
+                **_passed(job.metadata.annotations, _PASSED_ANNOTATIONS),
+                **_budget(job.metadata.annotations),
+            },
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": spec,
+    }
+    if given.get("finalizers"):
+        pod["metadata"]["finalizers"] = given["finalizers"]
+    for plugin in plugins:
+        plugin.change_pod(pod, task, index)
+    return pod
+
+
+def claim_name(job: Job, volume: VolumeSpec) -> str:
+    """The claim behind a volume: the one given, or one whose name the job's UID makes its own."""
+    if volume.volume_claim_name:
+        return volume.volume_claim_name
+    return f"{job.metadata.name}-pvc-{_twelve(job.metadata.uid, volume.mount_path)}"
+
+
+def claim_for(job: Job, volume: VolumeSpec) -> Manifest:
+    """The manifest of the claim that a volume asks for."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": claim_name(job, volume),
+            "namespace": job.metadata.namespace,
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": volume.volume_claim or {},
+    }
+
+
+def controlled_resources(job: Job) -> dict[str, str]:
+    """What the job's status lists as made for it."""
+    known = plugin_builders()
+    made = {
+        f"plugin-{name}": name
+        for name in sorted(job.spec.plugins)
+        if name in known and name not in _UNLISTED
+    }
+    for volume in job.spec.volumes:
+        if volume.volume_claim is not None:
+            claim = claim_name(job, volume)
+            made[f"volume-pvc-{claim}"] = claim
+    return made
+
+
+def _mount(job: Job, volume: VolumeSpec, spec: Manifest) -> None:
+    """Give the pod the volume, once per claim, and every container its mount."""
+    claim = claim_name(job, volume)
+    name = f"{job.metadata.name}-{_twelve(job.metadata.uid, claim)}"
+    volumes = spec.setdefault("volumes", [])
+    if all(one.get("name") != name for one in volumes):
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+    for container in spec.get("containers") or ():
+        mounts = container.setdefault("volumeMounts", [])
+        mounts.append({"name": name, "mountPath": volume.mount_path})
+
+
+def _twelve(*parts: str) -> str:
+    """Twelve characters that are the same whenever they are asked for."""
+    return hashlib.sha256("/".join(parts).encode()).hexdigest()[:12]
+
+
+def _passed(given: dict[str, str], keys: tuple[str, ...]) -> dict[str, str]:
+    return {key: given[key] for key in keys if key in given}
+
+
+def _budget(given: dict[str, str]) -> dict[str, str]:
+    """The first of the two that is there: a pod may have one only."""
+    for key in _BUDGETS:
+        if key in given:
+            return {key: given[key]}
+    return {}
+
+
+def _partition(task: TaskSpec, index: int) -> dict[str, str]:
+    part = partition_of(task, index)
+    return {} if part is None else {_PARTITION: str(part)}

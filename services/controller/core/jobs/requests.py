@@ -1,0 +1,152 @@
+"""What happened to a Job, and what its policies want done about it.
+
+Everything is read off the objects: a failed pod of the newest version that is still there has not
+been answered yet, since every answer either kills it, marks it, or makes it old. What leaves no
+trace on objects (a pod that is gone) is the caller's memory, given as `lost`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from services.controller.core.jobs.seen import Lost, SeenPod
+from services.controller.core.jobs.shape import partition_of, task_named
+from shared.dialects.durations import duration_ms
+from shared.kinds.job import Job, LifecyclePolicy, TaskSpec
+
+SYNC: Final = "SyncJob"
+#: Actions that end in a sync, whatever the phase.
+_SYNCS: Final = frozenset({"", "SyncJob", "EnqueueJob", "SyncQueue", "OpenQueue", "CloseQueue"})
+_TARGETED: Final = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
+_TASK_MAX_RETRY: Final = 3
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened, and to whom."""
+
+    event: str
+    task: str = ""
+    pod: str = ""
+    pod_uid: str = ""
+    index: int = -1
+    exit_code: int = 0
+    #: When it happened; None: when it was first seen.
+    since_ms: int | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done about a request: at once, or after a while."""
+
+    request: Request
+    action: str
+    delay_ms: int | None = None
+
+    @property
+    def key(self) -> str:
+        """What a delayed answer is remembered by."""
+        return f"{self.request.event} {self.request.pod_uid or self.request.task} {self.action}"
+
+
+def requests_of(
+    job: Job, pods: Sequence[SeenPod], lost: Sequence[Lost], *, group_unknown: bool
+) -> Iterator[Request]:
+    """All that happened and is not answered, in the order in which it is to be looked at.
+
+    A pod that failed comes before one that is gone: a kubelet reports a pod that is deleted as
+    failed before it goes.
+    """
+    version = job.status.version
+    current = [pod for pod in pods if pod.version >= version and not pod.marked]
+    for pod in current:
+        if pod.status.phase == "Failed" and not pod.released:
+            yield _of_pod("PodFailed", pod, pod.finished_ms)
+    for gone in lost:
+        if gone.version >= version:
+            yield Request(
+                event="PodEvicted",
+                task=gone.task,
+                pod=gone.name,
+                pod_uid=gone.uid,
+                index=gone.index,
+                since_ms=gone.at_ms,
+            )
+    for task in job.spec.tasks:
+        yield from _of_task(task, [pod for pod in current if pod.task == task.name], pods)
+    if group_unknown:
+        yield Request(event="Unknown")
+    for pod in current:
+        if pod.status.phase == "Pending" and not pod.terminating:
+            yield _of_pod("PodPending", pod, pod.metadata.created_ms)
+
+
+def _of_pod(event: str, pod: SeenPod, since_ms: int | None) -> Request:
+    return Request(
+        event=event,
+        task=pod.task,
+        pod=pod.metadata.name,
+        pod_uid=pod.metadata.uid,
+        index=pod.index,
+        exit_code=pod.exit_code if event == "PodFailed" else 0,
+        since_ms=since_ms,
+    )
+
+
+def _of_task(
+    task: TaskSpec, current: Sequence[SeenPod], pods: Sequence[SeenPod]
+) -> Iterator[Request]:
+    succeeded = sum(
+        pod.task == task.name and pod.index < task.replicas and pod.status.phase == "Succeeded"
+        for pod in pods
+    )
+    if current and 0 < task.replicas <= succeeded:
+        yield Request(event="TaskCompleted", task=task.name)
+    limit = task.max_retry or _TASK_MAX_RETRY
+    restarts = sum(pod.restarts for pod in current if pod.alive)
+    if 0 < limit <= restarts:
+        yield Request(event="TaskFailed", task=task.name)
+
+
+def answer_to(job: Job, request: Request) -> Answer | None:
+    """What the policies want done: the role's before the job's, the first match counts.
+
+    None: nothing but to look after the job as always.
+    """
+    task = task_named(job, request.task)
+    for policy in (*(task.policies if task is not None else ()), *job.spec.policies):
+        if not _matches(policy, request):
+            continue
+        delay_ms = duration_ms(policy.timeout) if policy.timeout else None
+        if policy.action in _SYNCS:
+            return None
+        return Answer(request=request, action=policy.action, delay_ms=delay_ms or None)
+    return None
+
+
+def _matches(policy: LifecyclePolicy, request: Request) -> bool:
+    events = (policy.event, *policy.events) if policy.event else policy.events
+    named = request.event in events or "*" in events
+    # A pod is always pending at first: only one that stays so is an event.
+    if named and (request.event != "PodPending" or policy.timeout):
+        return True
+    return policy.exit_code not in (None, 0) and policy.exit_code == request.exit_code
+
+
+def is_target(job: Job, action: str, request: Request, task: str, index: int) -> bool:
+    """Whether an action that restarts a part of the job means the pod of that role and index."""
+    if not request.task or task != request.task:
+        return False
+    if action == "RestartTask":
+        return True
+    if action == "RestartPod":
+        return index == request.index
+    spec = task_named(job, task)
+    if spec is None:
+        return False
+    part = partition_of(spec, request.index)
+    return part is not None and partition_of(spec, index) == part
+
+
+def targets_a_part(action: str) -> bool:
+    """Whether an action restarts a part of the job only."""
+    return action in _TARGETED

@@ -1,0 +1,107 @@
+"""A Job as it is meant: what its webhook would have filled in is filled in, names are made.
+
+A Job that was created while the webhook was away, or without one, runs all the same.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from shared.kinds.job import Job, TaskSpec
+
+_MAX_RETRY: Final = 3
+
+#: Plugins that need others.
+DEPENDENCIES: Final = {
+    "mpi": ("ssh", "svc"),
+    "pytorch": ("svc",),
+    "ray": ("svc",),
+    "tensorflow": ("svc",),
+}
+
+
+def completed(job: Job) -> Job:
+    """The job with every default filled in, as the webhook fills them in."""
+    spec = job.spec
+    tasks = tuple(_task(index, task) for index, task in enumerate(spec.tasks))
+    # A webhook would have given each role its minimum: then a 0 is meant.
+    bare = not spec.min_available and any(task.min_available is None for task in spec.tasks)
+    minimum = sum(task_minimum(task) for task in tasks) if bare else spec.min_available
+    plugins = dict(spec.plugins)
+    for name in spec.plugins:
+        for needed in DEPENDENCIES.get(name, ()):
+            plugins.setdefault(needed, ())
+    return msgspec.structs.replace(
+        job,
+        spec=msgspec.structs.replace(
+            spec,
+            scheduler_name=spec.scheduler_name or "volcano",
+            queue=spec.queue or "default",
+            max_retry=spec.max_retry or _MAX_RETRY,
+            min_available=minimum,
+            tasks=tasks,
+            plugins=plugins,
+        ),
+    )
+
+
+def _task(index: int, task: TaskSpec) -> TaskSpec:
+    return msgspec.structs.replace(
+        task, name=task.name or f"default{index}", min_available=task_minimum(task)
+    )
+
+
+def task_minimum(task: TaskSpec) -> int:
+    """How many pods of the role must be placed at once."""
+    if task.min_available is not None:
+        return task.min_available
+    parts = task.partition_policy
+    if parts is not None and parts.min_partitions > 0:
+        return parts.min_partitions * parts.partition_size
+    return task.replicas
+
+
+def replicas(job: Job) -> int:
+    """All pods of the job."""
+    return sum(task.replicas for task in job.spec.tasks)
+
+
+def pod_name(job: str, task: str, index: int) -> str:
+    """The name of a job's pod."""
+    return f"{job}-{task}-{index}"
+
+
+def group_name(job: Job) -> str:
+    """The name of a job's PodGroup."""
+    return f"{job.metadata.name}-{job.metadata.uid}"
+
+
+def partition_of(task: TaskSpec, index: int) -> int | None:
+    """Which part of its role a pod belongs to; None: the role has no parts."""
+    parts = task.partition_policy
+    if parts is None or parts.partition_size <= 0:
+        return None
+    return index // parts.partition_size
+
+
+def task_named(job: Job, name: str) -> TaskSpec | None:
+    """The role of that name."""
+    return next((task for task in job.spec.tasks if task.name == name), None)
+
+
+def template_spec(task: TaskSpec) -> dict[str, Any]:
+    """The spec in the role's template; {} when it has none."""
+    found: dict[str, Any] | None = task.template.get("spec")
+    return found if found is not None else {}
+
+
+def hosts(job: Job, task: TaskSpec) -> list[str]:
+    """The names by which the role's pods find each other: one for all when the template says so."""
+    given = template_spec(task)
+    subdomain = given.get("subdomain") or job.metadata.name
+    if given.get("hostname"):
+        return [f"{given['hostname']}.{subdomain}"]
+    return [
+        f"{pod_name(job.metadata.name, task.name, index)}.{subdomain}"
+        for index in range(task.replicas)
+    ]

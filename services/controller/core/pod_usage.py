@@ -1,0 +1,62 @@
+"""What pods count against a ResourceQuota, as Kubernetes' quota evaluator reports it. Pure.
+
+Requests count under their plain name and under `requests.`, limits (of cpu, memory and ephemeral
+storage) under `limits.`, the pod itself as `pods` and `count/pods`. Where a container has a limit
+and no request the limit is its request, as the API server will make it.
+"""
+
+from typing import Final
+
+import msgspec
+
+from shared.kube.objects import Container, PodSpec, ResourceRequirements
+from shared.kube.quantities import format_quantity
+from shared.kube.requests import effective_requests
+
+Usage = dict[str, int]
+
+_LIMITED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
+def usage_of(spec: PodSpec) -> Usage:
+    """The usage of one pod, in our units. Raises QuantityError that names field and rule."""
+    requests = dict(effective_requests(spec))
+    pods = requests.pop("pods")
+    found = {"pods": pods, "count/pods": pods}
+    for name, value in requests.items():
+        found[name] = found[f"requests.{name}"] = value
+    for name, value in effective_requests(_by_limits(spec)):
+        if name in _LIMITED:
+            found[f"limits.{name}"] = value
+    return found
+
+
+def add(total: Usage, usage: Usage, times: int) -> None:
+    """Add the usage of so many pods."""
+    for name, value in usage.items():
+        total[name] = total.get(name, 0) + value * times
+
+
+def written(usage: Usage) -> dict[str, str]:
+    """The usage as quantities, by name."""
+    return {name: format_quantity(_plain(name), usage[name]) for name in sorted(usage)}
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("requests.").removeprefix("limits.")
+
+
+def _by_limits(spec: PodSpec) -> PodSpec:
+    """The pod as if each container asked for its limits."""
+    return msgspec.structs.replace(
+        spec,
+        containers=tuple(_limit(one) for one in spec.containers),
+        init_containers=tuple(_limit(one) for one in spec.init_containers),
+        resources=None,
+        overhead={},
+    )
+
+
+def _limit(container: Container) -> Container:
+    limits = container.resources.limits
+    return msgspec.structs.replace(container, resources=ResourceRequirements(requests=limits))

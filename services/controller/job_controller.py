@@ -1,0 +1,253 @@
+"""The Job controller: gathers what a Job is and has, plans one step, carries it out.
+
+Everything that is decided is decided in `core.jobs`; here are caches, and the order of writes,
+which is the plan's. Commands are deleted first and acted upon then: each acts at most once.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from services.controller.core.jobs.planning import Memory, Observed, Step, Told, plan
+from services.controller.core.jobs.seen import JOB_NAME, Lost, SeenPod
+from services.controller.core.jobs.shape import group_name
+from services.controller.job_writing import JobWriter, Obstacle, Overtaken
+from services.controller.reconciling.controller import Runtime, Wake
+from services.controller.reconciling.events import About
+from services.controller.reconciling.informer import Informer, Informers, key_of
+from shared.kinds.command import Command
+from shared.kinds.job import ACTIONS, Job
+from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import PriorityClass
+from shared.kube.resources import (
+    COMMANDS,
+    JOBS_VOLCANO,
+    PODGROUPS_VOLCANO,
+    PODS,
+    PRIORITY_CLASSES,
+)
+
+#: What stands in the way is somebody else's to take away: a missing claim, a quota, a name.
+_OBSTACLE_S: Final = 3.0
+#: A write that was overtaken is planned again with what overtook it, so often in one go.
+_TRIES: Final = 5
+#: Counts alone are written no more often than this: a job's thousand pods start within a second.
+_COUNTS_EVERY_S: Final = 0.25
+
+
+class _Known:
+    """What is remembered of one job."""
+
+    __slots__ = ("counted_s", "memory", "uid")
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+        self.memory = Memory()
+        #: When its counts were written last, in monotonic seconds.
+        self.counted_s = 0.0
+
+
+class JobReconciler:
+    """See the module."""
+
+    name = "job"
+
+    def __init__(self, runtime: Runtime, scheduler_names: Iterable[str]) -> None:
+        """Look after jobs that name one of these schedulers, or none."""
+        self._runtime = runtime
+        self._ours = frozenset(scheduler_names) | {""}
+        self._known: dict[str, _Known] = {}
+        #: Keys of jobs with Commands, and which.
+        self._orders: dict[str, dict[str, Command]] = {}
+        self._jobs: Informer[Job]
+        self._pods: Informer[SeenPod]
+        self._groups: Informer[PodGroup]
+        self._commands: Informer[Command]
+        self._classes: Informer[PriorityClass]
+        self._wake: Wake = lambda _key: None
+
+    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+        """Jobs, and what belongs to them."""
+        self._wake = wake
+        self._jobs = informers.of(JOBS_VOLCANO, Job)
+        self._pods = informers.of(PODS, SeenPod, label_selector=JOB_NAME)
+        self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
+        self._commands = informers.of(COMMANDS, Command)
+        self._classes = informers.of(PRIORITY_CLASSES, PriorityClass)
+        self._jobs.on_change(self._job_changed)
+        self._pods.on_change(self._pod_changed)
+        self._groups.on_change(self._group_changed)
+        self._commands.on_change(self._command_changed)
+        return self._jobs, self._pods, self._groups, self._commands, self._classes
+
+    def keys(self) -> Iterable[str]:
+        """Every job."""
+        return list(self._jobs.keys())
+
+    async def reconcile(self, key: str) -> float | None:
+        """Take a job one step further; see `core.jobs`."""
+        job = self._jobs.get(key)
+        if job is None or job.metadata.deletion_timestamp is not None:
+            if job is None:
+                self._known.pop(key, None)
+            return None
+        if job.spec.scheduler_name not in self._ours:
+            return None
+        command = await self._take_command(key, job)
+        writer = JobWriter(self._runtime, self._jobs, self._pods, self._groups, job)
+        for _ in range(_TRIES):
+            try:
+                return await self._step(key, job, command, writer)
+            except Overtaken:
+                fresh = await writer.read_again()
+                if fresh is None or fresh.metadata.uid != job.metadata.uid:
+                    return None
+                job = fresh
+        return _OBSTACLE_S
+
+    async def _step(self, key: str, job: Job, command: str, writer: JobWriter) -> float | None:
+        known = self._of(key, job)
+        observed = Observed(
+            job=job,
+            pods=[
+                pod
+                for pod in self._pods.owned_by(job.metadata.uid)
+                if pod.metadata.namespace == job.metadata.namespace
+            ],
+            group=self._groups.get(f"{job.metadata.namespace}/{group_name(job)}"),
+            memory=known.memory,
+            priorities={one.metadata.name: one.value for one in self._classes.all()},
+            command=command,
+        )
+        before = known.memory
+        step = plan(observed, time.time_ns() // 1_000_000)
+        waits_s = known.counted_s + _COUNTS_EVERY_S - time.monotonic()
+        late = step.status is not None and step.counts_only and waits_s > 0
+        if step.status is not None and step.status_first:
+            await writer.write_status(step.status)
+        self._tell(job, step.events)
+        obstacle = await self._carry_out(writer, step)
+        if step.status is not None and not step.status_first and not late and obstacle is None:
+            await writer.write_status(step.status)
+            known.counted_s = time.monotonic()
+        if obstacle is None:
+            # What was lost while we wrote was noted meanwhile.
+            came = tuple(one for one in known.memory.lost if one not in before.lost)
+            known.memory = _with_lost(step.memory, came)
+        return _soonest(
+            None if step.again_ms is None else step.again_ms / 1000,
+            waits_s if late else None,
+            _OBSTACLE_S if obstacle is not None else None,
+            0.0 if command and self._orders.get(key) else None,
+        )
+
+    async def _carry_out(self, writer: JobWriter, step: Step) -> Obstacle | None:
+        """Everything but the status; returns what stood in the way, after telling of it."""
+        try:
+            await writer.carry_out(step)
+        except Obstacle as obstacle:
+            self._tell(writer.job, (Told("Warning", obstacle.reason, str(obstacle)),))
+            return obstacle
+        return None
+
+    def _tell(self, job: Job, events: Iterable[Told]) -> None:
+        metadata = job.metadata
+        about = About(JOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
+        for told in events:
+            self._runtime.events.record(about, told.type, told.reason, told.message)
+
+    async def _take_command(self, key: str, job: Job) -> str:
+        """The action of the oldest Command about this job, which is deleted; "" without one."""
+        orders = sorted(
+            self._orders.get(key, {}).values(),
+            key=lambda one: (one.metadata.created_ms, one.metadata.name),
+        )
+        for command in orders:
+            taken = await self._runtime.writes.delete(
+                COMMANDS,
+                command.metadata.name,
+                uid=command.metadata.uid,
+                namespace=command.metadata.namespace,
+            )
+            self._forget_command(key, command)
+            target = command.target
+            # Meant for a former job of the same name, or for nobody: gone, and nothing done.
+            mine = target is not None and target.uid in ("", job.metadata.uid)
+            if not taken.done or not mine or command.action not in ACTIONS:
+                continue
+            words = (
+                f"Start to execute command {command.action}, and clean it up to make sure "
+                "executed not more than once."
+            )
+            self._tell(job, (Told("Normal", "CommandIssued", words),))
+            return "" if command.action == "SyncJob" else command.action
+        return ""
+
+    def _of(self, key: str, job: Job) -> _Known:
+        known = self._known.get(key)
+        if known is None or known.uid != job.metadata.uid:
+            known = self._known[key] = _Known(job.metadata.uid)
+        return known
+
+    # What wakes a job.
+
+    def _job_changed(self, old: Job | None, new: Job | None) -> None:
+        thing = new if new is not None else old
+        assert thing is not None
+        self._wake(key_of(thing))
+
+    def _pod_changed(self, old: SeenPod | None, new: SeenPod | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None
+        owner = pod.metadata.controller
+        if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch.volc"):
+            return
+        key = f"{pod.metadata.namespace}/{owner.name}"
+        if new is None and not pod.marked and not pod.released:
+            known = self._known.get(key)
+            if known is not None and known.uid == owner.uid and known.memory.met:
+                lost = Lost(
+                    name=pod.metadata.name,
+                    uid=pod.metadata.uid,
+                    task=pod.task,
+                    index=pod.index,
+                    version=pod.version,
+                    at_ms=time.time_ns() // 1_000_000,
+                )
+                known.memory = _with_lost(known.memory, (lost,))
+        self._wake(key)
+
+    def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        group = new if new is not None else old
+        assert group is not None
+        owner = group.metadata.controller
+        if owner is not None and owner.kind == "Job":
+            self._wake(f"{group.metadata.namespace}/{owner.name}")
+
+    def _command_changed(self, old: Command | None, new: Command | None) -> None:
+        command = new if new is not None else old
+        assert command is not None
+        if command.target is None or command.target.kind != "Job":
+            return
+        key = f"{command.metadata.namespace}/{command.target.name}"
+        if new is None:
+            self._forget_command(key, command)
+            return
+        self._orders.setdefault(key, {})[command.metadata.uid] = command
+        self._wake(key)
+
+    def _forget_command(self, key: str, command: Command) -> None:
+        orders = self._orders.get(key, {})
+        orders.pop(command.metadata.uid, None)
+        if not orders:
+            self._orders.pop(key, None)
+
+
+def _with_lost(memory: Memory, more: tuple[Lost, ...]) -> Memory:
+    return msgspec.structs.replace(memory, lost=(*memory.lost, *more)) if more else memory
+
+
+def _soonest(*delays_s: float | None) -> float | None:
+    return min((one for one in delays_s if one is not None), default=None)

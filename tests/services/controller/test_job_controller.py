@@ -1,0 +1,215 @@
+"""The Job controller on a cluster: what it makes of a Job, phase by phase.
+
+The scheduler is played here (the group becomes Inqueue, pods are bound and get phases), so that
+each test says what the controller sees.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from services.controller.job_controller import JobReconciler
+from services.controller.reconciling.controller import Reconciler, Runtime
+from shared.kube.client import KubeClient
+from shared.kube.resources import COMMANDS, JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS
+from tests.services.controller.playing import Object, becomes, events, make, read, running
+from tests.support.waiting import eventually
+
+NS = "default"
+
+
+def job_controller(runtime: Runtime) -> Reconciler:
+    return JobReconciler(runtime, ("volcano",))
+
+
+def a_task(name: str, replicas: int, **fields: Any) -> Object:
+    spec = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "10m"}}}],
+    }
+    return {"name": name, "replicas": replicas, "template": {"spec": spec}, **fields}
+
+
+class Stage:
+    """One job, and those who act on it besides its controller."""
+
+    def __init__(self, client: KubeClient, name: str) -> None:
+        self.client = client
+        self.name = name
+        self.uid = ""
+
+    async def submit(self, *tasks: Object, **spec: Any) -> None:
+        """Create the job and admit its group."""
+        made = await make(
+            self.client,
+            JOBS_VOLCANO,
+            {"metadata": {"name": self.name}, "spec": {"tasks": list(tasks), **spec}},
+            NS,
+        )
+        self.uid = made["metadata"]["uid"]
+        await self.admit()
+
+    async def admit(self) -> None:
+        """What the planner does to a group that there is room for."""
+        group = f"{self.name}-{self.uid}"
+        await eventually(lambda: read(self.client, PODGROUPS_VOLCANO, group, NS))
+        await self.client.patch(
+            PODGROUPS_VOLCANO, group, {"status": {"phase": "Inqueue"}}, namespace=NS
+        )
+
+    async def job(self) -> Object:
+        """The job as it is stored."""
+        found = await read(self.client, JOBS_VOLCANO, self.name, NS)
+        assert found is not None
+        return found
+
+    async def phase(self) -> str:
+        """Its phase."""
+        return str((await self.job()).get("status", {}).get("state", {}).get("phase", ""))
+
+    async def passed(self) -> list[str]:
+        """The phases that it passed through, the newest last."""
+        return [one["status"] for one in (await self.job())["status"]["conditions"]]
+
+    async def pods(self) -> list[str]:
+        """Names of its pods."""
+        page = await self.client.request(
+            "GET", PODS.path(NS), params={"labelSelector": f"volcano.sh/job-name={self.name}"}
+        )
+        return sorted(one["metadata"]["name"] for one in json.loads(page.body)["items"])
+
+    async def kubelet(self, phase: str, *names: str, exit_code: int | None = None) -> None:
+        """Give pods a phase, as their kubelet would."""
+        for name in names:
+            status: Object = {"phase": phase}
+            ready = {"name": "main", "ready": phase == "Running", "restartCount": 0}
+            base = {"image": "i", "imageID": ""}
+            if exit_code is not None:
+                ended = {"exitCode": exit_code, "finishedAt": "2026-01-01T00:00:00Z"}
+                ready = {**ready, "state": {"terminated": ended}}
+            status["containerStatuses"] = [{**ready, **base}]
+            await self.client.patch(
+                PODS, name, {"status": status}, namespace=NS, subresource="status"
+            )
+
+    async def command(self, action: str) -> None:
+        """Order something, as vcctl does."""
+        await self.client.create(
+            COMMANDS,
+            {
+                "apiVersion": COMMANDS.api_version,
+                "kind": "Command",
+                "metadata": {"name": f"{self.name}-{action.lower()}"},
+                "action": action,
+                "target": {
+                    "apiVersion": JOBS_VOLCANO.api_version,
+                    "kind": "Job",
+                    "name": self.name,
+                    "uid": self.uid,
+                },
+            },
+            namespace=NS,
+        )
+
+
+async def test_a_job_gets_its_group_then_its_pods_and_is_completed_when_they_succeed(
+    either: KubeClient,
+) -> None:
+    stage = Stage(either, "thin")
+    async with running(either, job_controller):
+        await stage.submit(a_task("x", 2))
+        await becomes(stage.pods, ["thin-x-0", "thin-x-1"])
+        assert await stage.phase() == "Pending"
+        await stage.kubelet("Running", "thin-x-0", "thin-x-1")
+        await becomes(stage.phase, "Running")
+        await stage.kubelet("Succeeded", "thin-x-0", "thin-x-1", exit_code=0)
+        await becomes(stage.phase, "Completed")
+        assert await stage.passed() == ["Pending", "Running", "Completed"]
+        group = f"thin-{stage.uid}"
+        await becomes(lambda: read(either, PODGROUPS_VOLCANO, group, NS), None)
+    status = (await stage.job())["status"]
+    assert status["succeeded"] == 2
+    assert status["taskStatusCount"] == {"x": {"phase": {"Succeeded": 2}}}
+
+
+async def test_a_command_is_deleted_and_acts_once_and_a_resume_is_no_retry(
+    either: KubeClient,
+) -> None:
+    stage = Stage(either, "ordered")
+    async with running(either, job_controller) as runtime:
+        await stage.submit(a_task("x", 1))
+        await becomes(stage.pods, ["ordered-x-0"])
+        await stage.kubelet("Running", "ordered-x-0")
+        await becomes(stage.phase, "Running")
+        await stage.command("AbortJob")
+        await becomes(stage.phase, "Aborted")
+        assert await stage.pods() == []
+        assert await read(either, COMMANDS, "ordered-abortjob", NS) is None
+        await stage.command("ResumeJob")
+        await becomes(stage.phase, "Pending")
+        await stage.admit()
+        await becomes(stage.pods, ["ordered-x-0"])
+        await runtime.events.flush()
+    assert (await stage.job())["status"].get("retryCount", 0) == 0
+    said = {message for _, reason, message in await events(either, NS, "ordered")}
+    assert "Start to execute action AbortJob " in said
+
+
+async def test_a_pod_that_fails_restarts_the_job_whole_as_its_policy_says(
+    either: KubeClient,
+) -> None:
+    stage = Stage(either, "restarted")
+    async with running(either, job_controller):
+        await stage.submit(
+            a_task("x", 2), policies=[{"event": "PodFailed", "action": "RestartJob"}]
+        )
+        await becomes(stage.pods, ["restarted-x-0", "restarted-x-1"])
+        await stage.kubelet("Running", "restarted-x-0", "restarted-x-1")
+        await becomes(stage.phase, "Running")
+        await stage.kubelet("Failed", "restarted-x-0", exit_code=1)
+        await becomes(stage.pods, [])
+        await becomes(stage.phase, "Pending")
+        await stage.admit()
+        await becomes(stage.pods, ["restarted-x-0", "restarted-x-1"])
+    status = (await stage.job())["status"]
+    assert (status["version"], status["retryCount"]) == (1, 1)
+    pod = await read(either, PODS, "restarted-x-1", NS)
+    assert pod is not None
+    assert pod["metadata"]["annotations"]["volcano.sh/job-version"] == "1"
+
+
+async def test_what_was_lost_while_no_controller_ran_is_answered_by_the_next_one(
+    either: KubeClient,
+) -> None:
+    stage = Stage(either, "unwatched")
+    evicted = [{"event": "PodEvicted", "action": "AbortJob"}]
+    async with running(either, job_controller):
+        await stage.submit(a_task("x", 2), policies=evicted)
+        await becomes(stage.pods, ["unwatched-x-0", "unwatched-x-1"])
+        await stage.kubelet("Running", "unwatched-x-0", "unwatched-x-1")
+
+        async def counted() -> int:
+            return int((await stage.job())["status"].get("running", 0))
+
+        await becomes(counted, 2)
+    await either.delete(PODS, "unwatched-x-0", namespace=NS, grace_s=0)
+    async with running(either, job_controller):
+        await becomes(stage.phase, "Aborted")
+
+
+@pytest.mark.parametrize("kills", [1, 3])
+async def test_a_controller_that_is_killed_again_and_again_is_finished_by_the_next(
+    either: KubeClient, kills: int
+) -> None:
+    name = f"killed-{kills}"
+    stage = Stage(either, name)
+    submitting = asyncio.create_task(stage.submit(a_task("x", 5)), name="submitting")
+    for _ in range(kills):
+        async with running(either, job_controller):
+            await asyncio.sleep(0.05)
+    async with running(either, job_controller):
+        await submitting
+        await becomes(stage.pods, [f"{name}-x-{index}" for index in range(5)])
