@@ -4,11 +4,11 @@
 cluster.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 import click
-from typing_extensions import override
+
+from tutti.lazy_commands import LazyCommands, Table
 
 
 def _up() -> click.Command:
@@ -107,8 +107,14 @@ def _pod() -> click.Command:
     return pod
 
 
+def _completion() -> click.Command:
+    from tutti.completion_command import completion
+
+    return completion
+
+
 #: How to get each subcommand, and what it does in one line.
-COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
+COMMANDS: Final[Table] = {
     "demo": (_demo, "Play the experiment that gangs are for, on an embedded cluster."),
     "up": (_up, "Run the whole suite, NATS included, against a cluster."),
     "why": (_why, "Say why a pod, a PodGroup or a job waits."),
@@ -124,32 +130,22 @@ COMMANDS: Final[dict[str, tuple[Callable[[], click.Command], str]]] = {
     "cluster": (_cluster, "An embedded cluster for people who have none."),
     "fits": (_fits, "Say whether manifests would fit now, and where."),
     "replay": (_replay, "Run a recording again, with its configuration or another one."),
+    "completion": (_completion, "Print the script that completes commands in a shell."),
     "bench": (_bench, "Run the benchmarks of a checkout."),
 }
 
 
-class LazyCommands(click.Group):
-    """A group whose subcommands are imported when they are asked for."""
-
-    @override
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    @override
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        return None if entry is None else entry[0]()
-
-    @override
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyCommands, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="tutti", message="%(prog)s %(version)s")
 def main() -> None:
     """Tutti, a gang scheduler for Kubernetes: all members of a job are bound together, or none."""
+
+
+def kubectl_plugin() -> None:
+    """`kubectl tutti`: kubectl runs the program `kubectl-tutti` on PATH."""
+    main(prog_name="kubectl tutti")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -24,7 +24,7 @@ def completion(resource: Resource) -> Completion:
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
         try:
-            names = asyncio.run(_names(resource, ctx.params))
+            names = asyncio.run(_names(resource, ctx))
         except Exception:  # noqa: BLE001 - a shell that completes has no place for a message
             return []
         return [CompletionItem(name) for name in names if name.startswith(begun)]
@@ -32,14 +32,15 @@ def completion(resource: Resource) -> Completion:
     return complete
 
 
-async def _names(resource: Resource, typed: dict[str, Any]) -> list[str]:
+async def _names(resource: Resource, ctx: click.Context) -> list[str]:
+    typed = ctx.params
     access = Access(
         kubeconfig=typed.get("kubeconfig") or "",
         context=typed.get("context") or "",
         server=typed.get("master") or "",
     )
     async with asyncio.timeout(_PATIENCE_S), opened(access) as client:
-        habits = conventions().namespace or client.credentials.namespace
+        habits = conventions(ctx).namespace or client.credentials.namespace
         place = (typed.get("namespace") or habits) if resource.namespaced else ""
         return [
             name_of(each)

@@ -3,6 +3,8 @@
 A program's root command puts its `Conventions` into click's context; without any, it is `tutti`.
 """
 
+from collections.abc import Callable
+
 import click
 import msgspec
 
@@ -16,18 +18,28 @@ class Conventions(msgspec.Struct, frozen=True, kw_only=True):
             what reads as a selector (`a=b`, `!a`) is one all the same.
         volcano_failures: Whether a failure is told as Volcano's tools tell it: on standard output,
             with status 255.
+        ignored: Flags that are taken, with their value, and mean nothing here: those that Go's
+            libraries give every program.
+        help_: Writes the help of a command; None where it is click's.
     """
 
     namespace: str = ""
     names_by_part: bool = False
     volcano_failures: bool = False
+    ignored: frozenset[str] = frozenset()
+    help_: Callable[[click.Context], str | None] | None = None
 
 
-VOLCANO = Conventions(namespace="default", names_by_part=True, volcano_failures=True)
+VOLCANO = Conventions(
+    namespace="default",
+    names_by_part=True,
+    volcano_failures=True,
+    ignored=frozenset({"--log-flush-frequency", "--vmodule"}),
+)
 
 
-def conventions() -> Conventions:
-    """Those of the program that runs."""
-    context = click.get_current_context(silent=True)
+def conventions(context: click.Context | None = None) -> Conventions:
+    """Those of the program that runs, or whose context is given."""
+    context = context or click.get_current_context(silent=True)
     found = None if context is None else context.find_object(Conventions)
     return found or Conventions()

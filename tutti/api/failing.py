@@ -43,6 +43,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         if not isinstance(found, KubeError | Refusal | OSError):
             raise
         fail(explained(found))
+    except BrokenPipeError:
+        # Whoever read what we print has seen enough; click ends the program quietly.
+        raise
     except (KubeError, Refusal, OSError) as error:
         fail(explained(error))
 

@@ -5,7 +5,7 @@ for the name `=train` and refuse the second.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -20,6 +20,8 @@ from tutti.api.output import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Where click's context keeps it.
+_VERBOSITY = "tutti.verbosity"
 _TRUE = frozenset({"1", "t", "true"})
 _FALSE = frozenset({"0", "f", "false"})
 
@@ -29,7 +31,11 @@ class PflagCommand(click.Command):
 
     @override
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, as_click_reads(self, args))
+        return super().parse_args(ctx, as_click_reads(self, args, conventions(ctx).ignored))
+
+    @override
+    def get_help(self, ctx: click.Context) -> str:
+        return _help(ctx) or super().get_help(ctx)
 
 
 class PflagGroup(click.Group):
@@ -39,14 +45,31 @@ class PflagGroup(click.Group):
 
     @override
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, as_click_reads(self, args))
+        return super().parse_args(ctx, as_click_reads(self, args, conventions(ctx).ignored))
+
+    @override
+    def get_help(self, ctx: click.Context) -> str:
+        return _help(ctx) or super().get_help(ctx)
 
 
 PflagGroup.group_class = PflagGroup
 
 
-def as_click_reads(command: click.Command, args: Sequence[str]) -> list[str]:
-    """The arguments with `-x=value` taken apart, and `--switch=true` reduced to the switch."""
+def _help(ctx: click.Context) -> str | None:
+    write = conventions(ctx).help_
+    return None if write is None else write(ctx)
+
+
+def as_click_reads(
+    command: click.Command, args: Sequence[str], ignored: Container[str] = ()
+) -> list[str]:
+    """The arguments with `-x=value` taken apart, and `--switch=true` reduced to the switch.
+
+    Args:
+        command: Whose arguments they are.
+        args: As they were typed.
+        ignored: Flags with a value that are left out.
+    """
     options = {
         name: param
         for param in command.params
@@ -54,20 +77,25 @@ def as_click_reads(command: click.Command, args: Sequence[str]) -> list[str]:
         for name in param.opts
     }
     found: list[str] = []
-    for index, arg in enumerate(args):
+    left = list(args)
+    while left:
+        arg = left.pop(0)
         if arg == "--":
-            return [*found, *args[index:]]
+            return [*found, arg, *left]
         name, equals, value = arg.partition("=")
-        option = options.get(name) if equals else None
-        if option is None:
-            found.append(arg)
-        elif option.is_flag and not option.secondary_opts and value.lower() in _TRUE | _FALSE:
-            found += [name] if value.lower() in _TRUE else []
-        elif name.startswith("--"):
-            found.append(arg)
+        if name in ignored:
+            left = left if equals else left[1:]
+        elif equals and name in options:
+            found += _one_option(options[name], name, value)
         else:
-            found += [name, value]
+            found.append(arg)
     return found
+
+
+def _one_option(option: click.Option, name: str, value: str) -> list[str]:
+    if option.is_flag and not option.secondary_opts and value.lower() in _TRUE | _FALSE:
+        return [name] if value.lower() in _TRUE else []
+    return [f"{name}={value}"] if name.startswith("--") else [name, value]
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -90,7 +118,7 @@ def access_flags(function: F) -> F:
             kubeconfig=kwargs.pop("kubeconfig"),
             context=kwargs.pop("context"),
             server=kwargs.pop("master"),
-            verbosity=kwargs.pop("verbosity"),
+            verbosity=click.get_current_context().meta.get(_VERBOSITY, 0),
         )
         return function(*args, **kwargs)
 
@@ -112,11 +140,18 @@ def access_flags(function: F) -> F:
             "verbosity",
             type=int,
             default=0,
+            expose_value=False,
+            callback=tell,
             metavar="LEVEL",
             help="From 4 on, tell every request.",
         ),
     )
     return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
+
+
+def tell(ctx: click.Context, _: click.Parameter, level: int) -> None:
+    """Remember the highest level that was given, before the command or behind it."""
+    ctx.meta[_VERBOSITY] = max(level, ctx.meta.get(_VERBOSITY, 0))
 
 
 def namespace_flag(letter: str = "-n") -> Callable[[F], F]:

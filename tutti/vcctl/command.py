@@ -1,0 +1,109 @@
+"""`vcctl` as it is typed."""
+
+import importlib.metadata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+import msgspec
+from click.exceptions import NoArgsIsHelpError
+from typing_extensions import override
+
+from tutti.api.conventions import VOLCANO
+from tutti.api.flags import PflagCommand, tell
+from tutti.cli import COMMANDS
+from tutti.lazy_commands import LazyCommands, Table
+from tutti.vcctl.help import volcano_help
+
+#: Those of `tutti` that are there: Volcano's own, and what belongs to its kinds.
+_NOUNS: Final = ("job", "jobflow", "jobtemplate", "pod", "queue", "podgroup", "cronjob")
+
+
+class NotUnderstood(click.UsageError):
+    """What was typed makes no sense; told as click does, with the status of Go's programs."""
+
+    exit_code = 1
+
+
+class LikeCobra(PflagCommand):
+    """A program that ends with status 1 when it does not understand what was typed."""
+
+    @override
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        with _usage_status():
+            return super().make_context(info_name, args, parent, **extra)
+
+    @override
+    def invoke(self, ctx: click.Context) -> Any:
+        with _usage_status():
+            return super().invoke(ctx)
+
+
+class Program(LikeCobra, LazyCommands):
+    """The root of `vcctl`."""
+
+
+@contextmanager
+def _usage_status() -> Iterator[None]:
+    try:
+        yield
+    except NoArgsIsHelpError as error:
+        # Go's programs take it for a question.
+        click.echo(error.format_message())
+        raise click.exceptions.Exit(0) from error
+    except click.UsageError as error:
+        raise NotUnderstood(error.format_message(), error.ctx) from error
+
+
+@click.command("version", cls=PflagCommand)
+def version() -> None:
+    """Print the version information."""
+    click.echo("API Version: v1alpha1")
+    click.echo(f"Version: {importlib.metadata.version('tutti')} (Tutti)")
+
+
+@click.command("help", cls=PflagCommand)
+@click.argument("words", nargs=-1)
+@click.pass_context
+def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Help about any command."""
+    root = ctx.find_root()
+    found: click.Command = root.command
+    context = root
+    for word in words:
+        inner = found.get_command(context, word) if isinstance(found, click.Group) else None
+        if inner is None:
+            raise click.UsageError(f"Unknown help topic {' '.join(words)!r}", root)
+        context = click.Context(inner, parent=context, info_name=word)
+        found = inner
+    click.echo(found.get_help(context))
+
+
+_TABLE: Final[Table] = {
+    **{noun: COMMANDS[noun] for noun in _NOUNS},
+    "help": (lambda: help_, "Help about any command."),
+    "version": (lambda: version, "Print the version information."),
+}
+_HABITS: Final = msgspec.structs.replace(VOLCANO, help_=volcano_help)
+
+
+@click.command(
+    cls=Program,
+    table=_TABLE,
+    context_settings={"help_option_names": ["-h", "--help"], "obj": _HABITS},
+)
+@click.option("--v", "-v", "verbosity", type=int, default=0, expose_value=False, callback=tell)
+def vcctl() -> None:
+    """Volcano's command line, served by Tutti."""
+
+
+def main() -> None:
+    """The program."""
+    vcctl(prog_name="vcctl")
