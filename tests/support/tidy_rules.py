@@ -8,6 +8,7 @@ here is what they cannot. A complaint is one line: where, what, and what to do i
 import ast
 import io
 import re
+import tomllib
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
@@ -185,13 +186,22 @@ def modules_say_what_they_are(files: list[File]) -> Iterator[str]:
 def modules_are_used(files: list[File]) -> Iterator[str]:
     """Every module of the product is imported by another one; a test's import does not count."""
     source = [file for file in files if file.is_source]
-    imported = {name for file in source for name in _imports(file)}
+    imported = {name for file in source for name in _imports(file)} | _scripts(files)
     for file in source:
         path = str(file.path)
         module = path.removesuffix(".py").replace("/", ".")
         if ENTRY_POINTS.search(path) or DISCOVERED.match(path) or module in imported:
             continue
         yield f"{file.path}: nothing imports it; wire it in or delete it"
+
+
+def _scripts(files: list[File]) -> set[str]:
+    """Modules that are started by name: `[project.scripts]`."""
+    for file in files:
+        if str(file.path) == "pyproject.toml":
+            scripts = tomllib.loads(file.text).get("project", {}).get("scripts", {})
+            return {target.partition(":")[0] for target in scripts.values()}
+    return set()
 
 
 def pure_code_never_asks_for_now(files: list[File]) -> Iterator[str]:
