@@ -8,8 +8,8 @@ here is what they cannot. A complaint is one line: where, what, and what to do i
 import ast
 import io
 import re
-import tomllib
 import tokenize
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -28,7 +28,9 @@ PURE = re.compile(
     r"^(shared/(model|contracts|dialects)/|services/[^/]+/(core[./]|state\.py|policies/))"
 )
 # Found by scanning their folder, so nothing imports them by name.
-DISCOVERED = re.compile(r"^(shared/dialects|services/.+/(policies|filters|scores|plugins))/[^/]+\.py$")
+DISCOVERED = re.compile(
+    r"^(shared/dialects|services/.+/(policies|filters|scores|plugins))/[^/]+\.py$"
+)
 ENTRY_POINTS = re.compile(r"(^|/)(__init__|__main__)\.py$|^tutti/cli\.py$|^bench/")
 
 # Spelled in pieces, or this file would break its own rule.
