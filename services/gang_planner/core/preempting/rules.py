@@ -95,8 +95,11 @@ def combined(rules: Iterable[tuple[int, VictimRule]], kind: Kind) -> VictimRules
         for tier, one in rules
         if (one.on_preempt if kind == "preempt" else one.on_reclaim)
     ]
-    tiers = [tier for tier, one in speak if one.entitles is not None]
-    titles = {one.entitles for tier, one in speak if one.entitles and tier == min(tiers)}
+    said: list[tuple[int, Title]] = [
+        (tier, one.entitles) for tier, one in speak if one.entitles is not None
+    ]
+    first = min((tier for tier, _ in said), default=0)
+    titles: set[Title] = {title for tier, title in said if tier == first}
     levels = [one.levels for _, one in speak if one.levels is not None]
     return VictimRules(
         tuple(one.allows for _, one in speak if one.allows is not None),

@@ -15,9 +15,10 @@ NODES = [make_node(f"node-{i}") for i in range(6)]
 class Recorded(Story):
     """A story that keeps the records of CLUSTER as a standby does."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[Node], *, conf: str = "") -> None:
         self.cluster: list[tuple[int, Any]] = []
-        super().__init__(nodes)
+        self.started_with = nodes, conf
+        super().__init__(nodes, conf=conf)
 
     @override
     def _apply(self, record: Any) -> None:
@@ -29,7 +30,8 @@ def prove_replay(story: Recorded) -> None:
     """Run only the cycles that wrote something, on a new planner; they write it again, byte for
     byte.
     """
-    planner = Story(NODES).planner
+    nodes, conf = story.started_with
+    planner = Story(nodes, conf=conf).planner
     cluster, outcomes = list(story.cluster), list(story.outcomes)
     waiting: list[Any] = []
     for seq, record in story.records:

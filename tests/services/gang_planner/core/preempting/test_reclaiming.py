@@ -1,9 +1,6 @@
 """Queues take back what they deserve, never more, from queues that hold more than they deserve."""
 
-import random
 from typing import Any
-
-import pytest
 
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.preempting.crowd import (
@@ -127,45 +124,3 @@ def there(story: Story, name: str, cpu: int, node: str, queue: str) -> None:
     fields: dict[str, Any] = {"node": node, "phase": "Running", "started_ms": 1_000}
     submit(story, name, 1, shape=shape, group={"queue": queue}, **fields)
     story.until_quiet()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_queues_do_not_evict_each_other_for_ever_volcano_3729_4947(seed: int) -> None:
-    evicted, pods = crowd_for_ever(seed)
-    assert evicted[-1] == evicted[19], "nobody is evicted any more once shares are settled"
-    assert evicted[-1] <= 2 * pods
-
-
-def test_those_lives_are_about_evictions() -> None:
-    assert sum(crowd_for_ever(seed)[0][-1] for seed in range(6)) > 0
-
-
-def crowd_for_ever(seed: int) -> tuple[list[int], int]:
-    """Sixty rounds in which everything that is evicted is made again and wants its room back:
-    evictions up to each, and pods.
-    """
-    chance = random.Random(seed)
-    story = cluster(6, RECLAIM)
-    named = ["a", "b", "c"]
-    for name in named:
-        queues(story, name, weight=chance.randint(1, 3))
-    pods = []
-    for number in range(9):
-        size = chance.randint(1, 4)
-        pods += submit(
-            story,
-            f"g{number}",
-            size,
-            minimum=chance.randint(1, size),
-            shape=make_shape({"cpu": chance.choice([1000, 2000, 4000])}),
-            group={"queue": chance.choice(named)},
-        )
-    evicted = []
-    for _ in range(60):
-        story.until_quiet(within_ms=10_000)
-        accept(story)
-        leave(story)
-        story.carry_out(phase="Running")
-        story.make_again(pods)
-        evicted.append(sum(len(one.victims) for one in evictions(story)))
-    return evicted, len(pods)

@@ -3,12 +3,9 @@ byte for byte.
 """
 
 import random
-from typing import Any
 
 import pytest
-from typing_extensions import override
 
-from shared.contracts import codec
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from tests.services.gang_planner.core.preempting.crowd import (
     WHOLE_GANGS,
@@ -19,24 +16,11 @@ from tests.services.gang_planner.core.preempting.crowd import (
     refuse,
     submit,
 )
+from tests.services.gang_planner.core.replayed import Recorded, prove_replay
 from tests.services.gang_planner.core.scene import make_node, make_shape
-from tests.services.gang_planner.core.story import Story
 
 NODES = [make_node(f"n{i:02d}") for i in range(5)]
 SEEDS = range(6)
-
-
-class Recorded(Story):
-    """A story that keeps the records of CLUSTER as a standby does."""
-
-    def __init__(self) -> None:
-        self.cluster: list[tuple[int, Any]] = []
-        super().__init__(NODES, conf=WHOLE_GANGS)
-
-    @override
-    def _apply(self, record: Any) -> None:
-        super()._apply(record)
-        self.cluster.append((self.cluster_seq, record))
 
 
 def lived(seed: int) -> Recorded:
@@ -44,7 +28,7 @@ def lived(seed: int) -> Recorded:
     invariants.
     """
     chance = random.Random(seed)
-    story = Recorded()
+    story = Recorded(NODES, conf=WHOLE_GANGS)
     for number in range(40):
         match chance.randrange(8):
             case 0 | 1 | 2:
@@ -77,28 +61,6 @@ def lived(seed: int) -> Recorded:
                     story.change(chance.choice(bound), phase="Succeeded")
         story.until_quiet(within_ms=chance.choice([0, 500, 5_000]))
     return story
-
-
-def prove_replay(story: Recorded) -> None:
-    """Run only the cycles that wrote something, on a new planner; they write it again."""
-    planner = Story(NODES, conf=WHOLE_GANGS).planner
-    cluster, outcomes = list(story.cluster), list(story.outcomes)
-    waiting: list[Any] = []
-    for seq, record in story.records:
-        cycle = record.cycle
-        assert cycle is not None
-        if not waiting:
-            while cluster and cluster[0][0] <= cycle.cluster_seq:
-                planner.apply_cluster(*cluster.pop(0))
-            while outcomes and outcomes[0][0] <= cycle.outcomes_seq:
-                planner.apply_outcome(*outcomes.pop(0))
-            step = planner.step(cycle.now_ms)
-            waiting = [*step.decisions, *step.notes]
-        assert waiting, f"nothing was decided where the log has {record}"
-        again = waiting.pop(0)
-        planner.decided(seq, again)
-        assert codec.encode(again) == codec.encode(record)
-    planner.validate()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
