@@ -29,7 +29,7 @@ from shared.bus.connection import Bus
 from shared.bus.errors import StreamReplaced, Superseded
 from shared.contracts import codec, subjects
 from shared.contracts.asking import ServiceStatus, StatusRequest
-from shared.runtime import logs
+from shared.runtime import collector, logs
 from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
 from shared.telemetry.metrics import Metrics
@@ -301,6 +301,7 @@ def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]
     returns by itself the shutdown begins. Status: 0 stopped as asked, 1 crashed, 3 superseded by
     another writer (restart me).
     """
+    collector.relax()
     logs.configure(
         service,
         instance_of(service, settings),

@@ -55,6 +55,8 @@ DECISION_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 32 * 1024
 _BINDING_OVERHEAD_BYTES: Final = 48
 #: Names in Kubernetes have at most this many bytes.
 _NAME_BYTES_MAX: Final = 253
+#: Fewer members without claims fit into a message whatever they are called.
+_ALWAYS_FIT: Final = DECISION_BYTES_MAX // (_BINDING_OVERHEAD_BYTES + 3 * _NAME_BYTES_MAX)
 
 
 #: Others are evicted for it.
@@ -293,11 +295,13 @@ def _member_refusal(gang: Gang) -> str:
 
 def _size_refusal(state: State, gang: Gang) -> str:
     needed = _quorum(gang)
-    shapes = state.shapes.entries
-    if needed < DECISION_BYTES_MAX // (_BINDING_OVERHEAD_BYTES + 3 * _NAME_BYTES_MAX) and not any(
-        shapes[shape_id].attached for _, shape_id in gang.waiting
-    ):
-        return ""
+    if needed < _ALWAYS_FIT:
+        shapes = state.shapes.entries
+        for _, shape_id in gang.waiting:
+            if shapes[shape_id].attached:
+                break
+        else:
+            return ""
     sizes = sorted(
         binding_bytes(state, member)
         for members in gang.waiting.values()
@@ -317,10 +321,11 @@ def need_of(state: State, gang: Gang) -> Need:
     """What its waiting members ask of the cluster."""
     quorum = _quorum(gang)
     minima: tuple[tuple[str, int], ...] = ()
-    if not gang.history.started:
+    role_minima = gang.role_minima
+    if role_minima and not gang.history.started:
         minima = tuple(
             (role, count - gang.have(role))
-            for role, count in gang.role_minima
+            for role, count in role_minima
             if count > gang.have(role)
         )
     quorum = max(quorum, sum(count for _, count in minima))
@@ -404,11 +409,15 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
 
 def refused_members(gang: Gang) -> set[str]:
     """Pods that a policy refused lately, whatever the node."""
+    if not gang.history.bad:
+        return set()
     return {uid for uid, node in gang.history.bad if not node and uid in gang.members}
 
 
 def _avoided(gang: Gang) -> tuple[str, ...]:
     """Nodes that failed one of its members lately, or whose kubelet refused one."""
+    if not gang.history.bad and not gang.counts[FAILED]:
+        return ()
     found = {node for uid, node in gang.history.bad if node and uid in gang.members}
     if gang.counts[FAILED] and not gang.history.started:
         found.update(

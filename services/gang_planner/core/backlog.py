@@ -68,6 +68,7 @@ class Need:
         "queue",
         "quorum",
         "ranks",
+        "signature",
         "structure",
         "wanted",
     )
@@ -102,6 +103,17 @@ class Need:
         self.structure = structure
         #: Members that a started gang, which has no quorum to place, is short of its minima.
         self.lacking = lacking
+        #: What makes gangs interchangeable.
+        self.signature: tuple[object, ...] = (
+            queue,
+            quorum,
+            minima,
+            wanted,
+            avoid,
+            structure,
+            ranks,
+            lacking,
+        )
 
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
         """What its quorum (or, without one, one member) asks for, by resource row."""
@@ -113,20 +125,6 @@ class Need:
                 amounts[row] = amounts.get(row, 0) + amount * taken
             left -= taken
         return amounts
-
-    @property
-    def signature(self) -> tuple[object, ...]:
-        """What makes gangs interchangeable."""
-        return (
-            self.queue,
-            self.quorum,
-            self.minima,
-            self.wanted,
-            self.avoid,
-            self.structure,
-            self.ranks,
-            self.lacking,
-        )
 
 
 class Bucket:
@@ -212,7 +210,8 @@ class Backlog:
             bucket = self.buckets[signature] = self.fresh[signature] = Bucket(need)
         gang.bucket = bucket
         gang.order = order
-        insort(bucket.entries, (order, gang.key, gang), key=_place)
+        # Keys are unique: gangs themselves are never compared.
+        insort(bucket.entries, (order, gang.key, gang))
         if not bucket.hopeless:
             self.demand.add(need.queue, need.wanted, 1)
 

@@ -157,8 +157,14 @@ def _preflight(gang: Gang, placed: Sequence[tuple[Member, int]], *, always: bool
         return False
     if always or gang.history.attempt > 1:
         return True
-    owners = {member.pod.owner for member, _ in placed}
-    return any(release_cost(owner) != "nothing" for owner in owners)
+    owner = placed[0][0].pod.owner
+    if release_cost(owner) != "nothing":
+        return True
+    # Members of one gang have one owner, nearly always.
+    return any(
+        member.pod.owner != owner and release_cost(member.pod.owner) != "nothing"
+        for member, _ in placed
+    )
 
 
 def _traceparent(gang: Gang, placed: Sequence[tuple[Member, int]]) -> str:

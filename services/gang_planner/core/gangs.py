@@ -7,6 +7,7 @@ under its name finds its gang with all that is open; only the gang's id, which i
 changes.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.members import (
@@ -294,9 +295,11 @@ class Gang:
     @property
     def min_member(self) -> int:
         """The gang size without roles that come only when the others run."""
-        if self.late:
-            return max(1, self.declared - sum(self.late.values()))
-        return self.declared
+        # Asked several times for every gang that changes: no property behind it.
+        group = self.group
+        if self.late or group is None:
+            return max(1, self.declared - sum(self.late.values())) if self.late else self.declared
+        return max(0, group.min_member)
 
     @property
     def role_minima(self) -> tuple[tuple[str, int], ...]:
@@ -336,14 +339,16 @@ class Gang:
     @property
     def quorum_held(self) -> bool:
         """Whether every minimum holds by members that count, decided ones included."""
-        if self.have() < max(self.min_member, 1):
+        have = self.have()
+        if not have or have < self.min_member:
             return False
         return all(self.have(role) >= count for role, count in self.role_minima)
 
     @property
     def quorum_placed(self) -> bool:
         """Whether every minimum holds by members that are placed."""
-        if self.placed() < max(self.min_member, 1):
+        placed = self.placed()
+        if not placed or placed < self.min_member:
             return False
         return all(self.placed(role) >= count for role, count in self.role_minima)
 
@@ -387,6 +392,31 @@ class Gang:
         self._count(member, state, 1)
         if self.bound_ms and not self.bound:
             self.bound_ms = 0
+
+    def assume(self, members: Iterable[Member]) -> None:
+        """Members that were waiting have been decided: they are assumed, and charged to the queue.
+
+        The same as moving and charging one after the other.
+        """
+        counts, roles, waiting = self.counts, self.roles, self.waiting
+        charges: dict[int, tuple[ShapeEntry, int]] = {}
+        for member in members:
+            assert member.state == WAITING, f"{member.pod.uid} did not wait"
+            role, shape = member.pod.role, member.shape
+            member.state = ASSUMED
+            member.charged = True
+            counts[WAITING] -= 1
+            counts[ASSUMED] += 1
+            of_role = roles[role]
+            of_role[WAITING] -= 1
+            of_role[ASSUMED] += 1
+            group = waiting[role, shape.id]
+            del group[member.pod.uid]
+            if not group:
+                del waiting[role, shape.id]
+            charges[shape.id] = shape, charges.get(shape.id, (shape, 0))[1] + 1
+        for shape, count in charges.values():
+            self.hold(shape, count)
 
     def reshape(self, member: Member, shape: ShapeEntry) -> None:
         """A member's labels mean something else to others: it has another entry of its shape."""

@@ -17,11 +17,10 @@ it, so that gang's news is told at once; nor what wants a PodGroup made.
 from itertools import islice
 from typing import Final, NamedTuple
 
-import msgspec
-
 from services.gang_planner.core.gangs import Gang, GangKey
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.verdicts import Verdict
+from shared.model.objects import Owner, PodGroup
 
 _STARTING_MS: Final = 20_000
 _RUNNING_MS: Final = 20_000
@@ -29,12 +28,41 @@ _RUNNING_MS: Final = 20_000
 RUSH: Final = 128
 
 
+class _Gone(NamedTuple):
+    """What is known of a gang as it is held back: most are told of before they go."""
+
+    gang: Gang
+    group: PodGroup | None
+    owner: Owner | None
+    gang_id: str
+    attempt: int
+    epoch: int
+
+    def verdict(self, now_ms: int) -> Verdict:
+        """The verdict that it is no more."""
+        group, owner = self.group, self.owner
+        return Verdict(
+            gang_id=self.gang_id,
+            epoch=self.epoch,
+            at_ms=now_ms,
+            dialect=group.dialect if group is not None else "",
+            namespace=self.gang.namespace,
+            name=self.gang.name,
+            uid=group.uid if group is not None else "",
+            owner_uid=owner.uid if group is None and owner is not None else "",
+            phase="Gone",
+            attempt=self.attempt,
+            trace_id=gang_trace_id(self.gang_id, max(self.attempt, 1)),
+            first_seen_ms=self.gang.history.first_seen_ms,
+        )
+
+
 class _Entry(NamedTuple):
     """One gang, and what is said should it go before anything else was."""
 
     due_ms: int
     key: GangKey
-    gone: Verdict
+    gone: _Gone
 
 
 class HeldBack:
@@ -68,7 +96,11 @@ class HeldBack:
             held, wait_ms = self._running, _RUNNING_MS
         entry = held.get(gang.gang_id)
         if entry is None:
-            entry = _Entry(now_ms + wait_ms, gang.key, _gone(gang, epoch, now_ms))
+            entry = _Entry(
+                now_ms + wait_ms,
+                gang.key,
+                _Gone(gang, gang.group, gang.owner, gang.gang_id, gang.history.attempt, epoch),
+            )
             held[gang.gang_id] = entry
         return entry.due_ms > now_ms
 
@@ -94,7 +126,7 @@ class HeldBack:
     def take_gone(self, gang_id: str, now_ms: int) -> Verdict | None:
         """What to say of a gang that is no more: it was decided, so its attempt has to end."""
         entry = self._starting.pop(gang_id, None) or self._running.pop(gang_id, None)
-        return None if entry is None else msgspec.structs.replace(entry.gone, at_ms=now_ms)
+        return None if entry is None else entry.gone.verdict(now_ms)
 
     def next_ms(self) -> int | None:
         """When the next one is due; None: none is held back."""
@@ -110,21 +142,3 @@ class HeldBack:
     def _all_due(held: dict[str, _Entry], now_ms: int) -> None:
         for gang_id, entry in held.items():
             held[gang_id] = entry._replace(due_ms=min(entry.due_ms, now_ms))
-
-
-def _gone(gang: Gang, epoch: int, now_ms: int) -> Verdict:
-    group, owner = gang.group, gang.owner
-    return Verdict(
-        gang_id=gang.gang_id,
-        epoch=epoch,
-        at_ms=now_ms,
-        dialect=group.dialect if group is not None else "",
-        namespace=gang.namespace,
-        name=gang.name,
-        uid=group.uid if group is not None else "",
-        owner_uid=owner.uid if group is None and owner is not None else "",
-        phase="Gone",
-        attempt=gang.history.attempt,
-        trace_id=gang_trace_id(gang.gang_id, max(gang.history.attempt, 1)),
-        first_seen_ms=gang.history.first_seen_ms,
-    )

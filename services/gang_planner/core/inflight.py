@@ -38,9 +38,9 @@ _DEFINITE: Final[frozenset[MemberResult]] = frozenset(
 
 def adopt(state: State, gang: Gang, placed: Sequence[tuple[Member, int]]) -> None:
     """Assume the bindings of a decision just made; the ground has been taken by its Statement."""
-    for member, slot in placed:
-        room = Room(owner=gang.gang_id, uid=member.pod.uid, shape=member.shape, slot=slot, seq=0)
-        assume(state, member, room, adopted=True)
+    state.rooms.adopt(gang.gang_id, placed)
+    gang.assume(member for member, _ in placed)
+    state.gangs.touch(gang)
 
 
 def number(state: State, seq: int, decision: Act) -> None:
@@ -54,10 +54,7 @@ def number(state: State, seq: int, decision: Act) -> None:
     if decision.again:
         _repeated(state, seq, decision)
         return
-    for binding in decision.bindings:
-        for room in state.rooms.rows(binding.uid):
-            if room.seq == 0:
-                state.rooms.numbered(room, seq)
+    state.rooms.renumber((one.uid for one in decision.bindings), 0, seq)
     if seq in state.rooms.per_decision:
         state.open[seq] = OpenAct(seq, decision)
 
@@ -88,10 +85,7 @@ def _repeated(state: State, seq: int, decision: GangDecision) -> None:
     waiting = state.unresolved.pop(before, None)
     if waiting is not None:
         state.unresolved[seq] = {uid: one._replace(seq=seq) for uid, one in waiting.items()}
-    for binding in decision.bindings:
-        for room in state.rooms.rows(binding.uid):
-            if room.seq == before:
-                state.rooms.numbered(room, seq)
+    state.rooms.renumber((one.uid for one in decision.bindings), before, seq)
     if seq in state.rooms.per_decision or seq in state.unresolved:
         state.open[seq] = OpenAct(seq, decision)
 

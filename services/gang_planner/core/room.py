@@ -22,10 +22,14 @@ pod, and no decision owns it. A *preemptor* row stands for a pod that waits for 
 (`preempting`); until they have, what is free on its node may be negative.
 """
 
-from typing import Final, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Literal
 
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.shapes import ShapeEntry
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.members import Member
 
 Reason = Literal["assumed", "late", "repair", "debt", "preemptor", "reservation"]
 
@@ -83,6 +87,25 @@ class RoomTable:
         self._rows.setdefault(room.uid, []).append(room)
         self._per_slot[room.slot] = self._per_slot.get(room.slot, 0) + 1
         self.per_decision[room.seq] = self.per_decision.get(room.seq, 0) + 1
+
+    def adopt(self, owner: str, members: "Iterable[tuple[Member, int]]") -> None:
+        """Add a row for each member of a decision that is not in the log yet, on this slot; its
+        room has been taken from the ground already. The member's newest room is this one.
+        """
+        assert owner, "room of a decision has no owner"
+        rows, per_slot = self._rows, self._per_slot
+        added = 0
+        for member, slot in members:
+            uid = member.pod.uid
+            room = Room(owner=owner, uid=uid, shape=member.shape, slot=slot, seq=0)
+            if uid in rows:
+                rows[uid].append(room)
+            else:
+                rows[uid] = [room]
+            per_slot[slot] = per_slot.get(slot, 0) + 1
+            member.room = room
+            added += 1
+        self.per_decision[0] = self.per_decision.get(0, 0) + added
 
     def end(self, room: Room, *, handed_over: bool = False) -> None:
         """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""
@@ -142,11 +165,19 @@ class RoomTable:
         """Rows on a node."""
         return self._per_slot.get(slot, 0)
 
-    def numbered(self, room: Room, seq: int) -> None:
-        """The log gave the row's decision its sequence."""
-        self._uncount(self.per_decision, room.seq)
-        room.seq = seq
-        self.per_decision[seq] = self.per_decision.get(seq, 0) + 1
+    def renumber(self, uids: Iterable[str], before: int, seq: int) -> None:
+        """The log gave the decision that these pods' rows belong to a sequence, or a new one; the
+        one before is 0 while it has none.
+        """
+        moved = 0
+        for uid in uids:
+            for room in self._rows.get(uid, ()):
+                if room.seq == before:
+                    room.seq = seq
+                    moved += 1
+        if moved:
+            self._uncount(self.per_decision, before, moved)
+            self.per_decision[seq] = self.per_decision.get(seq, 0) + moved
 
     def becomes_late(self, room: Room) -> None:
         """Its member may be planned elsewhere, and a POST may still come: keep the room with a
@@ -157,8 +188,8 @@ class RoomTable:
         self.late[room.uid] = None
 
     @staticmethod
-    def _uncount(counts: dict[int, int], key: int) -> None:
-        left = counts[key] - 1
+    def _uncount(counts: dict[int, int], key: int, by: int = 1) -> None:
+        left = counts[key] - by
         if left:
             counts[key] = left
         else:

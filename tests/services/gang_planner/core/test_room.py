@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import msgspec
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,11 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from services.gang_planner.core.columns import ResourceIndex
 from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.members import Member
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.room import UNDATED, Room, RoomTable
 from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
 from shared.model.objects import HostPort
-from tests.services.gang_planner.core.scene import GPU, make_node, make_shape
+from tests.services.gang_planner.core.scene import GPU, make_node, make_pods, make_shape
 
 NODES = 3
 SHAPES = (
@@ -55,18 +57,21 @@ class RoomMachine(RuleBasedStateMachine):
     def decide(self, uid: str, slot: int, shape: int, adopted: bool) -> None:
         if any(room.reason == "assumed" for room in self.rooms.rows(uid)):
             return
-        room = self.row(uid, slot, shape)
-        if adopted:
-            one = np.array([1])
-            self.ground.take_many(np.array([slot]), one, room.shape)
-        self.rooms.keep(room, adopted=adopted)
+        entry = self.shapes[shape]
+        if not adopted:
+            self.rooms.keep(self.row(uid, slot, shape), adopted=False)
+            return
+        self.ground.take_many(np.array([slot]), np.array([1]), entry)
+        (pod,) = make_pods("g", 1, SHAPES[shape])
+        member = Member(msgspec.structs.replace(pod, uid=uid), entry)
+        self.rooms.adopt("g", [(member, slot)])
+        assert member.room is self.rooms.rows(uid)[-1]
 
     @rule(uid=st.sampled_from(UIDS))
     def the_log_numbers_it(self, uid: str) -> None:
-        for room in self.rooms.rows(uid):
-            if room.seq == 0:
-                self.seq += 1
-                self.rooms.numbered(room, self.seq)
+        self.seq += 1
+        self.rooms.renumber([uid], 0, self.seq)
+        assert all(room.seq for room in self.rooms.rows(uid))
 
     @rule(uid=st.sampled_from(UIDS))
     def an_outcome_leaves_it_open(self, uid: str) -> None:
