@@ -59,6 +59,11 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     sentence: str = ""
     #: Where its quorum would go now: (node, members), those with most members first; at most 100.
     where: tuple[tuple[str, int], ...] = ()
+    #: Who would be evicted for it, were it created now: ("namespace/name" of a gang, pods), those
+    #: with most pods first; of gangs that do not fit, where evictions help.
+    displaces: tuple[tuple[str, int], ...] = ()
+    #: By which right: "preempt" (within its queue, by priority) or "reclaim" (from other queues).
+    displaces_by: str = ""
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):

@@ -269,7 +269,9 @@ class Planner:
 
     def would_fit(self, group: PodGroup, pods: tuple[Pod, ...] = ()) -> FitAnswer:
         """Whether a gang would fit now, and on these nodes if they were empty."""
-        return questions.would_fit(self._state, self._policies, group, pods)
+        actions = self._configuration.actions
+        asker = questions.Asker(self._state, self._policies, actions, self._now_ms)
+        return asker.would_fit(group, pods)
 
     def ledger(self) -> LedgerAnswer:
         """What queues hold, deserve and wait for; asked of planners that decide nothing."""

@@ -1,18 +1,25 @@
 """Would this gang fit, now, and ever? Answered on copies: the planner's own state is only read."""
 
+import copy
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from services.gang_planner.core.amounts import in_words, listed
-from services.gang_planner.core.backlog import Need, Structure, Wanted
+from services.gang_planner.core.assessing import need_of
+from services.gang_planner.core.backlog import Need
+from services.gang_planner.core.displacing import displaced
 from services.gang_planner.core.explaining import Explainer
 from services.gang_planner.core.feasibility import Masks
-from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.gangs import Gang, key_of_group
+from services.gang_planner.core.members import UNSUPPORTED, WAITING, Member
 from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.core.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.session import Session
-from services.gang_planner.core.shapes import ShapeTable
+from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.state import State
 from shared.contracts.asking import FitAnswer
 from shared.model.objects import Pod, PodGroup
@@ -24,66 +31,109 @@ if TYPE_CHECKING:
 _NODES_TOLD_MAX: Final = 100
 
 
-def would_fit(
-    state: State, policies: PolicySet, group: PodGroup, pods: tuple[Pod, ...]
-) -> FitAnswer:
-    """Try the gang on the room that is free, then on the same nodes with nothing on them."""
-    if not pods:
-        return _by_minimum(state, group)
-    # Shapes of a question are interned in a table of their own: questions must not make ours grow.
-    shapes = ShapeTable(state.resources, state.shapes.terms.copy())
-    ground = state.ground.copy()
-    counts: dict[tuple[str, int], int] = {}
-    for pod, entry in zip(pods, labelling.asked(state, shapes, ground, pods), strict=True):
-        if entry.shape.unsupported:
-            fields = ", ".join(entry.shape.unsupported[:5])
+class Asker:
+    """Answers by one picture, under one configuration."""
+
+    def __init__(
+        self, state: State, policies: PolicySet, actions: Iterable[str], now_ms: int
+    ) -> None:
+        self._state = state
+        self._policies = policies
+        self._actions = tuple(actions)
+        self._now_ms = now_ms
+
+    def would_fit(self, group: PodGroup, pods: tuple[Pod, ...]) -> FitAnswer:
+        """Try the gang on the room that is free, then on the same nodes with nothing on them."""
+        state = self._state
+        if not pods:
+            return _by_minimum(state, group)
+        # Shapes of a question are interned in a table of their own: ours must not grow.
+        shown = copy.copy(state)
+        shown.shapes, shown.ground = state.shapes.copy(), state.ground.copy()
+        gang = _gang(shown, group, pods, labelling.asked(state, shown.shapes, shown.ground, pods))
+        if gang.counts[UNSUPPORTED]:
+            unjudged = next(one for one in gang.members.values() if one.state == UNSUPPORTED)
+            fields = ", ".join(unjudged.shape.shape.unsupported[:5])
             return FitAnswer(
                 fits=False, ever=False, sentence=f"constraints are not supported: {fields}"
             )
-        key = (pod.role, entry.id)
-        counts[key] = counts.get(key, 0) + 1
-    wanted: tuple[Wanted, ...] = tuple(
-        sorted((role, shape_id, count) for (role, shape_id), count in counts.items())
-    )
+        need = need_of(shown, gang)
+        queue = gang.queue
+        now = _Trial(shown, self._policies, need)
+        if now.holds(queue.scratch(keep_used=True)):
+            return FitAnswer(fits=True, ever=True, where=now.where())
+        empty = copy.copy(shown)
+        empty.ground = state.ground.emptied()
+        ever = _Trial(empty, self._policies, need)
+        if not ever.holds(queue.scratch(keep_used=False)):
+            return FitAnswer(
+                fits=False, ever=False, sentence=f"even on empty nodes: {ever.sentence(queue)}"
+            )
+        answer = FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
+        return self._displacing(answer, now, gang, need)
+
+    def _displacing(self, answer: FitAnswer, now: "_Trial", gang: Gang, need: Need) -> FitAnswer:
+        """The answer with those who would have to go; as it is when nobody would."""
+        if gang.queue.name not in self._state.queues.entries:
+            return answer
+        found = displaced(now.state, now.session, gang, need, self._actions, self._now_ms)
+        if found is None:
+            return answer
+        counts: dict[str, int] = {}
+        for one in found.victims:
+            name = one.gang.full_name if one.gang is not None else ""
+            counts[name] = counts.get(name, 0) + 1
+        victims = tuple(sorted(counts.items(), key=_most_first))
+        return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
+
+
+def _gang(
+    state: State, group: PodGroup, pods: tuple[Pod, ...], entries: Sequence[ShapeEntry]
+) -> Gang:
+    """A gang of pods that wait, in no table."""
     name = group.queue or DEFAULT
     queue = state.queues.entries.get(name) or QueueEntry(name, state.resources)
-    need = Need(
-        queue=queue.name,
-        quorum=min(max(group.min_member, 1), len(pods)),
-        minima=_minima(group, counts),
-        wanted=wanted,
-        best_effort=False,
-        structure=Structure(group.topology) if group.topology is not None else None,
+    gang = Gang(key_of_group(group), group.namespace, group.name, queue)
+    # Of what is asked about with fewer pods than it needs the others are not judged.
+    size = min(max(group.min_member, 1), len(pods))
+    roles: dict[str, int] = {}
+    for pod, entry in zip(pods, entries, strict=True):
+        roles[pod.role] = roles.get(pod.role, 0) + 1
+        member = Member(_ranked(state, pod), entry)
+        member.state = UNSUPPORTED if entry.shape.unsupported else WAITING
+        gang.join(member)
+    minima = tuple(
+        (role, min(count, roles.get(role, 0))) for role, count in group.min_task_member if count > 0
     )
-    now = _Trial(state, policies, shapes, ground, need)
-    if now.holds(queue.scratch(keep_used=True)):
-        return FitAnswer(fits=True, ever=True, where=now.where())
-    ever = _Trial(state, policies, shapes, state.ground.emptied(), need)
-    if ever.holds(queue.scratch(keep_used=False)):
-        return FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
-    return FitAnswer(
-        fits=False, ever=False, sentence=f"even on empty nodes: {ever.sentence(queue)}"
-    )
+    if group.min_member < sum(count for _, count in group.min_task_member):
+        minima = ()
+    gang.group = msgspec.structs.replace(group, min_member=size, min_task_member=minima)
+    gang.priority = state.gangs.priority_of(gang)
+    return gang
+
+
+def _ranked(state: State, pod: Pod) -> Pod:
+    """The pod with the priority of its class: templates name it, the API server fills it in."""
+    found = state.gangs.priority_classes.get(pod.priority_class)
+    return msgspec.structs.replace(pod, priority=found.value) if found is not None else pod
 
 
 class _Trial:
     """One ground to try a need on."""
 
-    def __init__(
-        self, state: State, policies: PolicySet, shapes: ShapeTable, ground: Ground, need: Need
-    ) -> None:
+    def __init__(self, state: State, policies: PolicySet, need: Need) -> None:
         masks = Masks(state.nodes, policies.node_filters)
-        self._state = state
+        self.state = state
         self._need = need
-        self._session = Session(ground, shapes, masks, policies)
+        self.session = Session(state.ground, state.shapes, masks, policies)
         self._placed: tuple[Allocation, ...] = ()
 
     def holds(self, queue: QueueEntry) -> bool:
-        attempt = Attempt(self._session, queue, self._need, members_max=self._need.quorum)
+        attempt = Attempt(self.session, queue, self._need, members_max=self._need.quorum)
         placed = attempt.run()
         if placed:
             self._placed = attempt.statement.commit()
-        self._over = queue.excess(self._need.amounts(self._session.shapes), promised=False)
+        self._over = queue.excess(self._need.amounts(self.session.shapes), promised=False)
         return placed
 
     def where(self) -> tuple[tuple[str, int], ...]:
@@ -93,34 +143,23 @@ class _Trial:
             slots: list[int] = allocation.slots.tolist()
             members: list[int] = allocation.counts.tolist()
             for slot, count in zip(slots, members, strict=True):
-                name = self._state.nodes.names[slot]
+                name = self.state.nodes.names[slot]
                 counts[name] = counts.get(name, 0) + count
         ordered = sorted(counts.items(), key=_most_first)
         return tuple(ordered[:_NODES_TOLD_MAX])
 
     def sentence(self, queue: QueueEntry) -> str:
         if self._over:
-            names = self._state.resources.names
+            names = self.state.resources.names
             short = [in_words(names[row], by) for row, by in sorted(self._over.items())]
             more = f"needs {listed(short)} more than it leaves"
             return f"queue {queue.name} is at its capability: {more}"
-        explainer = Explainer(self._state, self._session)
+        explainer = Explainer(self.state, self.session)
         return explainer.resources(self._need, queue).sentence
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
-
-
-def _minima(group: PodGroup, counts: dict[tuple[str, int], int]) -> tuple[tuple[str, int], ...]:
-    if group.min_member < sum(count for _, count in group.min_task_member):
-        return ()
-    there: dict[str, int] = {}
-    for (role, _), count in counts.items():
-        there[role] = there.get(role, 0) + count
-    return tuple(
-        (role, min(count, there.get(role, 0))) for role, count in group.min_task_member if count > 0
-    )
 
 
 def _by_minimum(state: State, group: PodGroup) -> FitAnswer:

@@ -92,6 +92,14 @@ class ShapeTable:
         self._profiled: dict[tuple[bytes, Profile], ShapeEntry] = {}
         self._decoder = msgspec.msgpack.Decoder(Shape)
 
+    def copy(self) -> "ShapeTable":
+        """A table that knows all of these, and grows on its own."""
+        other = ShapeTable(self.resources, self.terms.copy())
+        other.entries = list(self.entries)
+        other._ids = dict(self._ids)
+        other._profiled = dict(self._profiled)
+        return other
+
     def intern(self, encoded: bytes, profile: Profile = ()) -> ShapeEntry:
         """The entry of a shape; bytes that are none become a shape that is never bound."""
         if profile:

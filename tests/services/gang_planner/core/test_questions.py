@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import msgspec
+
 from shared.contracts.asking import FitAnswer
-from shared.model.objects import HostPort, Queue
+from shared.model.objects import HostPort, Queue, SubGroup
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -13,8 +15,10 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.services.gang_planner.core.topology import racks
 
 FULL = make_shape({"cpu": 4000})
+QUARTER = make_shape({"cpu": 1000})
 
 
 def ask(scene: Scene, size: int, shape: bytes, **group: Any) -> FitAnswer:
@@ -115,3 +119,26 @@ def test_a_question_leaves_no_trace() -> None:
     )
     assert after == before
     assert scene.settle() == []
+
+
+def test_sub_gangs_are_asked_about_each_in_a_rack_of_its_own() -> None:
+    """Racks of eight pods: two stages of six fit, one in each; a third finds only what is left."""
+    stages = SubGroup(name="stage", size=6, match_label_keys=("stage",), topology=racks.ONE_RACK)
+
+    def asked(count: int) -> FitAnswer:
+        found = racks.scene(rows=1)
+        pods = [
+            msgspec.structs.replace(pod, uid=f"{stage}-{pod.uid}", name=f"{stage}-{pod.name}")
+            for stage in range(count)
+            for pod in make_pods(
+                "q", 6, QUARTER, labels=msgspec.msgpack.encode((("stage", str(stage)),))
+            )
+        ]
+        return found.planner.would_fit(
+            make_group("q", 6 * count, sub_groups=(stages,)), tuple(pods)
+        )
+
+    two, three = asked(2), asked(3)
+    assert two.fits
+    assert sum(count for _, count in two.where) == 12
+    assert (three.fits, three.ever) == (False, False)
