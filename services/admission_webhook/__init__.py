@@ -1,7 +1,8 @@
 """The admission webhook: refuses what cannot be meant, fills in defaults, warns of what never fits.
 
-Consumes: AdmissionReviews over TLS; queues from CLUSTER (`cluster.queue`, by its own durable
-consumer, behind the watcher's snapshot).
+Consumes: AdmissionReviews over TLS; queues and namespaces from CLUSTER (`cluster.queue`,
+`cluster.namespace`, by its own durable consumer, behind the watcher's snapshot); the admission
+configuration file.
 Emits: answers; asks `ask.planner.fit` for advice.
 Owns: its serving certificate, its own two webhook configurations.
 

@@ -47,6 +47,10 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
     ] = ""
     tls_key_file: Annotated[str, Meta(description="its key")] = ""
     ca_file: Annotated[str, Meta(description="the CA that signed it")] = ""
+    admission_conf: Annotated[
+        str,
+        Meta(description="admission configuration file: resource groups, reloaded when it changes"),
+    ] = ""
     #: Milliseconds are what a creation may take longer for advice; the planner's standby answers in
     #: a few.
     advice_timeout_ms: Annotated[

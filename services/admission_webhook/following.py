@@ -8,7 +8,7 @@ somebody has made meanwhile must not be said not to exist.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from services.admission_webhook.core.queue_tree import QueueTree
@@ -19,7 +19,13 @@ from shared.bus.errors import LogGap, NoAnswer, StreamReplaced
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
 from shared.contracts import codec, subjects
-from shared.contracts.cluster import QueueChanges, SnapshotPage, SnapshotRequest, StreamOpened
+from shared.contracts.cluster import (
+    NamespaceChanges,
+    QueueChanges,
+    SnapshotPage,
+    SnapshotRequest,
+    StreamOpened,
+)
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +61,11 @@ class QueueFollower:
         """The queues now; None while they are not known."""
         now_s = asyncio.get_running_loop().time()
         return self._book.tree if now_s - self._heard_s < FRESH_S else None
+
+    @property
+    def namespace_queues(self) -> Mapping[str, str]:
+        """Queues that namespaces name; as they were last known."""
+        return self._book.namespace_queues
 
     async def appeared(self, name: str, timeout_s: float) -> bool:
         """Wait a moment for a queue that should be there: this reader is some milliseconds behind
@@ -95,6 +106,8 @@ class QueueFollower:
                 raise _NewEpoch(record.epoch)
             if isinstance(record, QueueChanges):
                 self._book.apply(record)
+            elif isinstance(record, NamespaceChanges):
+                self._book.apply_namespaces(record)
             self._heard()
 
     def _heard(self) -> None:
@@ -114,7 +127,7 @@ class QueueFollower:
         pages: list[SnapshotPage] = []
         while not pages or len(pages) < pages[0].pages:
             name = pages[0].snapshot if pages else ""
-            question = SnapshotRequest(snapshot=name, page=len(pages), kinds=("queue",))
+            question = SnapshotRequest(snapshot=name, page=len(pages), kinds=("queue", "namespace"))
             try:
                 answer = await ask(
                     self._bus,

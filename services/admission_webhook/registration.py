@@ -26,6 +26,7 @@ from services.admission_webhook.core.configurations import (
     configuration,
     read_members,
 )
+from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.neighbours import answers, is_loopback
 from services.admission_webhook.proof import is_reached, remove_left_behind
 from shared.dialects.protocol import JsonObject
@@ -79,6 +80,7 @@ class Registrar:
         *,
         scheduler_names: tuple[str, ...],
         probe_namespace: str,
+        groups: Callable[[], ResourceGroups] = tuple,
         on_state: Callable[[str], None],
     ) -> None:
         """Prepare.
@@ -90,6 +92,7 @@ class Registrar:
             ca: Gives the CA of our certificate as it is now.
             scheduler_names: Names of schedulers that we are.
             probe_namespace: Where the creation of a ConfigMap is tried.
+            groups: Gives the resource groups as they are now.
             on_state: Told after each attempt why we are not registered; "" when we are.
         """
         self._client = client
@@ -98,6 +101,7 @@ class Registrar:
         self._ca = ca
         self._scheduler_names = scheduler_names
         self._probe_namespace = probe_namespace
+        self._groups = groups
         self._on_state = on_state
         self._proved = ""
         self._with_conditions = True
@@ -106,7 +110,7 @@ class Registrar:
         self._left = False
 
     def wake(self) -> None:
-        """Look again at once: our CA has changed."""
+        """Look again at once: our CA or the resource groups have changed."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -248,6 +252,7 @@ class Registrar:
             address,
             self._scheduler_names,
             with_conditions=self._with_conditions,
+            groups=self._groups(),
         )
 
     def _siblings(self, others: Members) -> Members:

@@ -23,7 +23,9 @@ from services.admission_webhook.certificates import (
 )
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import Address
+from services.admission_webhook.errors import BadConfiguration
 from services.admission_webhook.following import QueueFollower
+from services.admission_webhook.group_file import GroupFile
 from services.admission_webhook.registration import Identity, Registrar
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.serving import ReviewServer
@@ -31,6 +33,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.lifecycle import Context, Step
+from shared.runtime.settings import SettingsError
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +67,16 @@ class Webhook:
             timeout_s=settings.advice_timeout_ms / 1000,
             on_end=self._reporting.advised,
         )
+        try:
+            self._groups = GroupFile(settings.admission_conf)
+        except (BadConfiguration, OSError) as error:
+            raise SettingsError(f"--admission-conf: {error}") from None
         self._server = ReviewServer(
-            settings.scheduler_name, self._follower, adviser, self._reporting
+            settings.scheduler_name,
+            self._follower,
+            adviser,
+            self._reporting,
+            groups=lambda: self._groups.groups,
         )
         #: Why the API server does not ask us; "" when it does.
         self._unregistered = ""
@@ -98,9 +109,11 @@ class Webhook:
             ctx.spawn("renewal", _renew(settings, folder))
         if settings.register:
             await self._registered(certificate)
-        else:
-            self._on_registration("--no-register")
-            await certificate.watch(self._reporting.reloaded)
+            return
+        self._on_registration("--no-register")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._groups.watch(lambda: None), name="resource-groups")
+            tasks.create_task(certificate.watch(self._reporting.reloaded), name="certificate")
 
     async def _registered(self, certificate: ServingCertificate) -> None:
         """Be registered until cancelled."""
@@ -114,6 +127,7 @@ class Webhook:
                 lambda: certificate.ca,
                 scheduler_names=settings.scheduler_name,
                 probe_namespace=settings.probe_namespace,
+                groups=lambda: self._groups.groups,
                 on_state=self._on_registration,
             )
             ctx.on_shutdown(Step.STOP_TAKING, "registration", partial(_leave, registrar))
@@ -125,6 +139,7 @@ class Webhook:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(registrar.run(), name="registration")
                 tasks.create_task(certificate.watch(on_reload), name="certificate")
+                tasks.create_task(self._groups.watch(registrar.wake), name="resource-groups")
 
     def _address(self) -> Address:
         settings = self._ctx.settings

@@ -22,6 +22,8 @@ from services.admission_webhook.core.configurations import (
     PROBE,
     PROBE_PATH,
     VALIDATE_PATH,
+    VOLCANO_MUTATE_PATHS,
+    VOLCANO_VALIDATE_PATHS,
 )
 from services.admission_webhook.core.judge import (
     Subject,
@@ -31,6 +33,7 @@ from services.admission_webhook.core.judge import (
     violations,
 )
 from services.admission_webhook.core.parts import text_at
+from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.review import (
     AdmissionRequest,
     Verdict,
@@ -87,8 +90,11 @@ class ReviewServer:
         follower: QueueFollower,
         adviser: Adviser,
         reporting: Reporting,
+        *,
+        groups: Callable[[], ResourceGroups] = tuple,
     ) -> None:
         self._scheduler_names = scheduler_names
+        self._groups = groups
         self._follower = follower
         self._adviser = adviser
         self._reporting = reporting
@@ -96,6 +102,8 @@ class ReviewServer:
             MUTATE_PATH: self._mutate,
             VALIDATE_PATH: self._validate,
             PROBE_PATH: self._probe,
+            **dict.fromkeys(VOLCANO_MUTATE_PATHS, self._mutate),
+            **dict.fromkeys(VOLCANO_VALIDATE_PATHS, self._validate),
         }
         self._runner: web.ServerRunner | None = None
 
@@ -184,4 +192,9 @@ class ReviewServer:
     def _known(self) -> Surroundings:
         queues = self._follower.queues
         self._reporting.queues_known(queues is not None)
-        return Surroundings(scheduler_names=self._scheduler_names, queues=queues)
+        return Surroundings(
+            scheduler_names=self._scheduler_names,
+            queues=queues,
+            resource_groups=self._groups(),
+            namespace_queues=self._follower.namespace_queues,
+        )

@@ -1,17 +1,19 @@
-"""What the webhook knows of the cluster: the queues of Volcano's dialect, as CLUSTER tells them.
+"""What the webhook knows of the cluster: the queues of Volcano's dialect, and the queues that
+namespaces name, as CLUSTER tells them.
 
 Within an epoch an older resourceVersion of a UID is ignored; a snapshot replaces everything.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from services.admission_webhook.core.queue_tree import QueueTree
-from shared.contracts.cluster import QueueChanges, SnapshotPage
+from shared.contracts.cluster import NamespaceChanges, QueueChanges, SnapshotPage
 from shared.dialects.volcano import NAME as VOLCANO
 
 if TYPE_CHECKING:
     from shared.model.objects import Queue
+    from shared.model.surroundings import Namespace
 
 
 class QueueBook:
@@ -20,6 +22,9 @@ class QueueBook:
     def __init__(self) -> None:
         self._queues: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
+        self._namespaces: dict[str, Namespace] = {}
+        #: Namespace -> the queue that it names; those that name none are left out.
+        self.namespace_queues: Mapping[str, str] = {}
         #: Of the watcher whose picture this is; 0 before the first snapshot.
         self.epoch = 0
 
@@ -33,11 +38,14 @@ class QueueBook:
     def replace(self, pages: Iterable[SnapshotPage]) -> None:
         """Forget everything and take over a snapshot."""
         self._queues.clear()
+        self._namespaces.clear()
         for page in pages:
             self.epoch = page.epoch
             for record in page.records:
                 if isinstance(record, QueueChanges):
                     self.apply(record)
+                elif isinstance(record, NamespaceChanges):
+                    self.apply_namespaces(record)
         self._tree = None
 
     def apply(self, changes: QueueChanges) -> None:
@@ -53,3 +61,18 @@ class QueueBook:
             if known is not None and known.resource_version <= gone.resource_version:
                 del self._queues[gone.uid]
         self._tree = None
+
+    def apply_namespaces(self, changes: NamespaceChanges) -> None:
+        """The same for namespaces."""
+        assert changes.epoch == self.epoch, (changes.epoch, self.epoch)
+        for namespace in changes.changed:
+            known = self._namespaces.get(namespace.uid)
+            if known is None or known.resource_version <= namespace.resource_version:
+                self._namespaces[namespace.uid] = namespace
+        for gone in changes.removed:
+            known = self._namespaces.get(gone.uid)
+            if known is not None and known.resource_version <= gone.resource_version:
+                del self._namespaces[gone.uid]
+        self.namespace_queues = {
+            one.name: one.queue for one in self._namespaces.values() if one.queue
+        }

@@ -225,6 +225,7 @@ def consumer_configs(
                 reader(
                     subjects.webhook_consumer(ordinal),
                     subjects.CLUSTER_QUEUES,
+                    subjects.CLUSTER_NAMESPACES,
                     subjects.CLUSTER_SYNCED,
                 ),
             )

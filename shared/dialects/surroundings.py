@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.contracts import annotations
 from shared.dialects import selectors
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube import objects as kube
@@ -29,6 +30,7 @@ from shared.model import surroundings
 _QUOTA_PREFIXES: Final = ("requests.", "limits.")
 #: Texts and collections that users size are cut here, far above what they are for.
 TEXT_CHARACTERS_MAX: Final = 1024
+_NAME_CHARACTERS_MAX: Final = 253
 _MEMBERS_BYTES_MAX: Final = 128 * 1024
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -42,6 +44,7 @@ def read_namespace(found: around.Namespace, context: ReadingContext) -> surround
         name=metadata.name,
         resource_version=metadata.version,
         labels=labels(metadata),
+        queue=metadata.annotations.get(annotations.QUEUE_NAME, "")[:_NAME_CHARACTERS_MAX],
     )
 
 

@@ -1,11 +1,13 @@
 """What a rule is given: one operation on one object, and what is known of the cluster."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.queue_tree import QueueTree
+from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.review import Operation
 from shared.dialects.protocol import JsonObject
 
@@ -20,6 +22,10 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_names: tuple[str, ...]
     #: None while the queues are not known: what needs them is left unchecked.
     queues: QueueTree | None = None
+    #: Of the admission configuration file.
+    resource_groups: ResourceGroups = ()
+    #: Namespace -> the queue of its PodGroups that name none; only those that say so.
+    namespace_queues: Mapping[str, str] = {}
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):

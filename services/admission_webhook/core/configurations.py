@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from services.admission_webhook.core.kinds import GUARDED, Guarded
+from services.admission_webhook.core.resource_groups import ResourceGroups
 from shared.dialects.protocol import JsonObject
 
 NAME: Final = "tutti-admission"
@@ -28,6 +29,15 @@ TIMEOUT_S: Final = 3
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
 PROBE_PATH: Final = "/probe"
+#: Where Volcano's own configurations send their reviews. What is asked is in the review, so that
+#: one function answers on all of them.
+VOLCANO_MUTATE_PATHS: Final = tuple(
+    f"/{kind}/mutate" for kind in ("jobs", "pods", "podgroups", "queues")
+)
+VOLCANO_VALIDATE_PATHS: Final = tuple(
+    f"/{kind}/validate"
+    for kind in ("jobs", "pods", "podgroups", "queues", "jobflows", "hypernodes", "cronjobs")
+)
 
 Phase = Literal["mutate", "validate"]
 KIND_OF: Final[Mapping[Phase, str]] = {
@@ -75,6 +85,7 @@ def configuration(
     scheduler_names: tuple[str, ...],
     *,
     with_conditions: bool = True,
+    groups: ResourceGroups = (),
 ) -> JsonObject:
     """The whole object of one phase.
 
@@ -84,11 +95,13 @@ def configuration(
         address: Where they are found.
         scheduler_names: Names of schedulers that we are.
         with_conditions: False for an API server that knows no CEL: it sends more than is ours.
+        groups: Resource groups; their pods are sent to get what they say.
     """
     names = scheduler_names if with_conditions else None
     client = _client(_PATH_OF[phase], address, (member.ca for member in members.values()))
     webhooks = [
-        _webhook(phase, kind, guarded, client, names) for kind, guarded in _by_kind(phase).items()
+        _webhook(phase, kind, guarded, client, names, groups)
+        for kind, guarded in _by_kind(phase, groups).items()
     ]
     noted = msgspec.json.encode(_Noted(dict(sorted(members.items())))).decode()
     digest = hashlib.sha256(msgspec.json.encode([webhooks, noted])).hexdigest()
@@ -143,12 +156,26 @@ _FIXED: Final[Mapping[str, Any]] = {
 }
 
 
-def _by_kind(phase: Phase) -> dict[str, list[Guarded]]:
+def _by_kind(phase: Phase, groups: ResourceGroups) -> dict[str, list[Guarded]]:
     """What the phase looks at, by Kubernetes kind: each is one webhook."""
     found: dict[str, list[Guarded]] = {}
     for guarded in GUARDED:
-        if phase == "validate" or guarded.mutate is not None:
+        member = guarded.membership is None or guarded.membership(groups)
+        if phase == "validate" or (guarded.mutate is not None and member):
             found.setdefault(guarded.resource.kind, []).append(guarded)
+    return found
+
+
+def _conditions(
+    phase: Phase, guarded: list[Guarded], names: tuple[str, ...], groups: ResourceGroups
+) -> dict[str, str]:
+    """CEL by name: what is not ours is not sent."""
+    found: dict[str, str] = {}
+    for one in guarded:
+        if phase == "mutate" and one.membership is not None:
+            found["belongs-to-a-resource-group"] = one.membership(groups)
+        else:
+            found.update(one.conditions(names))
     return found
 
 
@@ -158,10 +185,11 @@ def _webhook(
     guarded: list[Guarded],
     client: JsonObject,
     scheduler_names: tuple[str, ...] | None,
+    groups: ResourceGroups,
 ) -> JsonObject:
-    conditions: dict[str, str] = {}
-    for one in guarded if scheduler_names is not None else ():
-        conditions.update(one.conditions(scheduler_names or ()))
+    conditions = (
+        {} if scheduler_names is None else _conditions(phase, guarded, scheduler_names, groups)
+    )
     webhook: JsonObject = {
         **_FIXED,
         "name": f"{phase}-{kind.lower()}.tutti.dev",

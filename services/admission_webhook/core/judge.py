@@ -74,19 +74,21 @@ def violations(asked: Subject) -> Verdict:
     if errors and case.operation == "UPDATE":
         before = set(guarded.validate(msgspec.structs.replace(case, candidate=case.old)))
         errors = [error for error in errors if error not in before]
-    return _verdict(errors, guarded.queue(case.candidate), case)
+    return _verdict(errors, guarded, case)
 
 
-def _verdict(errors: list[FieldError], queue: str, case: Case) -> Verdict:
-    queues = case.known.queues
+def _verdict(errors: list[FieldError], guarded: Guarded, case: Case) -> Verdict:
+    queues, queue = case.known.queues, guarded.queue(case.candidate)
     if not errors:
         named = queue not in {"", DEFAULT, ROOT}
         unchecked = named and queues is None and case.operation == "CREATE"
-        return Verdict(warnings=(QUEUES_UNKNOWN,)) if unchecked else _ALLOWED
+        told = (QUEUES_UNKNOWN,) if unchecked else ()
+        return Verdict(warnings=(*told, *guarded.warn(case)))
     lacking = queue and queues is not None and not queues.exists(queue)
     return Verdict(errors=tuple(errors), missing_queue=queue if lacking else "")
 
 
 def _name_of(candidate: JsonObject) -> str:
-    """The name as its author gave it; with generateName, the beginning of it."""
-    return text_at(candidate, "metadata", "name") or text_at(candidate, "metadata", "generateName")
+    """The name as its author gave it; with generateName, one as the API server may make of it."""
+    stem = text_at(candidate, "metadata", "generateName")
+    return text_at(candidate, "metadata", "name") or (f"{stem}xxxxx" if stem else "")

@@ -10,18 +10,26 @@ import msgspec
 
 from services.admission_webhook.core import (
     mutate_job,
+    mutate_pod,
     mutate_podgroup,
     mutate_queue,
+    validate_cronjob,
+    validate_hypernode,
     validate_job,
+    validate_jobflow,
     validate_pod,
     validate_podgroup,
     validate_queue,
 )
 from services.admission_webhook.core.case import VOLCANO, Case, job_scheduler
 from services.admission_webhook.core.parts import text_at
+from services.admission_webhook.core.resource_groups import ResourceGroups, membership_expression
 from services.admission_webhook.core.review import Operation, PatchOperation, plain_object
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.resources import (
+    CRONJOBS_VOLCANO,
+    HYPERNODES,
+    JOBFLOWS,
     JOBS_VOLCANO,
     PODGROUPS_INCUBATOR,
     PODGROUPS_SIGS,
@@ -49,8 +57,13 @@ class Guarded(msgspec.Struct, frozen=True, kw_only=True):
     #: CEL by name, given our scheduler names: keeps the API server from asking us about others'
     #: objects. API servers without CEL ask all the same, so `is_ours` says it again.
     conditions: Callable[[tuple[str, ...]], tuple[tuple[str, str], ...]] = lambda _: ()
+    #: Given the resource groups: keeps the API server from asking for defaults of others' objects.
+    #: None: as `conditions`. "" for no group at all: not asked for defaults of this kind.
+    membership: Callable[[ResourceGroups], str] | None = None
     #: The queue that the object names, where it must exist.
     queue: Callable[[JsonObject], str] = lambda _: ""
+    #: What is told of a valid object.
+    warn: Callable[[Case], tuple[str, ...]] = lambda _: ()
 
 
 def _spec_queue(candidate: JsonObject) -> str:
@@ -58,7 +71,11 @@ def _spec_queue(candidate: JsonObject) -> str:
 
 
 def _is_our_job(case: Case) -> bool:
-    return job_scheduler(case.candidate) in case.known.scheduler_names
+    """An update that gives a job of ours to another scheduler is ours to refuse."""
+    meant = {job_scheduler(case.candidate)}
+    if case.operation == "UPDATE":
+        meant.add(job_scheduler(case.old))
+    return not meant.isdisjoint(case.known.scheduler_names)
 
 
 def _quoted(names: tuple[str, ...]) -> str:
@@ -72,14 +89,21 @@ def _our_pods(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return (("names-our-scheduler", expression),)
 
 
+def _members(groups: ResourceGroups) -> str:
+    return membership_expression(groups) if groups else ""
+
+
 def _our_jobs(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """As `_is_our_job`."""
-    unnamed = (
-        "!has(object.spec) || !has(object.spec.schedulerName) || object.spec.schedulerName == ''"
-    )
     without = "true" if VOLCANO in names else "false"
-    expression = f"({unnamed}) ? {without} : object.spec.schedulerName in [{_quoted(names)}]"
-    return (("names-our-scheduler", expression),)
+
+    def ours(which: str) -> str:
+        named = f"{which}.spec.schedulerName"
+        unnamed = f"!has({which}.spec) || !has({named}) || {named} == ''"
+        return f"(({unnamed}) ? {without} : {named} in [{_quoted(names)}])"
+
+    before = f"(request.operation == 'UPDATE' && {ours('oldObject')})"
+    return (("names-our-scheduler", f"{ours('object')} || {before}"),)
 
 
 def _changes_of_spec(_: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -94,6 +118,8 @@ def _changes_of_spec(_: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 GUARDED: Final = (
     Guarded(
         resource=PODS,
+        mutate=mutate_pod.mutate,
+        membership=_members,
         validate=validate_pod.validate,
         is_ours=validate_pod.is_ours,
         read=validate_pod.read_head,
@@ -115,7 +141,7 @@ GUARDED: Final = (
     ),
     Guarded(
         resource=PODGROUPS_VOLCANO,
-        mutate=mutate_podgroup.default_queue,
+        mutate=mutate_podgroup.queue_of_namespace,
         validate=validate_podgroup.validate_volcano,
         queue=_spec_queue,
     ),
@@ -136,6 +162,26 @@ GUARDED: Final = (
         validate=validate_queue.validate_volcano,
         operations=("CREATE", "UPDATE", "DELETE"),
         queue=validate_queue.parent_of,
+    ),
+    Guarded(
+        resource=JOBFLOWS,
+        validate=validate_jobflow.validate,
+        operations=("CREATE", "UPDATE"),
+        conditions=_changes_of_spec,
+    ),
+    Guarded(
+        resource=HYPERNODES,
+        validate=validate_hypernode.validate,
+        operations=("CREATE", "UPDATE"),
+        conditions=_changes_of_spec,
+    ),
+    Guarded(
+        resource=CRONJOBS_VOLCANO,
+        validate=validate_cronjob.validate,
+        operations=("CREATE", "UPDATE"),
+        is_ours=validate_cronjob.is_ours,
+        conditions=_changes_of_spec,
+        warn=validate_cronjob.warnings,
     ),
 )
 

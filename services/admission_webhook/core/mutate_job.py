@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core.case import VOLCANO, Case
+from services.admission_webhook.core.job_plugins import brought_along
 from services.admission_webhook.core.parts import (
     as_int,
     as_list,
@@ -23,7 +24,9 @@ _RETRIES: Final = 3
 
 
 def mutate(case: Case) -> list[PatchOperation]:
-    """Queue, scheduler, retries, names and minima of tasks, and their sum as the job's minimum."""
+    """Queue, scheduler, retries, names and minima of tasks, their sum as the job's minimum, and
+    the plugins that its plugins need.
+    """
     spec = as_object(case.candidate.get("spec"))
     if spec is None:
         return []
@@ -66,6 +69,8 @@ def _of_job(spec: JsonObject) -> Iterator[PatchOperation]:
         total = total_minimum(spec.get("tasks"))
         if total:
             yield added(total, "spec", "minAvailable")
+    for plugin in brought_along(as_object(spec.get("plugins")) or {}):
+        yield added([], "spec", "plugins", plugin)
 
 
 def _of_tasks(spec: JsonObject) -> Iterator[PatchOperation]:

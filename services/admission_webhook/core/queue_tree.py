@@ -34,6 +34,10 @@ class QueueTree:
         """Whether a gang or a queue may name it."""
         return name in self._by_name or name in {ROOT, DEFAULT}
 
+    def names(self) -> set[str]:
+        """Every queue that may be named."""
+        return self._by_name.keys() | {ROOT, DEFAULT}
+
     def children(self, name: str, *, without: str = "") -> list[Queue]:
         """The queues directly below `name`, sorted by name, `without` left out."""
         return [self._by_name[child] for child in self._children.get(name, ()) if child != without]

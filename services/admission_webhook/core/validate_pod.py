@@ -1,8 +1,11 @@
 """What the annotations of a pod of ours must be; the API server knows the rest of a pod."""
 
+from typing import Any
+
 import msgspec
 
 from services.admission_webhook.core.case import Case
+from services.admission_webhook.core.mutate_pod import group_of
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.review import plain_object
 from shared.dialects import native
@@ -16,6 +19,10 @@ class _Metadata(KubeStruct, frozen=True, kw_only=True):
 
 class _Spec(KubeStruct, frozen=True, kw_only=True):
     scheduler_name: str = ""
+    # Only to be added to: by pods of resource groups.
+    tolerations: list[dict[str, Any]] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Head(KubeStruct, frozen=True, kw_only=True):
@@ -37,13 +44,21 @@ def read_head(raw: msgspec.Raw) -> JsonObject:
         return plain_object(raw)
     return {
         "metadata": {"annotations": head.metadata.annotations or {}},
-        "spec": {"schedulerName": head.spec.scheduler_name},
+        "spec": {
+            "schedulerName": head.spec.scheduler_name,
+            "tolerations": head.spec.tolerations,
+            "nodeSelector": head.spec.node_selector,
+            "affinity": bytes(head.spec.affinity) not in {b"", b"null", b"{}"},
+        },
     }
 
 
 def is_ours(case: Case) -> bool:
-    """Whether it names one of our schedulers. (A pod without any is default-scheduler's by now.)"""
-    return text_at(case.candidate, "spec", "schedulerName") in case.known.scheduler_names
+    """Whether it names one of our schedulers, or belongs to a resource group. (A pod without any
+    scheduler is default-scheduler's by now.)
+    """
+    named = text_at(case.candidate, "spec", "schedulerName") in case.known.scheduler_names
+    return named or group_of(case) is not None
 
 
 def validate(case: Case) -> list[FieldError]:

@@ -1,6 +1,7 @@
 """What a PodGroup must be, in any dialect: what its dialect says, and a queue that takes it."""
 
 from services.admission_webhook.core.case import Case
+from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects import incubator, sigs, volcano
 from shared.dialects.checking import Findings, shown
 from shared.dialects.protocol import FieldError
@@ -22,7 +23,9 @@ def validate_volcano(case: Case) -> list[FieldError]:
     findings.errors += volcano.validate("PodGroup", case.candidate)
     queue = Findings().section(case.candidate, "spec").get("queue")
     if case.known.queues is not None and isinstance(queue, str) and queue:
-        objection = missing(queue) if not case.known.queues.exists(queue) else ""
+        objection = ""
+        if not case.known.queues.exists(queue):
+            objection = missing(queue) + did_you_mean(queue, case.known.queues.names())
         objection = objection or case.known.queues.objection(queue, "PodGroup")
         if objection:
             findings.add("spec.queue", f"Invalid value: {shown(queue)}: {objection}")

@@ -1,7 +1,7 @@
 """What a queue must be: what its dialect says, and for Volcano's its place in the tree of queues.
 
 Messages hold the words that Volcano's users look for in theirs. Not looked at, because the cluster
-stream does not tell it: pods that a parent runs, and the hierarchy annotations of other queues.
+stream does not tell it: pods that a parent runs.
 """
 
 from collections import Counter
@@ -13,8 +13,10 @@ import msgspec
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
+from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects import incubator, sigs, volcano
 from shared.dialects.checking import Findings, amount_of, shown
+from shared.dialects.kubebatch_fields import HIERARCHY
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import format_quantity
 from shared.model.objects import Queue
@@ -50,6 +52,7 @@ def validate_volcano(case: Case) -> list[FieldError]:
         errors += _root_errors(spec, Findings().section(case.old, "spec"))
     if case.known.queues is not None:
         errors += _tree_errors(case.name, spec, case.known.queues)
+        errors += _path_errors(case, case.known.queues)
     return errors
 
 
@@ -94,12 +97,31 @@ def _tree_errors(name: str, spec: JsonObject, queues: QueueTree) -> Iterator[Fie
         yield from _sum_errors(f"queue {name}", "guarantee", _guarantee(children), mine.guarantee)
 
 
+def _path_errors(case: Case, queues: QueueTree) -> Iterator[FieldError]:
+    """The path of hierarchical DRF may repeat or extend another queue's, but not be a part of it:
+    a queue with jobs is a leaf.
+    """
+    path = text_at(case.candidate, "metadata", "annotations", HIERARCHY)
+    if not path:
+        return
+    for name in sorted(queues.names()):
+        other = queues.get(name)
+        if other is not None and name != case.name and other.hierarchy.startswith(f"{path}/"):
+            yield FieldError(
+                path="metadata.annotations",
+                message=f"Invalid value: {shown(path)}: {path[:100]} is not allowed to be in the "
+                f"sub path of {other.hierarchy[:100]} of queue {name}",
+            )
+            return
+
+
 def _place_errors(name: str, parent: str, queues: QueueTree) -> Iterator[FieldError]:
     if not queues.exists(parent):
         yield FieldError(
             path="spec.parent",
             message=f"Invalid value: {shown(parent)}: failed to get parent queue {parent[:100]} of "
-            f'queue {name}: queue.scheduling.volcano.sh "{parent[:100]}" not found',
+            f'queue {name}: queue.scheduling.volcano.sh "{parent[:100]}" not found'
+            f"{did_you_mean(parent, queues.names())}",
         )
     if sum(1 for _ in queues.ancestors(parent)) + 1 > DEPTH_MAX:
         yield FieldError(

@@ -11,7 +11,12 @@ from services.admission_webhook.core.judge import Subject, defaults, subject, vi
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.review import Verdict, decode_review
 from shared.kube.resources import (
+    COMMANDS,
+    CRONJOBS_VOLCANO,
+    HYPERNODES,
+    JOBFLOWS,
     JOBS_VOLCANO,
+    JOBTEMPLATES,
     PODGROUPS_INCUBATOR,
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
@@ -26,7 +31,12 @@ from shared.model.objects import Queue
 RESOURCES = {
     (resource.api_version, resource.kind): resource
     for resource in (
+        COMMANDS,
+        CRONJOBS_VOLCANO,
+        HYPERNODES,
+        JOBFLOWS,
         JOBS_VOLCANO,
+        JOBTEMPLATES,
         PODGROUPS_INCUBATOR,
         PODGROUPS_SIGS,
         PODGROUPS_VOLCANO,

@@ -35,11 +35,17 @@ class MemoryQueues(QueueFollower):
         self.known: list[Queue] | None = []
         self.later: list[Queue] = []
         self.waited: list[str] = []
+        self.of_namespaces: dict[str, str] = {}
 
     @property
     @override
     def queues(self) -> QueueTree | None:
         return None if self.known is None else QueueTree(self.known)
+
+    @property
+    @override
+    def namespace_queues(self) -> dict[str, str]:
+        return self.of_namespaces
 
     @override
     async def appeared(self, name: str, timeout_s: float) -> bool:

@@ -12,6 +12,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import (
     Gone,
+    NamespaceChanges,
     QueueChanges,
     SnapshotPage,
     SnapshotRequest,
@@ -19,6 +20,7 @@ from shared.contracts.cluster import (
     Synced,
 )
 from shared.model.objects import Queue
+from shared.model.surroundings import Namespace
 
 
 class Watcher:
@@ -41,6 +43,11 @@ class Watcher:
         self.queues |= {queue.name: queue for queue in changed}
         record = QueueChanges(epoch=self.epoch, at_ms=0, changed=changed, removed=removed)
         await self._append(subjects.CLUSTER_QUEUES, record)
+
+    async def change_namespaces(self, *changed: Namespace, removed: tuple[Gone, ...] = ()) -> None:
+        """Namespaces appear, change and go."""
+        record = NamespaceChanges(epoch=self.epoch, at_ms=0, changed=changed, removed=removed)
+        await self._append(subjects.CLUSTER_NAMESPACES, record)
 
     async def live(self) -> None:
         """Give a sign of life."""

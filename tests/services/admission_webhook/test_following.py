@@ -13,6 +13,7 @@ from shared.bus.jetstream_api import ApiAnswer
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.cluster import Gone
+from shared.model.surroundings import Namespace
 from tests.services.admission_webhook.reviews import volcano_queue
 from tests.services.admission_webhook.stand_in_watcher import a_watcher
 from tests.support.waiting import eventually
@@ -50,7 +51,20 @@ async def test_the_snapshot_and_what_comes_after_it_make_the_picture(
             await eventually(lambda: all(exists(follower, name) for name in "abc"))
             await watcher.change(volcano_queue("d"), removed=(Gone(uid="u-a", resource_version=9),))
             await eventually(lambda: exists(follower, "d") and not exists(follower, "a"))
-        assert {question.kinds for question in watcher.asked} == {("queue",)}
+        assert {question.kinds for question in watcher.asked} == {("queue", "namespace")}
+
+
+async def test_queues_that_namespaces_name_are_known(nats_server: NatsServer) -> None:
+    def a_namespace(version: int, queue: str) -> Namespace:
+        return Namespace(uid="u-n", name="team", resource_version=version, queue=queue)
+
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await eventually(lambda: follower.queues is not None)
+        await watcher.change_namespaces(a_namespace(3, "lane"))
+        await watcher.change_namespaces(a_namespace(2, "older"))
+        await eventually(lambda: follower.namespace_queues == {"team": "lane"})
+        await watcher.change_namespaces(removed=(Gone(uid="u-n", resource_version=4),))
+        await eventually(lambda: follower.namespace_queues == {})
 
 
 async def test_a_snapshot_is_asked_for_until_there_is_one(nats_server: NatsServer) -> None:

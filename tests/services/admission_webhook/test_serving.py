@@ -42,6 +42,20 @@ async def test_defaults_come_as_a_patch_and_refusals_with_every_field(webhook: W
     assert fields == ["spec.minAvailable", "spec.tasks[0].minAvailable"]
 
 
+async def test_configurations_made_for_volcano_reach_the_same_rules(webhook: Webhook) -> None:
+    _, changed = await webhook.post("/podgroups/mutate", review(a_pod_group(minMember=2)))
+    assert decoded_patch(changed) == [{"op": "add", "path": "/spec/queue", "value": "default"}]
+    for path in ("/jobs/validate", "/podgroups/validate"):
+        _, refused = await webhook.post(path, review(a_job(a_task(minAvailable=2))))
+        assert refused["status"]["code"] == 400
+
+
+async def test_a_group_without_queue_gets_that_of_its_namespace(webhook: Webhook) -> None:
+    webhook.queues.of_namespaces = {"team": "lane"}
+    _, changed = await webhook.post("/mutate", review(a_pod_group(queue="default")))
+    assert decoded_patch(changed) == [{"op": "add", "path": "/spec/queue", "value": "lane"}]
+
+
 async def test_what_is_not_ours_is_allowed_unseen(webhook: Webhook) -> None:
     foreign = a_pod("default-scheduler", {"scheduling.k8s.io/group-name": "Not Valid"})
     for path in ("/mutate", "/validate"):

@@ -60,7 +60,11 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
             assert found["config"]["ack_policy"] == "none"
     for ordinal in (0, 1):
         found = await info(bus, f"CONSUMER.INFO.{CLUSTER}.{webhook_consumer(ordinal)}")
-        assert found["config"]["filter_subjects"] == ["cluster.queue", "cluster.synced"]
+        assert found["config"]["filter_subjects"] == [
+            "cluster.queue",
+            "cluster.namespace",
+            "cluster.synced",
+        ]
     binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
     assert (binder["filter_subject"], binder["ack_wait"], binder["max_deliver"]) == (
         "decisions.act.>",

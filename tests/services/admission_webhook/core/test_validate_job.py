@@ -2,6 +2,7 @@
 
 import pytest
 
+from services.admission_webhook.core import names
 from tests.services.admission_webhook.reviews import (
     Object,
     a_job,
@@ -86,7 +87,7 @@ BAD: list[tuple[str, Object, list[str]]] = [
     (
         "a task's name that is no label",
         a_job(a_task("A.b")),
-        ['spec.tasks[0].name: Invalid value: "A.b": must be a lowercase RFC 1123 label'],
+        [f'spec.tasks[0].name: Invalid value: "A.b": {names.label("A.b")}'],
     ),
     (
         "a queue that does not exist",
@@ -165,9 +166,9 @@ def test_an_update_is_held_to_the_minima_but_not_to_its_queue() -> None:
     new = a_job(a_task("a", 2, minAvailable=3), minAvailable=3, queue="shut")
     assert texts(new, QUEUES, old=old) == [
         "spec.tasks[0].minAvailable: Invalid value: 3: "
-        "'minAvailable' is greater than 'replicas' in task: a, job: trial",
+        "'minAvailable' must be <= 'replicas' in task: a, job: trial",
         "spec.minAvailable: Invalid value: 3: "
-        "job 'minAvailable' should not be greater than total replicas in tasks (2)",
+        "job 'minAvailable' must not be greater than total replicas in tasks (2)",
     ]
 
 

@@ -1,0 +1,28 @@
+"""Whether things that name each other can be put in an order."""
+
+from collections.abc import Iterable, Mapping
+
+
+def ring(needs: Mapping[str, Iterable[str]]) -> list[str]:
+    """Names that need each other in a ring, in its order; [] when there is none.
+
+    Names that nobody declares are as if they needed nothing.
+    """
+    done: set[str] = set()
+    for start in needs:
+        way: list[str] = []
+        stack = [(start, iter(needs.get(start, ())))] if start not in done else []
+        way += [start] if stack else []
+        while stack:
+            name, left = stack[-1]
+            following = next((one for one in left if one not in done), None)
+            if following is None:
+                done.add(name)
+                stack.pop()
+                way.pop()
+            elif following in way:
+                return [*way[way.index(following) :], following]
+            else:
+                stack.append((following, iter(needs.get(following, ()))))
+                way.append(following)
+    return []

@@ -1,0 +1,67 @@
+"""Job plugins as admission knows them: their names, what each brings along, and their flags."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from services.admission_webhook.core.parts import as_list, as_object, text_at
+from services.admission_webhook.core.suggestions import did_you_mean
+from shared.dialects.checking import shown
+from shared.dialects.protocol import FieldError, JsonObject
+
+#: Plugins by name -> plugins that a Job gets with them.
+BRINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "env": (),
+    "svc": (),
+    "ssh": (),
+    "hcclrank": (),
+    "tensorflow": ("svc",),
+    "pytorch": ("svc",),
+    "mpi": ("svc", "ssh"),
+    "ray": ("svc",),
+}
+_MPI: Final = "mpi"
+_MASTER: Final = "master"
+
+
+def brought_along(plugins: JsonObject) -> list[str]:
+    """Plugins that those of a Job need, and that it does not name."""
+    needed = (one for name in plugins for one in BRINGS.get(name, ()))
+    return sorted({one for one in needed if one not in plugins})
+
+
+def plugin_errors(spec: JsonObject) -> Iterator[FieldError]:
+    """Plugins that there are not, and MPI without a task for its master."""
+    plugins = as_object(spec.get("plugins")) or {}
+    for name in plugins:
+        if name not in BRINGS:
+            near = did_you_mean(name, BRINGS)
+            told = f"Unsupported value: {shown(name)}: unable to find job plugin: {name[:63]}{near}"
+            yield FieldError(path=f"spec.plugins.{name[:63]}", message=told)
+    if _MPI in plugins and not _has_master(spec, as_list(plugins[_MPI])):
+        yield FieldError(
+            path=f"spec.plugins.{_MPI}", message="The specified mpi master task was not found"
+        )
+
+
+def _has_master(spec: JsonObject, flags: list[object]) -> bool:
+    master = flag(flags, "master", _MASTER)
+    tasks = (as_object(one) or {} for one in as_list(spec.get("tasks")))
+    return any(text_at(task, "name") == master for task in tasks)
+
+
+def flag(flags: list[object], name: str, default: str) -> str:
+    """The value of a Go-style flag, given as `--name=value`, `-name=value` or `--name value`; the
+    last one counts. A list that Go's parser would stop in says no more from there on.
+    """
+    value = default
+    words = iter([one for one in flags if isinstance(one, str)])
+    for word in words:
+        bare = word[2:] if word.startswith("--") else word[1:]
+        if not word.startswith("-") or not bare:
+            break
+        key, assigned, given = bare.partition("=")
+        if not assigned:
+            given = next(words, "")
+        if key == name:
+            value = given
+    return value

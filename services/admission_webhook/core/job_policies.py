@@ -1,0 +1,75 @@
+"""What the lifecycle policies of a Job or a task must be: event or exit code, and action.
+
+Events that nobody knows are the schema's to refuse; internal ones, which it lists, are refused
+here.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
+from services.admission_webhook.core.suggestions import did_you_mean
+from shared.dialects.checking import shown
+from shared.dialects.protocol import FieldError, JsonObject
+from shared.kinds.job import ACTIONS, EVENTS, INTERNAL_ACTIONS, INTERNAL_EVENTS
+
+_ANY: Final = "*"
+_EVENTS: Final = tuple(sorted(set(EVENTS) - INTERNAL_EVENTS))
+_ACTIONS: Final = tuple(sorted(set(ACTIONS) - INTERNAL_ACTIONS))
+_VALID: Final = f"valid events are [{' '.join(_EVENTS)}], valid actions are [{' '.join(_ACTIONS)}]"
+
+
+def policy_errors(parent: JsonObject, path: str) -> Iterator[FieldError]:
+    """Every violation of the policies of `parent`, whose path is `path`."""
+    events: set[str] = set()
+    codes: set[int] = set()
+    for index, item in enumerate(as_list(parent.get("policies"))):
+        policy = as_object(item) or {}
+        where = f"{path}.policies[{index}]"
+        named, code = _events(policy), policy.get("exitCode")
+        if named and code is not None:
+            yield _error(where, "must not specify event and exitCode simultaneously")
+        elif named:
+            yield from _event_errors(policy, named, events, where)
+            events |= named
+        elif code is None:
+            yield _error(where, "either event and exitCode should be specified")
+        else:
+            yield from _code_errors(as_int(code), codes, where)
+            codes |= {code} if isinstance(code, int) else set()
+    if _ANY in events and len(events) > 1:
+        yield _error(f"{path}.policies", "if there's * here, no other policy should be here")
+
+
+def _events(policy: JsonObject) -> set[str]:
+    found = {one for one in as_list(policy.get("events")) if isinstance(one, str)}
+    return found | ({text_at(policy, "event")} - {""})
+
+
+def _event_errors(
+    policy: JsonObject, named: set[str], before: set[str], where: str
+) -> Iterator[FieldError]:
+    for event in sorted(named):
+        if event in before:
+            yield _error(f"{where}.event", f"duplicate event {event}  across different policy")
+        if event not in _EVENTS:
+            near = did_you_mean(event, _EVENTS)
+            told = f"Invalid value: {shown(event)}: invalid policy event{near}; {_VALID}"
+            yield FieldError(path=f"{where}.event", message=told)
+    action = text_at(policy, "action")
+    if action not in _ACTIONS:
+        near = did_you_mean(action, _ACTIONS)
+        told = f"Invalid value: {shown(action)}: invalid policy action{near}; {_VALID}"
+        yield FieldError(path=f"{where}.action", message=told)
+
+
+def _code_errors(code: int | None, before: set[int], where: str) -> Iterator[FieldError]:
+    """(The action of an exit code is not looked at: Volcano never did, and takes it for none.)"""
+    if code == 0:
+        yield _error(f"{where}.exitCode", "0 is not a valid error code")
+    elif code in before:
+        yield _error(f"{where}.exitCode", f"duplicate exitCode {code}")
+
+
+def _error(path: str, message: str) -> FieldError:
+    return FieldError(path=path, message=message)

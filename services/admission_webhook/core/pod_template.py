@@ -1,0 +1,259 @@
+"""What Kubernetes asks of a pod template, so that a Job whose pods could never be made is refused.
+
+An API server would say it of each pod, when nobody looks any more. The rules are Kubernetes' own,
+those that manifests really break; what a template may hold that is unknown here passes. Containers
+are `pod_containers`' part.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from services.admission_webhook.core import names
+from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
+from services.admission_webhook.core.pod_containers import Pod, container_errors
+from shared.dialects.checking import INT32_MAX, shown
+from shared.dialects.protocol import JsonObject
+
+_RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+_UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Violation(NamedTuple):
+    """One violation: where in the template, and what."""
+
+    path: str
+    message: str
+
+
+def template_errors(template: JsonObject) -> Iterator[Violation]:
+    """Every violation; paths begin at `template`. What the CRD's schema refuses is left to it."""
+    metadata = as_object(template.get("metadata")) or {}
+    yield from _labels(metadata, "labels", "template.labels")
+    for key in as_object(metadata.get("annotations")) or {}:
+        yield from _objection("template.annotations", key, names.qualified(key.lower()))
+    spec = as_object(template.get("spec"))
+    if spec is None:
+        return
+    path = "template.spec"
+    yield from _volumes(spec, path)
+    yield from (Violation(*one) for one in container_errors(_pod(spec), spec, path))
+    yield from _texts(spec, path)
+    yield from _tolerations(spec, path)
+    yield from _affinity(spec, path)
+    yield from _spread(spec, path)
+    yield from _of_node(spec, path)
+
+
+def unsupported(path: str, value: str, supported: tuple[str, ...]) -> Violation:
+    """What is said of a word that is none of a few."""
+    told = ", ".join(f'"{one}"' for one in supported)
+    return Violation(path, f"Unsupported value: {shown(value)}: supported values: {told}")
+
+
+def _pod(spec: JsonObject) -> Pod:
+    volumes = (as_object(one) or {} for one in as_list(spec.get("volumes")))
+    claims = (as_object(one) or {} for one in as_list(spec.get("resourceClaims")))
+    return Pod(
+        volumes=frozenset(text_at(one, "name") for one in volumes),
+        claims=frozenset(text_at(one, "name") for one in claims),
+        host_network=spec.get("hostNetwork") is True,
+    )
+
+
+def _objection(path: str, value: str, why: str) -> Iterator[Violation]:
+    if why:
+        yield Violation(path, f"Invalid value: {shown(value)}: {why}")
+
+
+def _labels(parent: JsonObject, key: str, path: str) -> Iterator[Violation]:
+    for name, value in (as_object(parent.get(key)) or {}).items():
+        yield from _objection(path, name, names.qualified(name))
+        if isinstance(value, str):
+            yield from _objection(path, value, names.label_value(value))
+
+
+def _volumes(spec: JsonObject, path: str) -> Iterator[Violation]:
+    for index, item in enumerate(as_list(spec.get("volumes"))):
+        volume = as_object(item) or {}
+        where = f"{path}.volumes[{index}]"
+        name = text_at(volume, "name")
+        if name:
+            yield from _objection(f"{where}.name", name, names.label(name))
+        sources = [key for key, value in volume.items() if key != "name" and value is not None]
+        for extra in sources[1:]:
+            yield Violation(
+                f"{where}.{extra}", "Forbidden: may not specify more than 1 volume type"
+            )
+
+
+def _texts(spec: JsonObject, path: str) -> Iterator[Violation]:
+    """Fields of the pod itself."""
+    policy = text_at(spec, "restartPolicy")
+    if policy and policy not in _RESTART_POLICIES:
+        yield unsupported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
+    policy = text_at(spec, "dnsPolicy")
+    if policy and policy not in _DNS_POLICIES:
+        yield unsupported(f"{path}.dnsPolicy", policy, _DNS_POLICIES)
+    yield from _labels(spec, "nodeSelector", f"{path}.nodeSelector")
+    hostname, subdomain = text_at(spec, "hostname"), text_at(spec, "subdomain")
+    if hostname:
+        yield from _objection(f"{path}.hostname", hostname, names.label(hostname))
+    if "." in subdomain:
+        yield from _objection(f"{path}.subdomain", subdomain, "must not contain dots")
+    elif subdomain:
+        yield from _objection(f"{path}.subdomain", subdomain, names.label(subdomain))
+    account = text_at(spec, "serviceAccountName")
+    if account:
+        yield from _objection(f"{path}.serviceAccountName", account, names.subdomain(account))
+    if as_list(spec.get("ephemeralContainers")):
+        yield Violation(
+            f"{path}.ephemeralContainers",
+            "Forbidden: ephemeral containers not allowed in pod template",
+        )
+
+
+def _of_node(spec: JsonObject, path: str) -> Iterator[Violation]:
+    deadline = as_int(spec.get("activeDeadlineSeconds"))
+    if deadline is not None and not 1 <= deadline <= INT32_MAX:
+        yield Violation(
+            f"{path}.activeDeadlineSeconds",
+            f"Invalid value: {deadline}: must be between 1 and {INT32_MAX}, inclusive",
+        )
+    for index, item in enumerate(as_list(spec.get("hostAliases"))):
+        address = text_at(as_object(item) or {}, "ip")
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            yield from _objection(
+                f"{path}.hostAliases[{index}].ip",
+                address,
+                "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+            )
+    security = as_object(spec.get("securityContext")) or {}
+    for index, item in enumerate(as_list(security.get("sysctls"))):
+        name = text_at(as_object(item) or {}, "name")
+        if not _SYSCTL.fullmatch(name) or len(name) > names.SUBDOMAIN_MAX:
+            yield from _objection(
+                f"{path}.securityContext.sysctls[{index}].name",
+                name,
+                "must have at most 253 characters and match regex "
+                r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+            )
+
+
+def _tolerations(spec: JsonObject, path: str) -> Iterator[Violation]:
+    for index, item in enumerate(as_list(spec.get("tolerations"))):
+        toleration = as_object(item) or {}
+        where = f"{path}.tolerations[{index}]"
+        key, value = text_at(toleration, "key"), text_at(toleration, "value")
+        operator, effect = text_at(toleration, "operator"), text_at(toleration, "effect")
+        if key:
+            yield from _objection(f"{where}.key", key, names.qualified(key))
+        elif operator != "Exists":
+            yield from _objection(
+                f"{where}.operator",
+                operator,
+                "operator must be Exists when `key` is empty, which means "
+                '"match all values and all keys"',
+            )
+        if operator == "Exists" and value:
+            yield from _objection(
+                f"{where}.operator", value, "value must be empty when `operator` is 'Exists'"
+            )
+        elif operator not in {"", "Equal", "Exists", "Lt", "Gt"}:
+            yield unsupported(f"{where}.operator", operator, ("Equal", "Exists"))
+        if effect and effect not in _EFFECTS:
+            yield unsupported(f"{where}.effect", effect, _EFFECTS)
+
+
+def _affinity(spec: JsonObject, path: str) -> Iterator[Violation]:
+    affinity = as_object(spec.get("affinity")) or {}
+    node = as_object(affinity.get("nodeAffinity")) or {}
+    where = f"{path}.affinity.nodeAffinity"
+    required = as_object(node.get(_REQUIRED)) or {}
+    terms = as_list(required.get("nodeSelectorTerms"))
+    if required and not terms:
+        yield Violation(
+            f"{where}.{_REQUIRED}.nodeSelectorTerms",
+            "Required value: must have at least one node selector term",
+        )
+    for index, term in enumerate(terms):
+        place = f"{where}.{_REQUIRED}.nodeSelectorTerms[{index}]"
+        yield from _expressions(term, place, _NODE_OPERATORS)
+    for index, item in enumerate(as_list(node.get(_PREFERRED))):
+        place = f"{where}.{_PREFERRED}[{index}]"
+        yield from _weight(item, place)
+        preference = (as_object(item) or {}).get("preference")
+        yield from _expressions(preference, f"{place}.preference", _NODE_OPERATORS)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        yield from _pod_terms(as_object(affinity.get(kind)) or {}, f"{path}.affinity.{kind}")
+
+
+def _pod_terms(affinity: JsonObject, path: str) -> Iterator[Violation]:
+    for index, term in enumerate(as_list(affinity.get(_REQUIRED))):
+        yield from _pod_term(as_object(term) or {}, f"{path}.{_REQUIRED}[{index}]")
+    for index, item in enumerate(as_list(affinity.get(_PREFERRED))):
+        where = f"{path}.{_PREFERRED}[{index}]"
+        yield from _weight(item, where)
+        term = (as_object(item) or {}).get("podAffinityTerm")
+        yield from _pod_term(as_object(term) or {}, f"{where}.podAffinityTerm")
+
+
+def _pod_term(term: JsonObject, path: str) -> Iterator[Violation]:
+    if not text_at(term, "topologyKey"):
+        yield Violation(f"{path}.topologyKey", "Required value: can not be empty")
+    selector = as_object(term.get("labelSelector")) or {}
+    yield from _labels(selector, "matchLabels", f"{path}.labelSelector.matchLabels")
+    yield from _expressions(selector, f"{path}.labelSelector", _LABEL_OPERATORS)
+
+
+def _weight(item: Any, path: str) -> Iterator[Violation]:
+    weight = as_int((as_object(item) or {}).get("weight"))
+    if weight is None or not 1 <= weight <= 100:
+        yield Violation(
+            f"{path}.weight", f"Invalid value: {weight or 0}: must be in the range 1-100"
+        )
+
+
+def _expressions(term: Any, path: str, operators: tuple[str, ...]) -> Iterator[Violation]:
+    for index, item in enumerate(as_list((as_object(term) or {}).get("matchExpressions"))):
+        expression = as_object(item) or {}
+        where = f"{path}.matchExpressions[{index}]"
+        key, operator = text_at(expression, "key"), text_at(expression, "operator")
+        yield from _objection(f"{where}.key", key, names.qualified(key))
+        count = len(as_list(expression.get("values")))
+        if operator not in operators:
+            yield from _objection(f"{where}.operator", operator, "not a valid selector operator")
+        elif operator in {"In", "NotIn"} and not count:
+            yield Violation(
+                f"{where}.values",
+                "Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            )
+        elif operator in {"Exists", "DoesNotExist"} and count:
+            yield Violation(
+                f"{where}.values",
+                "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )
+
+
+def _spread(spec: JsonObject, path: str) -> Iterator[Violation]:
+    for index, item in enumerate(as_list(spec.get("topologySpreadConstraints"))):
+        constraint = as_object(item) or {}
+        where = f"{path}.topologySpreadConstraints[{index}]"
+        skew = as_int(constraint.get("maxSkew")) or 0
+        if skew <= 0:
+            yield Violation(f"{where}.maxSkew", f"Invalid value: {skew}: must be greater than zero")
+        if not text_at(constraint, "topologyKey"):
+            yield Violation(f"{where}.topologyKey", "Required value: can not be empty")
+        action = text_at(constraint, "whenUnsatisfiable")
+        if action not in _UNSATISFIABLE:
+            yield unsupported(f"{where}.whenUnsatisfiable", action, _UNSATISFIABLE)

@@ -1,0 +1,108 @@
+"""Resource groups of the admission configuration file: what pods of a namespace, or with an
+annotation, are given so that they run on the nodes meant for them.
+
+The file is Volcano's (`--admission-conf`): YAML with the list `resourceGroups`. The first group
+that a pod belongs to decides.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from services.admission_webhook.core.parts import as_object
+from services.admission_webhook.errors import BadConfiguration
+
+#: The pod annotation that names a group which says nothing else of its pods.
+GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
+
+
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    """Which pods are meant: those of these namespaces, or with one of these `key: value`."""
+
+    key: Literal["namespace", "annotation"]
+    value: tuple[str, ...] = ()
+
+
+class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One group."""
+
+    resource_group: str
+    object: Membership | None = None
+    scheduler_name: str = ""
+    tolerations: tuple[dict[str, Any], ...] = ()
+    labels: dict[str, str] = {}
+    affinity: str = ""
+
+    def holds(self, namespace: str, annotations: Mapping[str, Any]) -> bool:
+        """Whether a pod belongs to it."""
+        if self.object is None:
+            return annotations.get(GROUP_ANNOTATION) == self.resource_group
+        if self.object.key == "namespace":
+            return namespace in self.object.value
+        return any(annotations.get(key) == value for key, value in self.annotations())
+
+    def annotations(self) -> list[tuple[str, str]]:
+        """The annotations that make a pod a member, when it is annotations."""
+        if self.object is None or self.object.key != "annotation":
+            return []
+        pairs = (text.partition(":") for text in self.object.value)
+        return [(key.strip(), value.strip()) for key, _, value in pairs]
+
+    def node_affinity(self) -> dict[str, Any]:
+        """The affinity, which the file holds as JSON; {} for none."""
+        found = msgspec.json.decode(self.affinity.encode()) if self.affinity else {}
+        return as_object(found) or {}
+
+
+ResourceGroups = tuple[ResourceGroup, ...]
+
+
+def membership_expression(groups: ResourceGroups) -> str:
+    """CEL that is true of a pod that belongs to any of the groups, and of no other."""
+    namespaces: list[str] = []
+    annotations: list[tuple[str, str]] = []
+    for group in groups:
+        if group.object is None:
+            annotations.append((GROUP_ANNOTATION, group.resource_group))
+        elif group.object.key == "namespace":
+            namespaces += group.object.value
+        annotations += group.annotations()
+    notes = "object.metadata.annotations"
+    noted = [
+        f"({_text(key)} in {notes} && {notes}[{_text(key)}] == {_text(value)})"
+        for key, value in annotations
+    ]
+    terms = [f"request.namespace in [{', '.join(map(_text, namespaces))}]"] if namespaces else []
+    terms += [f"(has({notes}) && ({' || '.join(noted)}))"] if noted else []
+    return " || ".join(terms) or "false"
+
+
+def _text(text: str) -> str:
+    """A string literal: CEL reads those of JSON."""
+    return msgspec.json.encode(text).decode()
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    resource_groups: tuple[ResourceGroup, ...] | None = None
+
+
+def read_groups(content: object) -> ResourceGroups:
+    """The groups of a file's content, taken out of its YAML.
+
+    Raises:
+        BadConfiguration: It is not what such a file must be; says where.
+    """
+    if content is None:
+        return ()
+    try:
+        groups = msgspec.convert(content, _File).resource_groups or ()
+    except msgspec.ValidationError as error:
+        raise BadConfiguration(str(error)) from None
+    for index, group in enumerate(groups):
+        try:
+            group.node_affinity()
+        except msgspec.DecodeError as error:
+            where = f"resourceGroups[{index}].affinity"
+            raise BadConfiguration(f"{where}: must be a JSON object: {error}") from None
+    return groups

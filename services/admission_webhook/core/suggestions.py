@@ -1,0 +1,20 @@
+"""Did you mean …? For words that must be one of a few known ones."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+#: Below that likeness a word was meant as it was written.
+_LIKENESS: Final = 0.6
+#: Of more names than these nobody is told the nearest: comparing takes microseconds each.
+_NAMES_MAX: Final = 2000
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean "…"?)`, or "" when nothing known is like it."""
+    names = sorted(known)
+    if not word or len(word) > 100 or len(names) > _NAMES_MAX:
+        return ""
+    by_folded = {name.casefold(): name for name in reversed(names)}
+    near = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=_LIKENESS)
+    return f' (did you mean "{by_folded[near[0]]}"?)' if near else ""

@@ -1,0 +1,60 @@
+"""The admission configuration file: read at start, watched, never replaced by an invalid one."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from services.admission_webhook.core.resource_groups import ResourceGroups, read_groups
+from services.admission_webhook.errors import BadConfiguration
+
+log = logging.getLogger(__name__)
+
+#: A mounted ConfigMap changes within a minute of its edit: looking more often adds nothing.
+LOOK_EVERY_S: Final = 2.0
+
+
+class GroupFile:
+    """The resource groups in force; without a file there are none."""
+
+    def __init__(self, path: str) -> None:
+        """Read the file. Blocks.
+
+        Raises:
+            BadConfiguration: It is invalid, and there is no previous one to keep.
+            OSError: It cannot be read.
+        """
+        self._path = Path(path) if path else None
+        self._content = self._read()
+        self.groups: ResourceGroups = _parsed(self._content)
+
+    async def watch(self, on_change: Callable[[], None], *, every_s: float = LOOK_EVERY_S) -> None:
+        """Look at the file now and then; call `on_change` after each valid change. Without a file,
+        return.
+        """
+        while self._path is not None:
+            await asyncio.sleep(every_s)
+            try:
+                content = await asyncio.to_thread(self._read)
+                if content == self._content:
+                    continue
+                self._content = content
+                self.groups = _parsed(content)
+            except (BadConfiguration, OSError) as error:
+                log.error("keeping the previous resource groups: %s: %s", self._path, error)
+                continue
+            log.info("resource groups read: %s", self._path)
+            on_change()
+
+    def _read(self) -> str:
+        return self._path.read_text(encoding="utf-8") if self._path is not None else ""
+
+
+def _parsed(content: str) -> ResourceGroups:
+    try:
+        return read_groups(yaml.safe_load(content))
+    except yaml.YAMLError as error:
+        raise BadConfiguration(f"no YAML: {error}") from None
