@@ -81,7 +81,7 @@ def _own_flags(
         case "controller":
             # Who makes PodGroups for bare pods holds Volcano's other kinds as well.
             controllers = "*" if podgroups else "status"
-            return [*_cluster_flags(options), f"--controllers={controllers}"]
+            return [*_cluster_flags(options), *names, f"--controllers={controllers}"]
         case "admission-webhook":
             # Only the first can have the port that was asked for; the others take any free one.
             port = options.webhook_port if ordinal == 0 else 0
