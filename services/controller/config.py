@@ -7,7 +7,7 @@ from msgspec import Meta
 from shared.runtime.settings import KubeSettings, SettingsError
 
 #: Those that read verdicts, then those that reconcile (`service.RECONCILERS`).
-CONTROLLERS: Final = ("podgroup", "status", "job", "queue")
+CONTROLLERS: Final = ("podgroup", "status", "job", "jobflow", "queue")
 
 #: What Volcano calls them.
 _ALIASES: Final = {

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from services.controller.clock import SteadyClock
 from services.controller.config import ControllerSettings
 from services.controller.job_controller import JobReconciler
+from services.controller.jobflow_controller import JobFlowReconciler
 from services.controller.podgroup_controller import PodGroupController
 from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
@@ -27,6 +28,7 @@ Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
 #: The controllers that reconcile, by name: how each is made.
 RECONCILERS: Final[dict[str, Make]] = {
     "job": lambda runtime, ctx: JobReconciler(runtime, ctx.settings.scheduler_name),
+    "jobflow": lambda runtime, _ctx: JobFlowReconciler(runtime),
     "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
 }
 

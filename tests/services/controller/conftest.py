@@ -1,5 +1,6 @@
 """Both clusters, for controllers that need nothing but an API server."""
 
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from shared.kube.resources import NAMESPACES
 from tests.controlplane.binaries import ensure_binaries
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.manifests.crds import manifests
@@ -30,3 +32,13 @@ async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with KubeClient(await load(str(path))) as client:
             yield client
+
+
+@pytest.fixture
+async def place(either: KubeClient) -> AsyncIterator[str]:
+    """A namespace of the test's own."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    await either.create(NAMESPACES, manifest)
+    yield name
+    await either.delete(NAMESPACES, name)

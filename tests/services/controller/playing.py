@@ -9,7 +9,7 @@ from typing import Any
 from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
-from shared.kube.resources import CORE_EVENTS, Resource
+from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO, Resource
 from tests.support.waiting import eventually
 
 Object = dict[str, Any]
@@ -66,6 +66,28 @@ async def make(
     found = await read(client, resource, name, namespace)
     assert found is not None
     return found
+
+
+async def names_of(client: KubeClient, resource: Resource, namespace: str) -> list[str]:
+    """Names of all objects of a kind, sorted."""
+    reply = await client.request("GET", resource.path(namespace))
+    return sorted(each["metadata"]["name"] for each in json.loads(reply.body)["items"])
+
+
+async def enter(client: KubeClient, namespace: str, job: str, *phases: str) -> None:
+    """Have a Job pass through these phases, one a second, as its controller would say it."""
+    conditions = [
+        {"status": phase, "lastTransitionTime": f"2026-01-01T00:00:0{second}Z"}
+        for second, phase in enumerate(phases)
+    ]
+    state = {"phase": phases[-1], "lastTransitionTime": conditions[-1]["lastTransitionTime"]}
+    await client.patch(
+        JOBS_VOLCANO,
+        job,
+        {"status": {"state": state, "conditions": conditions}},
+        namespace=namespace,
+        subresource="status",
+    )
 
 
 async def events(client: KubeClient, namespace: str, name: str) -> list[tuple[str, str, str]]:

@@ -1,0 +1,1 @@
+"""What becomes of JobFlows: which Jobs they start, and what their status says."""

@@ -1,0 +1,206 @@
+"""From a JobFlow, its templates and its Jobs to the Jobs to make, those to delete, and its status.
+
+Pure and level-triggered. A step starts when every step it depends on is Completed. A Job that was
+Completed stays so for its flow when it is gone (a ttl does not run a step again); one that was not
+is made again. Failed and, where Jobs are deleted at the end, Succeed are final.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from shared.kinds.job import FINISHED_PHASES, Job
+from shared.kinds.jobflow import (
+    CREATED_BY_FLOW,
+    CREATED_BY_TEMPLATE,
+    Flow,
+    FlowCondition,
+    FlowJobStatus,
+    JobFlow,
+    JobFlowPhase,
+    JobFlowState,
+    JobFlowStatus,
+    JobRunningHistory,
+    JobTemplate,
+)
+from shared.kinds.metadata import Metadata, OwnerReference
+
+_FAILED: Final = frozenset({"Failed", "Terminated"})
+#: Phases entered by one Job that its flow remembers: a Job that is restarted for ever must not
+#: make the flow's object grow for ever.
+_HISTORIES_MAX: Final = 100
+
+
+class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done for one flow."""
+
+    status: JobFlowStatus
+    #: Steps whose Job is to be made now.
+    start: tuple[Flow, ...] = ()
+    #: Jobs that are not kept.
+    delete: tuple[Job, ...] = ()
+
+
+def job_name(flow: str, step: str) -> str:
+    """The name of a step's Job."""
+    return f"{flow}-{step}"
+
+
+def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
+    """What is to be done now.
+
+    Args:
+        flow: As it is stored.
+        jobs: The flow's own Jobs, by name.
+    """
+    if _is_over(flow):
+        return FlowPlan(status=flow.status, delete=tuple(jobs[name] for name in sorted(jobs)))
+    before = {known.name: known for known in flow.status.job_status_list}
+    names = [job_name(flow.metadata.name, step.name) for step in flow.spec.flows]
+    told = tuple(
+        _told(jobs.get(name), name, before.get(name))
+        for name in dict.fromkeys(names)
+        if name in jobs or _was_completed(before.get(name))
+    )
+    phases = {one.name: one.state for one in told}
+    phase = _phase(flow.status.state.phase, names, phases)
+    status = JobFlowStatus(
+        pending_jobs=_in_phase(phases, "Pending", ""),
+        running_jobs=_in_phase(phases, "Running"),
+        failed_jobs=_in_phase(phases, "Failed"),
+        completed_jobs=_in_phase(phases, "Completed"),
+        terminated_jobs=_in_phase(phases, "Terminated"),
+        unknown_jobs=_in_phase(phases, "Aborting", "Aborted", "Restarting"),
+        job_status_list=told,
+        conditions=_conditions(flow, jobs, phases),
+        state=JobFlowState(phase=phase),
+    )
+    start: tuple[Flow, ...] = ()
+    if phase not in {"Failed", "Succeed"}:
+        start = tuple(
+            step
+            for step, name in zip(flow.spec.flows, names, strict=True)
+            if name not in phases and _may_start(flow, step, phases)
+        )
+    return FlowPlan(status=status, start=start)
+
+
+def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> Job:
+    """The Job of a step."""
+    namespace = flow.metadata.namespace
+    marks = {
+        CREATED_BY_TEMPLATE: f"{namespace}.{template.metadata.name}",
+        CREATED_BY_FLOW: f"{namespace}.{flow.metadata.name}",
+    }
+    owner = OwnerReference(
+        api_version=flow.api_version,
+        kind=flow.kind,
+        name=flow.metadata.name,
+        uid=flow.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+    return Job(
+        metadata=Metadata(
+            name=job_name(flow.metadata.name, step.name),
+            namespace=namespace,
+            labels=marks,
+            annotations=marks,
+            owner_references=(owner,),
+        ),
+        spec=template.spec,
+    )
+
+
+def _is_over(flow: JobFlow) -> bool:
+    """Whether its Jobs go, and its status stays as it was at the end."""
+    succeeded = flow.status.state.phase == "Succeed"
+    return succeeded and flow.spec.job_retain_policy == "delete"
+
+
+def _was_completed(known: FlowJobStatus | None) -> bool:
+    return known is not None and known.state == "Completed"
+
+
+def _may_start(flow: JobFlow, step: Flow, phases: Mapping[str, str]) -> bool:
+    targets = step.depends_on.targets if step.depends_on is not None else ()
+    return all(
+        phases.get(job_name(flow.metadata.name, target)) == "Completed" for target in targets
+    )
+
+
+def _phase(
+    now: JobFlowPhase | str, names: Sequence[str], phases: Mapping[str, str]
+) -> JobFlowPhase:
+    states = set(phases.values())
+    if now == "Failed" or states & _FAILED:
+        return "Failed"
+    if names and all(phases.get(name) == "Completed" for name in names):
+        return "Succeed"
+    if now in {"Running", "Succeed"} or states & {"Running", "Completed"}:
+        return "Running"
+    return "Pending"
+
+
+def _in_phase(phases: Mapping[str, str], *wanted: str) -> tuple[str, ...]:
+    return tuple(sorted(name for name, phase in phases.items() if phase in wanted))
+
+
+def _told(job: Job | None, name: str, known: FlowJobStatus | None) -> FlowJobStatus:
+    """A Job's line in the status; without the Job, what was said of it last."""
+    if job is None:
+        return known or FlowJobStatus(name=name)
+    # Made again under its name, it has another beginning.
+    same = known is not None and known.start_timestamp == job.metadata.creation_timestamp
+    histories = _histories(job, known.running_histories if known is not None and same else ())
+    state = job.status.state.phase
+    ended = histories[-1].start_timestamp if histories and state in FINISHED_PHASES else None
+    return FlowJobStatus(
+        name=name,
+        state=state,
+        start_timestamp=job.metadata.creation_timestamp,
+        end_timestamp=ended,
+        restart_count=job.status.retry_count,
+        running_histories=histories,
+    )
+
+
+def _histories(job: Job, known: tuple[JobRunningHistory, ...]) -> tuple[JobRunningHistory, ...]:
+    """The phases that the job passed through: those known, and those that it entered since.
+
+    A job keeps one condition for each phase, of the last time it was entered.
+    """
+    entered = [(one.state, one.start_timestamp) for one in known]
+    last = entered[-1][1] if entered else None
+    for condition in job.status.conditions:
+        at = condition.last_transition_time
+        late = last is None or (at is not None and at >= last)
+        if late and (condition.status, at) not in entered:
+            entered.append((condition.status, at))
+    if not entered:
+        return ()
+    entered = entered[-_HISTORIES_MAX:]
+    ends = [*(start for _, start in entered[1:]), None]
+    return tuple(
+        JobRunningHistory(state=state, start_timestamp=start, end_timestamp=end)
+        for (state, start), end in zip(entered, ends, strict=True)
+    )
+
+
+def _conditions(
+    flow: JobFlow, jobs: Mapping[str, Job], phases: Mapping[str, str]
+) -> dict[str, FlowCondition]:
+    conditions: dict[str, FlowCondition] = {}
+    for name in sorted(phases):
+        job = jobs.get(name)
+        if job is not None:
+            conditions[name] = FlowCondition(
+                phase=job.status.state.phase,
+                create_time=job.metadata.creation_timestamp,
+                running_duration=job.status.running_duration,
+                task_status_count=job.status.task_status_count,
+            )
+        elif name in flow.status.conditions:
+            conditions[name] = flow.status.conditions[name]
+    return conditions

@@ -1,0 +1,186 @@
+"""The controller of JobFlows, and of what JobTemplates say was made from them."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from services.controller.core.jobflows.planning import FlowPlan, job_name, job_of, plan
+from services.controller.reconciling.controller import Runtime, Wake
+from services.controller.reconciling.events import About, EventType
+from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.writes import Outcome
+from shared.kinds.job import Job
+from shared.kinds.jobflow import (
+    CREATED_BY_TEMPLATE,
+    JOB_FLOW,
+    Flow,
+    JobFlow,
+    JobTemplate,
+    JobTemplateStatus,
+)
+from shared.kinds.metadata import Metadata
+from shared.kube.errors import KubeError
+from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
+
+#: How a template's key begins; a flow's has none, and no namespace is called so.
+_TEMPLATE: Final = "template:"
+
+
+class JobFlowReconciler:
+    """A flow's key is its "namespace/name"; a template's has a prefix."""
+
+    name = "jobflow"
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Nothing is read or written before `watches` and `reconcile`."""
+        self._writes = runtime.writes
+        self._events = runtime.events
+        self._flows: Informer[JobFlow]
+        self._templates: Informer[JobTemplate]
+        self._jobs: Informer[Job]
+        self._wake: Wake = lambda _key: None
+
+    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+        """Flows, templates, and the Jobs made from them."""
+        self._wake = wake
+        self._flows = informers.of(JOBFLOWS, JobFlow)
+        self._templates = informers.of(JOBTEMPLATES, JobTemplate)
+        self._jobs = informers.of(JOBS_VOLCANO, Job)
+        self._flows.on_change(self._flow_changed)
+        self._templates.on_change(self._template_changed)
+        self._jobs.on_change(self._job_changed)
+        return self._flows, self._templates, self._jobs
+
+    def keys(self) -> Iterable[str]:
+        """All flows and templates."""
+        yield from self._flows.keys()
+        yield from (_TEMPLATE + template.metadata.key for template in self._templates.all())
+
+    async def reconcile(self, key: str) -> float | None:
+        """Start the Jobs that may start, and write what is to be said."""
+        if key.startswith(_TEMPLATE):
+            await self._describe(key.removeprefix(_TEMPLATE))
+            return None
+        flow = self._flows.get(key)
+        if flow is None or flow.metadata.deletion_timestamp is not None:
+            return None
+        jobs = {job.metadata.name: job for job in self._jobs.owned_by(flow.metadata.uid)}
+        decided = plan(flow, jobs)
+        refused = await self._start(flow, decided)
+        await self._write_status(flow, decided)
+        for job in decided.delete:
+            await self._writes.delete(
+                JOBS_VOLCANO, job.metadata.name, uid=job.metadata.uid, namespace=_place(flow)
+            )
+        if refused is not None:
+            raise refused
+        return None
+
+    async def _start(self, flow: JobFlow, decided: FlowPlan) -> KubeError | None:
+        """Make Jobs. Returns what kept one from being made: the others go on without it."""
+        refused: KubeError | None = None
+        for step in decided.start:
+            try:
+                await self._make(flow, step)
+            except KubeError as error:
+                refused = error
+                self._tell(flow, "Warning", "FailedCreate", f"job of step {step.name}: {error}")
+        return refused
+
+    async def _make(self, flow: JobFlow, step: Flow) -> None:
+        template = self._templates.get(f"{_place(flow)}/{step.name}")
+        if template is None:
+            self._tell(flow, "Warning", "FailedCreate", f"no JobTemplate is named {step.name}")
+            return
+        job = job_of(flow, step, template)
+        made = await self._writes.create(JOBS_VOLCANO, job, namespace=_place(flow))
+        name = job.metadata.name
+        if made.done:
+            self._jobs.learn(made.body)
+            self._tell(flow, "Normal", "Created", f"create a job named {name}!")
+        elif made.outcome is Outcome.EXISTS:
+            known = self._jobs.get(f"{_place(flow)}/{name}")
+            if known is not None and known.metadata.deletion_timestamp is None:
+                self._tell(flow, "Warning", "FailedCreate", f"another job is named {name}")
+
+    async def _write_status(self, flow: JobFlow, decided: FlowPlan) -> None:
+        if decided.status == flow.status:
+            return
+        changed = JobFlow(metadata=_identity(flow.metadata), status=decided.status)
+        written = await self._writes.replace(
+            JOBFLOWS, flow.metadata.name, changed, namespace=_place(flow), subresource="status"
+        )
+        if written.done:
+            self._flows.learn(written.body)
+
+    async def _describe(self, key: str) -> None:
+        template = self._templates.get(key)
+        if template is None:
+            return
+        mark = f"{template.metadata.namespace}.{template.metadata.name}"
+        made = sorted(
+            job.metadata.name
+            for job in self._jobs.all()
+            if job.metadata.namespace == template.metadata.namespace
+            and job.metadata.labels.get(CREATED_BY_TEMPLATE) == mark
+        )
+        # An empty list is written too: it says that somebody has looked.
+        status = JobTemplateStatus(job_depends_on_list=tuple(made))
+        if status == template.status:
+            return
+        changed = JobTemplate(metadata=_identity(template.metadata), status=status)
+        written = await self._writes.replace(
+            JOBTEMPLATES,
+            template.metadata.name,
+            changed,
+            namespace=template.metadata.namespace,
+            subresource="status",
+        )
+        if written.done:
+            self._templates.learn(written.body)
+
+    def _tell(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
+        about = About(JOBFLOWS, _place(flow), flow.metadata.name, flow.metadata.uid)
+        self._events.record(about, type_, reason, message)
+
+    def _flow_changed(self, _old: JobFlow | None, new: JobFlow | None) -> None:
+        if new is not None:
+            self._wake(new.metadata.key)
+
+    def _template_changed(self, _old: JobTemplate | None, new: JobTemplate | None) -> None:
+        if new is None:
+            return
+        self._wake(_TEMPLATE + new.metadata.key)
+        # Flows may have waited for it.
+        name, namespace = new.metadata.name, new.metadata.namespace
+        for flow in self._flows.all():
+            wanted = any(step.name == name for step in flow.spec.flows)
+            if wanted and flow.metadata.namespace == namespace:
+                job = f"{namespace}/{job_name(flow.metadata.name, name)}"
+                if self._jobs.get(job) is None:
+                    self._wake(flow.metadata.key)
+
+    def _job_changed(self, old: Job | None, new: Job | None) -> None:
+        job = new or old
+        assert job is not None
+        owner = job.metadata.controller
+        namespace = job.metadata.namespace
+        if owner is not None and owner.kind == JOB_FLOW.kind:
+            self._wake(f"{namespace}/{owner.name}")
+        # A template lists the Jobs that there were when the last one was made, as Volcano's does.
+        mark = job.metadata.labels.get(CREATED_BY_TEMPLATE, "")
+        if old is None and mark.startswith(f"{namespace}."):
+            self._wake(f"{_TEMPLATE}{namespace}/{mark.removeprefix(f'{namespace}.')}")
+
+
+def _place(flow: JobFlow) -> str:
+    return flow.metadata.namespace
+
+
+def _identity(metadata: Metadata) -> Metadata:
+    """What a write of a status must say: which object is meant, and as of when."""
+    return Metadata(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )

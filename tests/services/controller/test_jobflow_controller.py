@@ -1,0 +1,83 @@
+"""The JobFlow controller on both API servers; Jobs get their phases from the test."""
+
+from services.controller.jobflow_controller import JobFlowReconciler
+from shared.kube.client import KubeClient
+from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
+from tests.services.controller.playing import (
+    Object,
+    becomes,
+    enter,
+    events,
+    make,
+    names_of,
+    read,
+    running,
+)
+
+
+def template(name: str) -> Object:
+    pod = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+    spec = {"queue": "default", "tasks": [{"name": "w", "replicas": 1, "template": pod}]}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+async def test_a_flow_goes_from_step_to_step_to_its_end(either: KubeClient, place: str) -> None:
+    for name in ("one", "two"):
+        await make(either, JOBTEMPLATES, template(name), place)
+    steps = [{"name": "one"}, {"name": "two", "dependsOn": {"targets": ["one"]}}]
+    spec = {"flows": steps, "jobRetainPolicy": "delete"}
+
+    async def jobs() -> list[str]:
+        return await names_of(either, JOBS_VOLCANO, place)
+
+    async def phase() -> object:
+        found = await read(either, JOBFLOWS, "f", place)
+        return found and found.get("status", {}).get("state", {}).get("phase")
+
+    async def made() -> object:
+        found = await read(either, JOBTEMPLATES, "two", place)
+        return found and found.get("status", {}).get("jobDependsOnList", [])
+
+    async with running(either, JobFlowReconciler) as runtime:
+        await make(either, JOBFLOWS, {"metadata": {"name": "f"}, "spec": spec}, place)
+        await becomes(jobs, ["f-one"])
+        await becomes(phase, "Pending")
+        await enter(either, place, "f-one", "Pending", "Running")
+        await becomes(phase, "Running")
+        await enter(either, place, "f-one", "Pending", "Running", "Completed")
+        await becomes(jobs, ["f-one", "f-two"])
+        await becomes(made, ["f-two"])
+        await enter(either, place, "f-two", "Pending", "Running", "Completed")
+        await becomes(phase, "Succeed")
+        await becomes(jobs, [])
+        await runtime.events.flush()
+
+    flow = await read(either, JOBFLOWS, "f", place)
+    assert flow is not None
+    assert flow["status"]["completedJobs"] == ["f-one", "f-two"]
+    assert [
+        [entry["state"] for entry in job["runningHistories"]]
+        for job in flow["status"]["jobStatusList"]
+    ] == [["Pending", "Running", "Completed"]] * 2
+    assert await events(either, place, "f") == [
+        ("Normal", "Created", "create a job named f-one!"),
+        ("Normal", "Created", "create a job named f-two!"),
+    ]
+
+
+async def test_a_step_without_template_is_told_and_made_when_the_template_comes(
+    either: KubeClient, place: str
+) -> None:
+    async def owner() -> object:
+        job = await read(either, JOBS_VOLCANO, "f-late", place)
+        return job and [one["name"] for one in job["metadata"]["ownerReferences"]]
+
+    async def told() -> object:
+        return await events(either, place, "f")
+
+    spec = {"flows": [{"name": "late"}]}
+    async with running(either, JobFlowReconciler):
+        await make(either, JOBFLOWS, {"metadata": {"name": "f"}, "spec": spec}, place)
+        await becomes(told, [("Warning", "FailedCreate", "no JobTemplate is named late")])
+        await make(either, JOBTEMPLATES, template("late"), place)
+        await becomes(owner, ["f"])
