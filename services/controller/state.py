@@ -16,6 +16,7 @@ class Memory:
     __slots__ = (
         "annotation",
         "events",
+        "evicted",
         "group_at_ms",
         "group_missing",
         "marked",
@@ -38,6 +39,8 @@ class Memory:
         self.marked: dict[str, tuple[str, str, int]] = {}
         #: Pods whose Scheduled events are told or dropped.
         self.placed: frozenset[str] = frozenset()
+        #: Pods whose Evict events are told or dropped.
+        self.evicted: frozenset[str] = frozenset()
 
 
 class Memories:

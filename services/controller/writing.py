@@ -7,17 +7,19 @@ now is `RetryLater`.
 
 import asyncio
 import logging
-from typing import Any, Final, assert_never
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
 
 from services.controller.clock import SteadyClock
-from services.controller.core.events import EventIntent, pod_event
+from services.controller.core.events import EventIntent, evicted_event, pod_event
 from services.controller.core.intents import (
     CompareGroup,
     Intent,
     PatchGroup,
     Situation,
+    TellEvicted,
     TellPlaced,
     remember_stored,
     without_annotations,
@@ -28,13 +30,16 @@ from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
 from services.controller.state import Memory
 from shared.contracts import annotations
-from shared.contracts.verdicts import Verdict
+from shared.contracts.verdicts import PodRef, Verdict
 from shared.dialects.protocol import StatusPatch
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound, TooManyRequests
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
 
 logger = logging.getLogger(__name__)
+
+PodEvent: TypeAlias = Callable[[Verdict, PodRef, int], EventIntent]
+"""What is told of one pod, at an instant."""
 
 #: When the API server does not say: long enough to let it recover, short enough to be current.
 _RETRY_S: Final = 2.0
@@ -107,7 +112,11 @@ class Writer:
                 case MarkWaiting():
                     await self._mark(intent, memory)
                 case TellPlaced():
-                    await self._tell_placed(intent, situation.verdict, memory)
+                    await self._tell_pods(intent.pods, pod_event, situation.verdict)
+                    memory.placed = intent.placed
+                case TellEvicted():
+                    await self._tell_pods(intent.pods, evicted_event, situation.verdict)
+                    memory.evicted = intent.evicted
                 case _:
                     assert_never(intent)
         except ApiError as error:
@@ -142,6 +151,8 @@ class Writer:
                 memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
             case TellPlaced():
                 memory.placed = intent.placed
+            case TellEvicted():
+                memory.evicted = intent.evicted
             case _:
                 assert_never(intent)
 
@@ -232,19 +243,20 @@ class Writer:
         self._reporting.wrote("event")
         return True
 
-    async def _tell_placed(self, intent: TellPlaced, verdict: Verdict, memory: Memory) -> None:
-        for number, pod in enumerate(intent.pods):
+    async def _tell_pods(
+        self, pods: Sequence[PodRef], event_of: PodEvent, verdict: Verdict
+    ) -> None:
+        for number, pod in enumerate(pods):
             if not self._pod_pace.try_take(self._clock.now_ms()):
-                self._reporting.dropped(len(intent.pods) - number)
+                self._reporting.dropped(len(pods) - number)
                 break
-            event = pod_event(verdict, pod, self._clock.now_ms())
+            event = event_of(verdict, pod, self._clock.now_ms())
             await self._turn()
             try:
                 await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
                 self._reporting.wrote("pod event")
             except Conflict:
                 continue  # told before this process began
-        memory.placed = intent.placed
 
     # Pods.
 

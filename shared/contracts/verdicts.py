@@ -121,6 +121,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     waiting: tuple[PodRef, ...] = ()
     #: Members placed by the newest decision, for their Scheduled events.
     placed: tuple[PodRef, ...] = ()
+    #: Members that the newest eviction for another gang took, at most 100, where they were: for
+    #: their Evict events. The condition Evicted says why.
+    evicted: tuple[PodRef, ...] = ()
     #: Members that do not name `group_wanted` yet, at most 500; the others follow when these do.
     unnamed: tuple[PodRef, ...] = ()
     trace_id: str = ""

@@ -32,6 +32,7 @@ def annotation_of(verdict: Verdict) -> str:
         waiting=(),
         unnamed=(),
         placed=(),
+        evicted=(),
         conditions=tuple(
             msgspec.structs.replace(condition, message=condition.message[:_TEXT_CHARS_MAX])
             for condition in verdict.conditions[:_CONDITIONS_MAX]

@@ -18,6 +18,8 @@ from shared.kube.resources import PODS, Resource
 EventType = Literal["Normal", "Warning"]
 
 _SOURCE: Final = "tutti"
+#: Reasons of the condition Evicted, and the actions of Volcano that they come from.
+_CAUSES: Final = {"Preempted": "preempt", "Reclaimed": "reclaim"}
 #: The API server refuses longer messages.
 MESSAGE_CHARS_MAX: Final = 1_024
 _NAME_CHARS_MAX: Final = 220
@@ -61,6 +63,25 @@ def group_event(
     reference = _reference(resource, verdict.namespace, verdict.name, verdict.uid)
     return _event(
         group_topic(verdict, reason), reference, type_, reason, message, now_ms, why, repeats=True
+    )
+
+
+def evicted_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
+    """`Evict` on a pod that went for another gang, in Volcano's words and why."""
+    condition = next((one for one in verdict.conditions if one.type == "Evicted"), None)
+    cause = _CAUSES.get(condition.reason, "eviction") if condition is not None else "eviction"
+    words = condition.message if condition is not None else ""
+    message = f"Pod is evicted, because of {cause}"
+    reference = _reference(PODS, verdict.namespace, pod.name, pod.uid)
+    return _event(
+        f"{pod.uid}/Evict",
+        reference,
+        "Warning",
+        "Evict",
+        f"{message} (gang {verdict.name}: {words})" if words else message,
+        now_ms,
+        "",
+        repeats=False,
     )
 
 

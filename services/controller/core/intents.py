@@ -86,7 +86,14 @@ class TellPlaced(msgspec.Struct, frozen=True):
     placed: frozenset[str]
 
 
-Intent: TypeAlias = CompareGroup | PatchGroup | EventIntent | MarkWaiting | TellPlaced
+class TellEvicted(msgspec.Struct, frozen=True):
+    """Tell `Evict` of these pods as far as the rate allows."""
+
+    pods: tuple[PodRef, ...]
+    evicted: frozenset[str]
+
+
+Intent: TypeAlias = CompareGroup | PatchGroup | EventIntent | MarkWaiting | TellPlaced | TellEvicted
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -190,6 +197,10 @@ def _timed(situation: Situation, memory: Memory, now_ms: int, knobs: Knobs) -> I
         if fresh:
             placed = frozenset(pod.uid for pod in verdict.placed)
             yield _Timed(0, CHECK, TellPlaced(tuple(fresh), placed))
+    gone = tuple(pod for pod in verdict.evicted if pod.uid not in memory.evicted)
+    if gone:
+        evicted = frozenset(pod.uid for pod in verdict.evicted)
+        yield _Timed(0, CHECK, TellEvicted(gone, evicted))
 
 
 def _group(situation: Situation, patch: StatusPatch, memory: Memory, knobs: Knobs) -> _Timed | None:

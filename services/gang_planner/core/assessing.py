@@ -81,7 +81,7 @@ def assess(
     """
     _forget_bad_pairs(gang, now_ms)
     if gang.evicted[0] and gang.history.attempt > gang.evicted[1] and enough(gang):
-        gang.evicted = "", 0
+        gang.evicted = "", 0, ()
     just_started = _start_or_reset(gang)
     _complete(gang)
     gang.phase = _phase(gang)

@@ -107,7 +107,7 @@ def _releasing(gang: Gang, last: Condition | None) -> _Claim:
 
 
 def _evicted(gang: Gang, last: Condition | None) -> _Claim:
-    words, _ = gang.evicted
+    words, _, _ = gang.evicted
     if words:
         return _Claim("Evicted", True, "Preempted" if "preempted" in words else "Reclaimed", words)
     if last is not None and last.status == "True" and gang.counts[WAITING] and not gang.bound:

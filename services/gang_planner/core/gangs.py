@@ -29,7 +29,7 @@ from shared.model.objects import Owner, Pod, PodGroup, SubGroup
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
     from shared.contracts.decisions import NoteKind, NoteOpened
-    from shared.contracts.verdicts import GangPhase
+    from shared.contracts.verdicts import GangPhase, PodRef
 
 GangKey: TypeAlias = tuple[str, str, str]
 """("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
@@ -234,9 +234,9 @@ class Gang:
         self.unread: list[Failure] = []
         #: When CLUSTER first showed one of the members that are bound now; 0: none is.
         self.bound_ms = 0
-        #: What evictions of ours did to it last, for people, and its attempts made until then; "":
-        #: none did, or it has been placed since.
-        self.evicted: tuple[str, int] = ("", 0)
+        #: What evictions of ours did to it last, for people, its attempts made until then, and some
+        #: of the pods; "": none did, or it has been placed since.
+        self.evicted: tuple[str, int, tuple[PodRef, ...]] = ("", 0, ())
         #: The member that a policy refused last, and the API server's words.
         self.refusal = ""
         #: How the last of its debts ended, for people; "" while it is owed something new.

@@ -291,6 +291,7 @@ def build(
         attempt=gang.history.attempt,
         waiting=_waiting(gang) if why is not None else (),
         placed=_placed(gang, last),
+        evicted=gang.evicted[2],
         unnamed=_unnamed(gang),
         trace_id=gang_trace_id(gang.gang_id, max(gang.history.attempt, 1)),
         first_seen_ms=gang.history.first_seen_ms,

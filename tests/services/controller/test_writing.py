@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from services.controller.clock import SteadyClock
-from services.controller.core.intents import CompareGroup, Intent, PatchGroup, plan
+from services.controller.core.intents import CompareGroup, Intent, PatchGroup, TellEvicted, plan
 from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
 from services.controller.state import Memory
 from services.controller.writing import Writer
-from shared.contracts.verdicts import Verdict
+from shared.contracts.verdicts import PodRef, Verdict
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
 from shared.kube.kubeconfig import Access
@@ -141,6 +141,15 @@ async def test_an_event_that_has_expired_is_told_anew() -> None:
         )
         await bench.writer.write(intent, situation(verdict), bench.memory)
     assert [line.split()[0] for line in asked] == ["GET", "POST"]
+
+
+async def test_evicted_pods_are_told_one_by_one_and_what_was_told_before_is_no_error() -> None:
+    async with a_bench(answer(201, {}), failure(409, "AlreadyExists")) as (bench, asked):
+        gone = tuple(PodRef(uid=f"u-{i}", name=f"w-{i}", node="n-0") for i in range(2))
+        intent = await bench.write(make_waiting(evicted=gone), TellEvicted)
+    assert isinstance(intent, TellEvicted)
+    assert asked == ["POST /api/v1/namespaces/team/events"] * 2
+    assert bench.memory.evicted == {"u-0", "u-1"}
 
 
 async def test_a_mark_on_a_pod_that_was_bound_meanwhile_is_taken_back() -> None:

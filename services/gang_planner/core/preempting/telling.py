@@ -3,13 +3,18 @@
 A gang and its victims may be of different namespaces: neither is told the other's name then.
 """
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from shared.contracts.verdicts import PodRef
 
 if TYPE_CHECKING:
     from services.gang_planner.core.gangs import Gang
     from services.gang_planner.core.preempting.table import Preemption
     from services.gang_planner.state import State
 
+#: Pods of one gang that are told of one by one.
+_PODS_MAX: Final = 100
 _VERBS: Final = {"Preempted": "preempted", "Reclaimed": "reclaimed"}
 
 
@@ -43,9 +48,24 @@ def hit_by(state: "State", one: "Preemption") -> "dict[str, tuple[Gang, int]]":
 
 def tell_victims(state: "State", one: "Preemption") -> None:
     """Have the gangs of the victims say what happened to them, now that it has."""
+    taken = _refs(state, one)
     for gang, count in one.hit.values():
-        gang.evicted = _victim_words(one, gang, count), gang.history.attempt
+        pods = tuple(islice((victim for id_, victim in taken if id_ == gang.gang_id), _PODS_MAX))
+        gang.evicted = _victim_words(one, gang, count), gang.history.attempt, pods
         state.gangs.touch(gang)
+
+
+def _refs(state: "State", one: "Preemption") -> list[tuple[str, PodRef]]:
+    """The victims that are still known, each with its gang's id."""
+    members = (state.members.get(victim.uid) for victim in one.act.victims)
+    return [
+        (
+            member.gang.gang_id,
+            PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node),
+        )
+        for member in members
+        if member is not None and member.gang is not None
+    ]
 
 
 def _victim_words(one: "Preemption", gang: "Gang", count: int) -> str:

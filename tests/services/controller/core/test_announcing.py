@@ -8,6 +8,8 @@ from services.controller.core.events import EventIntent, group_event
 from services.controller.core.intents import (
     CompareGroup,
     PatchGroup,
+    TellEvicted,
+    TellPlaced,
     notice,
     plan,
     remember_stored,
@@ -77,8 +79,10 @@ class Controller:
                         self.marked.append(intent.pod.name)
                     case CompareGroup():
                         pass
-                    case _:
+                    case TellPlaced():
                         self.memory.placed = intent.placed
+                    case TellEvicted():
+                        self.memory.evicted = intent.evicted
             what = msgspec.structs.replace(what, compared=True)
             if not due:
                 return

@@ -1,5 +1,7 @@
-from services.controller.core.events import group_event, pod_event
-from shared.contracts.verdicts import PodRef
+import msgspec
+
+from services.controller.core.events import evicted_event, group_event, pod_event
+from shared.contracts.verdicts import Condition, PodRef
 from shared.kube.resources import PODGROUPS_VOLCANO
 from tests.services.controller.core.samples import START_MS, make_verdict
 
@@ -43,4 +45,20 @@ def test_a_pod_event_points_to_the_pod_and_is_told_once() -> None:
         "uid": "u",
     }
     assert event.body["firstTimestamp"] == "2023-11-14T22:13:20Z"
+    assert not event.repeats
+
+
+def test_an_evicted_pod_is_told_so_in_volcanos_words_and_for_whom() -> None:
+    said = Condition(
+        type="Evicted",
+        status="True",
+        reason="Reclaimed",
+        message="1 of its pods was reclaimed for gang team/late",
+        since_ms=START_MS,
+    )
+    verdict = msgspec.structs.replace(VERDICT, conditions=(said,))
+    event = evicted_event(verdict, PodRef(uid="u", name="w-0", node="n-0"), START_MS)
+    assert (event.body["type"], event.body["reason"]) == ("Warning", "Evict")
+    assert event.message.startswith("Pod is evicted, because of reclaim (gang ")
+    assert "for gang team/late" in event.message
     assert not event.repeats

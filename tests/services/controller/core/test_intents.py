@@ -9,6 +9,7 @@ from services.controller.core.intents import (
     PatchGroup,
     Plan,
     Situation,
+    TellEvicted,
     TellPlaced,
     meaning_of,
     notice,
@@ -18,7 +19,7 @@ from services.controller.core.intents import (
 from services.controller.core.waiting import MarkWaiting
 from services.controller.state import Memory
 from shared.contracts import annotations
-from shared.contracts.verdicts import Condition, Verdict, Why
+from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from tests.services.controller.core.samples import (
     KNOBS,
     SENTENCE,
@@ -58,6 +59,8 @@ def carry_out(what: Situation, memory: Memory, now_ms: int) -> list[Intent]:
                     memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
                 case TellPlaced():
                     memory.placed = intent.placed
+                case TellEvicted():
+                    memory.evicted = intent.evicted
                 case CompareGroup():
                     remember_stored(memory, "", what.verdict, now_ms)
                     what = msgspec.structs.replace(what, compared=True)
@@ -212,6 +215,19 @@ def test_a_gang_without_object_gets_conditions_and_pod_events_only() -> None:
     assert {type(one) for one in carry_out(situation(waiting), memory, at(2_000))} == {MarkWaiting}
     running = make_running(dialect="", uid="", name="")
     assert {type(one) for one in carry_out(situation(running), memory, at(3_000))} == {TellPlaced}
+
+
+def test_each_pod_that_was_evicted_is_told_of_once() -> None:
+    memory = Memory()
+    first, second = (PodRef(uid=f"u-{i}", name=f"w-{i}", node="n-0") for i in range(2))
+    carry_out(situation(make_verdict()), memory, at(0))
+    written = carry_out(situation(make_verdict(evicted=(first,))), memory, at(100))
+    assert TellEvicted((first,), frozenset({"u-0"})) in written
+    assert carry_out(situation(make_verdict(evicted=(first,))), memory, at(200)) == []
+    both = make_verdict(evicted=(first, second))
+    assert carry_out(situation(both), memory, at(300)) == [
+        TellEvicted((second,), frozenset({"u-0", "u-1"}))
+    ]
 
 
 def test_nothing_is_written_on_a_group_that_is_gone() -> None:

@@ -363,6 +363,8 @@ def test_who_waits_for_victims_says_so_and_their_gangs_say_what_happened() -> No
     assert told is not None
     assert told.reason == "Preempted"
     assert told.message.startswith("2 of its pods were preempted for gang team/high")
+    gone = {one.name for one in story.verdict("low").evicted}
+    assert gone == {one.name for one in evictions(story)[0].victims}
     leave(story)
     story.until_quiet()
     story.carry_out(phase="Running")
