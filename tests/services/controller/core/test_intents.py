@@ -217,6 +217,15 @@ def test_a_gang_without_object_gets_conditions_and_pod_events_only() -> None:
     assert {type(one) for one in carry_out(situation(running), memory, at(3_000))} == {TellPlaced}
 
 
+def test_a_pod_that_waits_for_victims_is_never_nominated_for_their_node() -> None:
+    """Recorded of Volcano: a preemption that is discarded leaves the name of a node on its pods."""
+    why = Why(reason="Preempting", sentence="waits for 2 pods to leave", since_ms=START_MS)
+    written = carry_out(situation(make_waiting(why=why)), Memory(), at(60_000))
+    marks = [one for one in written if isinstance(one, MarkWaiting)]
+    assert len(marks) == 3
+    assert {key for one in marks for key in one.body["status"]} == {"conditions"}
+
+
 def test_each_pod_that_was_evicted_is_told_of_once() -> None:
     memory = Memory()
     first, second = (PodRef(uid=f"u-{i}", name=f"w-{i}", node="n-0") for i in range(2))
