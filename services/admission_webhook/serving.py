@@ -171,11 +171,12 @@ class ReviewServer:
         return await self._advised(review, asked, verdict)
 
     async def _advised(self, review: AdmissionRequest, asked: Subject, verdict: Verdict) -> Verdict:
-        question = gangs.question(asked, review.uid)
+        question = gangs.question(asked, review)
         answer = await self._adviser.fit(question) if question is not None else None
         if answer is None:
             return verdict
-        more = gangs.advice(answer, dry_run=bool(review.dry_run))
+        tried = bool(review.dry_run)
+        more = gangs.advice(answer, namespace=asked.case.namespace, dry_run=tried)
         return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
 
     async def _probe(self, review: AdmissionRequest) -> Verdict:

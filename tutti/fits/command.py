@@ -23,6 +23,7 @@ from tutti.up.options import SCHEDULER_NAMES
 #: A standby answers between two looks at its streams; a large gang takes it a while.
 _ANSWER_S: Final = 10.0
 _NODES_SHOWN_MAX: Final = 5
+_GANGS_SHOWN_MAX: Final = 10
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +54,8 @@ def fits(
     suite: SuiteBus,
     output: str,
 ) -> None:
-    """Say whether gangs would fit now, and where, or what is missing. Nothing is created.
+    """Say whether gangs would fit now, and where, or what is missing, and whose pods would be
+    evicted for them. Nothing is created.
 
     Ends with status 0 when all would, 1 when one would have to wait, 2 when nobody can say.
     """
@@ -86,8 +88,18 @@ def show(found: Sequence[Fit], console: Console) -> None:
                 console.print(Text(f"  {', '.join(shown)}{others}"))
         elif answer.ever:
             console.print(Text(f"{one.gang}: would have to wait: {answer.sentence}", "yellow"))
+            if answer.displaces:
+                console.print(Text(f"  {_displaced(answer)}", "yellow"))
         else:
             console.print(Text(f"{one.gang}: can never run here: {answer.sentence}", "red"))
+
+
+def _displaced(answer: FitAnswer) -> str:
+    named = [f"{count} of {gang}" for gang, count in answer.displaces[:_GANGS_SHOWN_MAX]]
+    more = len(answer.displaces) - len(named)
+    others = f" and some of {more} other gangs" if more else ""
+    verb = "preempted" if answer.displaces_by == "preempt" else "reclaimed from other queues"
+    return f"once created, pods would be {verb} for it: {', '.join(named)}{others}"
 
 
 async def _ask(suite: SuiteBus, asked: Sequence[FitRequest]) -> list[Fit]:

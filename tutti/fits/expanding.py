@@ -1,40 +1,26 @@
 """From manifests to questions: the gangs that they declare, with the pods that would be made. Pure.
 
-A kind of workload brings its pods' templates; a PodGroup takes the pods that name it. Templates are
-read as the pods that they become, with limits as requests where those are absent, as the API server
-would fill them in.
+A kind of workload brings its pods' templates (`shared.dialects.workloads`); a PodGroup takes the
+pods that name it.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import msgspec
 
 from shared.contracts.asking import FitRequest
 from shared.dialects.discovery import dialects
-from shared.dialects.pods import read_pod
 from shared.dialects.protocol import ReadingContext
-from shared.kube import objects as kube
+from shared.dialects.workloads import REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.objects import Pod, PodGroup
 
 Json = dict[str, Any]
-#: Kinds whose controller makes `spec.replicas` pods of one template.
-_REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
-#: A question with more pods does not fit into a message.
-PODS_MAX: Final = 2_000
 
 
 class BadManifest(ValueError):
     """A document cannot be expanded; the message says which and why."""
-
-
-class _Part(NamedTuple):
-    """Equal pods of a workload."""
-
-    role: str
-    replicas: int
-    template: Json
 
 
 def expand(
@@ -59,8 +45,6 @@ def expand(
             group, pods = _read(one, namespace, context)
         except (msgspec.ValidationError, ValueError) as error:
             raise BadManifest(f"{where}: {error}") from error
-        if len(pods) > PODS_MAX:
-            raise BadManifest(f"{where}: it makes {len(pods)} pods, at most {PODS_MAX} are asked")
         if group is not None and pods:
             questions.append(FitRequest(group=group, pods=tuple(pods)))
         elif group is not None:
@@ -95,47 +79,15 @@ def _read(one: Json, namespace: str, context: ReadingContext) -> tuple[PodGroup 
     if kind == "PodGroup":
         return _declared(one, api_group, context), []
     if kind == "Pod":
-        return None, [_pod(one, context)]
-    spec = one.get("spec") or {}
-    parts = list(_parts(kind, api_group, spec))
-    if not parts:
+        return None, [template_pod(one, context)]
+    name = metadata.get("name", "") or "unnamed"
+    found = declared(one, uid=f"asked/{metadata['namespace']}/{name}", context=context)
+    if found is None:
         raise ValueError(
             "its kind is not known: PodGroup, Pod, Job, JobSet, vcjob, the training operators' "
-            f"kinds and {', '.join(sorted(_REPLICATED))} are"
+            f"kinds and {', '.join(sorted(REPLICATED))} are"
         )
-    total = sum(part.replicas for part in parts)
-    policy = (spec.get("runPolicy") or {}).get("schedulingPolicy") or {}
-    size = spec.get("minAvailable") or policy.get("minAvailable") or total
-    group = _group(
-        metadata["namespace"],
-        metadata.get("name", "") or "unnamed",
-        size=size,
-        queue=spec.get("queue") or policy.get("queue") or "",
-    )
-    return group, [pod for part in parts for pod in _pods(group, part, context)]
-
-
-def _parts(kind: str, api_group: str, spec: Json) -> Iterator[_Part]:
-    if kind in _REPLICATED:
-        yield _Part("", spec.get("replicas", 1), spec.get("template") or {})
-    elif kind == "Job" and api_group == "batch":
-        count = min(spec.get("parallelism", 1), spec.get("completions", spec.get("parallelism", 1)))
-        yield _Part("", count, spec.get("template") or {})
-    elif kind == "Job" and api_group == "batch.volcano.sh":
-        for index, task in enumerate(spec.get("tasks") or ()):
-            role = task.get("name") or f"default{index}"
-            yield _Part(role, task.get("replicas", 1), task.get("template") or {})
-    elif kind == "JobSet":
-        for job in spec.get("replicatedJobs") or ():
-            inner = (job.get("template") or {}).get("spec") or {}
-            count = job.get("replicas", 1) * inner.get("parallelism", 1)
-            yield _Part(job.get("name", ""), count, inner.get("template") or {})
-    else:
-        for key, roles in spec.items():
-            if key.endswith("ReplicaSpecs") and isinstance(roles, dict):
-                for role, replicas in roles.items():
-                    count = replicas.get("replicas", 1)
-                    yield _Part(role.lower(), count, replicas.get("template") or {})
+    return found.group, list(found.pods)
 
 
 def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
@@ -148,37 +100,6 @@ def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
                         raise ValueError("; ".join(found.errors))
                     return found
     raise ValueError(f"no dialect reads PodGroups of {api_group or 'the core group'}")
-
-
-def _pods(group: PodGroup, part: _Part, context: ReadingContext) -> list[Pod]:
-    found = _pod(part.template, context)
-    return [
-        msgspec.structs.replace(
-            found,
-            uid=f"{group.name}/{part.role}/{index}",
-            namespace=group.namespace,
-            name=f"{group.name}-{part.role or 'pod'}-{index}",
-            role=part.role or found.role,
-            index=index,
-            ours=True,
-            group_name=group.name,
-            queue=group.queue,
-        )
-        for index in range(part.replicas)
-    ]
-
-
-def _pod(one: Json, context: ReadingContext) -> Pod:
-    spec = one.get("spec") or {}
-    if not spec.get("containers"):
-        raise ValueError("its pods have no containers")
-    for container in (*spec["containers"], *(spec.get("initContainers") or ())):
-        resources = container.get("resources") or {}
-        if resources.get("limits"):
-            requests = {**resources["limits"], **(resources.get("requests") or {})}
-            container["resources"] = {**resources, "requests": requests}
-    found = read_pod(msgspec.convert(one, kube.Pod), context)
-    return msgspec.structs.replace(found, uid=found.uid or found.name, ours=True)
 
 
 def _group(namespace: str, name: str, *, size: int, queue: str) -> PodGroup:

@@ -44,6 +44,8 @@ KIND_OF: Final[Mapping[Phase, str]] = {
     "mutate": "MutatingWebhookConfiguration",
     "validate": "ValidatingWebhookConfiguration",
 }
+#: In the place of a kind, in the name of the webhook for what is only tried.
+_TRIED: Final = "dry-run"
 _PATH_OF: Final[Mapping[Phase, str]] = {"mutate": MUTATE_PATH, "validate": VALIDATE_PATH}
 
 
@@ -101,7 +103,7 @@ def configuration(
     client = _client(_PATH_OF[phase], address, (member.ca for member in members.values()))
     webhooks = [
         _webhook(phase, kind, guarded, client, names, groups)
-        for kind, guarded in _by_kind(phase, groups).items()
+        for kind, guarded in _by_kind(phase, groups, with_conditions=with_conditions).items()
     ]
     noted = msgspec.json.encode(_Noted(dict(sorted(members.items())))).decode()
     digest = hashlib.sha256(msgspec.json.encode([webhooks, noted])).hexdigest()
@@ -156,10 +158,18 @@ _FIXED: Final[Mapping[str, Any]] = {
 }
 
 
-def _by_kind(phase: Phase, groups: ResourceGroups) -> dict[str, list[Guarded]]:
-    """What the phase looks at, by Kubernetes kind: each is one webhook."""
+def _by_kind(
+    phase: Phase, groups: ResourceGroups, *, with_conditions: bool
+) -> dict[str, list[Guarded]]:
+    """What the phase looks at, by Kubernetes kind: each is one webhook, and one is for all that is
+    only tried. Without conditions all of that would be sent whenever anybody creates it.
+    """
     found: dict[str, list[Guarded]] = {}
     for guarded in GUARDED:
+        if guarded.only_tried:
+            if phase == "validate" and with_conditions:
+                found.setdefault(_TRIED, []).append(guarded)
+            continue
         member = guarded.membership is None or guarded.membership(groups)
         if phase == "validate" or (guarded.mutate is not None and member):
             found.setdefault(guarded.resource.kind, []).append(guarded)

@@ -1,70 +1,95 @@
 """What the planner is asked about an object that is being created: the gang that it declares.
 
-A PodGroup comes before its pods, so only what it declares can be judged; a Job brings its pods'
-templates with it.
+A PodGroup comes before its pods, so only what it declares can be judged; a workload brings its
+pods' templates with it. Whoever only tries (`--dry-run=server`) is told more, and also of pods and
+of other controllers' workloads.
 """
 
 from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.judge import Subject
-from services.admission_webhook.core.kinds import Guarded
-from services.admission_webhook.core.mutate_job import task_minimum
-from services.admission_webhook.core.parts import as_int, as_list, as_object, member, text_at
+from services.admission_webhook.core.parts import as_object, member
+from services.admission_webhook.core.review import AdmissionRequest, plain_object
 from shared.contracts.asking import FitAnswer, FitRequest
 from shared.dialects.discovery import dialect_of
-from shared.dialects.protocol import JsonObject, ReadingContext
-from shared.dialects.shapes import shape
-from shared.dialects.volcano import NAME as VOLCANO_DIALECT
+from shared.dialects.protocol import ReadingContext
+from shared.dialects.workloads import declared, template_pod
 from shared.kube import objects as kube
-from shared.kube.decoding import KindDecoder, Undecodable, without_nulls
-from shared.kube.resources import JOBS_VOLCANO
-from shared.model.objects import Pod, PodGroup
+from shared.kube.decoding import KindDecoder, Undecodable
+from shared.kube.resources import JOBS_VOLCANO, PODS
+from shared.model.objects import PodGroup
 
-#: A job with more pods is not asked about: the question would take longer than the answer may.
-PODS_MAX: Final = 2000
+#: Nodes and gangs that a warning names: it is cut at 256 characters.
+_NAMED_MAX: Final = 3
+_VERBS: Final = {"preempt": "preempt", "reclaim": "reclaim from other queues"}
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_pod_group: Final = KindDecoder(kube.PodGroup).object
 
 
-def question(asked: Subject, uid: str) -> FitRequest | None:
+def question(asked: Subject, review: AdmissionRequest) -> FitRequest | None:
     """What to ask about a valid object that is being created; None when there is nothing that can
     be judged.
-
-    Args:
-        asked: The object.
-        uid: Of the request: an object has no UID of its own before it exists.
     """
     guarded, case = asked
-    if case.operation != "CREATE":
+    tried = bool(review.dry_run)
+    if case.operation != "CREATE" or (guarded.only_tried and not tried):
         return None
-    if guarded.resource == JOBS_VOLCANO:
-        return _of_job(case, uid)
+    # An object has no UID of its own before it exists.
+    if guarded.resource == PODS:
+        return _of_pod(asked, review) if tried else None
     if guarded.resource.kind == "PodGroup":
-        return _of_pod_group(guarded, case, uid)
+        return _of_pod_group(asked, review.uid)
+    if guarded.only_tried or guarded.resource == JOBS_VOLCANO:
+        return _of_workload(asked, review.uid)
     return None
 
 
-def advice(answer: FitAnswer, *, dry_run: bool) -> tuple[str, ...]:
-    """What the user is told. Whoever only tries gets to know more: would it run now?"""
+def advice(answer: FitAnswer, *, namespace: str, dry_run: bool) -> tuple[str, ...]:
+    """What the user of a namespace is told. Whoever only tries gets to know more: would it run
+    now, where, and who would have to go? Gangs of other namespaces are not named.
+    """
     if not answer.ever:
         why = answer.sentence or "no set of nodes of this cluster could hold it"
         return (_warning(f"this gang can never run here: {why}"),)
     if not dry_run:
         return ()
     if answer.fits:
-        return (_warning("this gang would fit now"),)
-    return (_warning(f"this gang would have to wait: {answer.sentence or 'no room now'}"),)
+        places = [f"{count} on {node}" for node, count in answer.where[:_NAMED_MAX]]
+        more = len(answer.where) - len(places)
+        if more:
+            places.append(f"more on {more} other nodes")
+        where = f": {', '.join(places)}" if places else ""
+        return (_warning(f"this gang would fit now{where}"),)
+    waits = _warning(f"this gang would have to wait: {answer.sentence or 'no room now'}")
+    return (_warning(_displacing(answer, namespace)), waits) if answer.displaces else (waits,)
+
+
+def _displacing(answer: FitAnswer, namespace: str) -> str:
+    pods = sum(count for _, count in answer.displaces)
+    gangs = len(answer.displaces)
+    own = [
+        name.partition("/")[2]
+        for name, _ in answer.displaces
+        if name.partition("/")[0] == namespace
+    ]
+    named = f" ({', '.join(own[:_NAMED_MAX])})" if own else ""
+    words = f"{pods} pod{'s' if pods > 1 else ''} of {gangs} gang{'s' if gangs > 1 else ''}"
+    return f"this gang would {_VERBS[answer.displaces_by]}: {words}{named} would be evicted for it"
 
 
 def _warning(sentence: str) -> str:
     return f"tutti: {sentence}"
 
 
-def _of_pod_group(guarded: Guarded, case: Case, uid: str) -> FitRequest | None:
+def _context(asked: Subject) -> ReadingContext:
+    return ReadingContext(scheduler_names=frozenset(asked.case.known.scheduler_names))
+
+
+def _of_pod_group(asked: Subject, uid: str) -> FitRequest | None:
+    guarded, case = asked
     if not member(case.candidate, "spec", "minResources"):
         return None  # nothing but a number: any cluster could hold that many pods of no size
     dialect = dialect_of(guarded.resource)
@@ -74,8 +99,7 @@ def _of_pod_group(guarded: Guarded, case: Case, uid: str) -> FitRequest | None:
     if isinstance(found, Undecodable):
         return None
     (kind,) = (kind for kind in dialect.KINDS if kind.resource == guarded.resource)
-    context = ReadingContext(scheduler_names=frozenset(case.known.scheduler_names))
-    group = kind.read(found, context)
+    group = kind.read(found, _context(asked))
     if not isinstance(group, PodGroup) or not group.min_resources:
         return None  # what it says is nothing to its dialect
     return FitRequest(
@@ -83,70 +107,40 @@ def _of_pod_group(guarded: Guarded, case: Case, uid: str) -> FitRequest | None:
     )
 
 
-def _of_job(case: Case, uid: str) -> FitRequest | None:
-    spec = as_object(case.candidate.get("spec")) or {}
-    tasks = [task for task in map(as_object, as_list(spec.get("tasks"))) if task is not None]
-    replicas = [as_int(task.get("replicas")) or 0 for task in tasks]
-    if not 0 < sum(replicas) <= PODS_MAX:
+def _of_workload(asked: Subject, uid: str) -> FitRequest | None:
+    """None when its templates are none (the API server will say so of the pods), or they are too
+    many: the question would take longer than the answer may.
+    """
+    case = asked.case
+    notes = member(case.candidate, "metadata", "annotations")
+    named = {"name": case.name, "namespace": case.namespace, "annotations": notes}
+    try:
+        found = declared({**case.candidate, "metadata": named}, uid=uid, context=_context(asked))
+    except ValueError:
+        return None
+    if found is None or not found.pods:
+        return None
+    return FitRequest(group=found.group, pods=found.pods)
+
+
+def _of_pod(asked: Subject, review: AdmissionRequest) -> FitRequest | None:
+    """One pod, for itself: who else is in its gang is not known here."""
+    case = asked.case
+    whole = plain_object(review.object)
+    given = as_object(whole.get("metadata")) or {}
+    metadata = {**given, "namespace": case.namespace, "name": case.name}
+    try:
+        pod = template_pod({**whole, "metadata": metadata}, _context(asked))
+    except ValueError:
         return None
     group = PodGroup(
-        uid=uid,
-        dialect=VOLCANO_DIALECT,
+        uid=review.uid,
+        dialect="",
         namespace=case.namespace,
         name=case.name,
         resource_version=0,
-        min_member=as_int(spec.get("minAvailable")) or 0,
-        min_task_member=tuple(
-            sorted((text_at(task, "name"), task_minimum(task) or 0) for task in tasks)
-        ),
-        queue=text_at(spec, "queue"),
-        priority_class=text_at(spec, "priorityClassName"),
+        min_member=1,
+        queue=pod.queue,
+        priority_class=pod.priority_class,
     )
-    pods: list[Pod] = []
-    for task, count in zip(tasks, replicas, strict=True):
-        template = _template_shape(task)
-        if template is None:
-            return None
-        pods += _pods(group, text_at(task, "name"), count, template)
-    return FitRequest(group=group, pods=tuple(pods))
-
-
-def _template_shape(task: JsonObject) -> bytes | None:
-    """The shape of a task's pods; None when its template is none. (The API server will say so of
-    the pods.)
-    """
-    spec = as_object(member(task, "template", "spec"))
-    if spec is None:
-        return None
-    try:
-        return shape(_converted(spec))
-    except msgspec.ValidationError:
-        return None
-
-
-def _converted(spec: JsonObject) -> kube.PodSpec:
-    """The typed spec. Nulls, which mean absent, are rare: they are looked for only when one is in
-    the way.
-    """
-    try:
-        return msgspec.convert(spec, kube.PodSpec)
-    except msgspec.ValidationError:
-        return msgspec.convert(without_nulls(spec), kube.PodSpec)
-
-
-def _pods(group: PodGroup, role: str, count: int, template: bytes) -> list[Pod]:
-    return [
-        Pod(
-            uid=f"{group.uid}/{role}/{index}",
-            namespace=group.namespace,
-            name=f"{group.name}-{role}-{index}",
-            resource_version=0,
-            shape=template,
-            ours=True,
-            group_name=group.name,
-            role=role,
-            index=index,
-            queue=group.queue,
-        )
-        for index in range(count)
-    ]
+    return FitRequest(group=group, pods=(msgspec.structs.replace(pod, uid=review.uid),))

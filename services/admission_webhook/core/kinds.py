@@ -20,6 +20,7 @@ from services.admission_webhook.core import (
     validate_pod,
     validate_podgroup,
     validate_queue,
+    workloads,
 )
 from services.admission_webhook.core.case import VOLCANO, Case, job_scheduler
 from services.admission_webhook.core.parts import text_at
@@ -64,6 +65,8 @@ class Guarded(msgspec.Struct, frozen=True, kw_only=True):
     queue: Callable[[JsonObject], str] = lambda _: ""
     #: What is told of a valid object.
     warn: Callable[[Case], tuple[str, ...]] = lambda _: ()
+    #: Nothing of it is checked: only who tries it is told whether it would run.
+    only_tried: bool = False
 
 
 def _spec_queue(candidate: JsonObject) -> str:
@@ -182,6 +185,16 @@ GUARDED: Final = (
         is_ours=validate_cronjob.is_ours,
         conditions=_changes_of_spec,
         warn=validate_cronjob.warnings,
+    ),
+    *(
+        Guarded(
+            resource=resource,
+            validate=lambda _: [],
+            is_ours=workloads.is_ours,
+            conditions=workloads.only_tried,
+            only_tried=True,
+        )
+        for resource in workloads.RESOURCES
     ),
 )
 

@@ -1,18 +1,20 @@
 """`tutti fits` asks whoever answers for the planner, over a real nats-server."""
 
 import asyncio
+import io
 import pathlib
 
 import click.testing
 import msgspec
 import pytest
+from rich.console import Console
 
 from shared.bus.asking import serve
 from shared.bus.connection import Bus
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest
 from tests.services.gang_planner.core.scene import Scene, make_node
-from tutti.fits.command import fits
+from tutti.fits.command import Fit, fits, show
 from tutti.nats_server import NatsServer
 
 JOB = """
@@ -60,3 +62,29 @@ async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reaso
     done = await asked(1)
     assert done.exit_code == 2
     assert "no standby of the planner answers" in done.output
+
+
+@pytest.mark.parametrize(
+    ("displaces", "by", "words"),
+    [
+        ((("team/a", 3), ("x/b", 1)), "preempt", "preempted for it: 3 of team/a, 1 of x/b"),
+        ((("team/a", 3),), "reclaim", "reclaimed from other queues for it: 3 of team/a"),
+        (
+            tuple((f"team/g{index:02}", 1) for index in range(12)),
+            "preempt",
+            "1 of team/g09 and some of 2 other gangs",
+        ),
+    ],
+)
+def test_whose_pods_would_be_evicted_is_told(
+    displaces: tuple[tuple[str, int], ...], by: str, words: str
+) -> None:
+    answer = FitAnswer(
+        fits=False, ever=True, sentence="no room", displaces=displaces, displaces_by=by
+    )
+    console = Console(file=io.StringIO(), width=1_000)
+    show([Fit(gang="team/train", members=2, answer=answer)], console)
+    assert isinstance(console.file, io.StringIO)
+    first, second = console.file.getvalue().splitlines()
+    assert first == "team/train: would have to wait: no room"
+    assert words in second

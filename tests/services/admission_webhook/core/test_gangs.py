@@ -1,11 +1,21 @@
 """What the planner is asked about a new gang, and what its answer becomes."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from services.admission_webhook.core.gangs import PODS_MAX, advice, question
+from services.admission_webhook.core.gangs import advice, question
+from services.admission_webhook.core.review import decode_review
 from shared.contracts.asking import FitAnswer, FitRequest
-from shared.kube.resources import PODGROUPS_INCUBATOR
+from shared.dialects.workloads import PODS_MAX
+from shared.kube.resources import (
+    DEPLOYMENTS,
+    JOBS_BATCH,
+    PODGROUPS_INCUBATOR,
+    STATEFUL_SETS,
+    Resource,
+)
 from shared.model.objects import Shape
 from tests.services.admission_webhook.reviews import (
     Object,
@@ -20,10 +30,11 @@ from tests.services.admission_webhook.reviews import (
 )
 
 
-def asks(candidate: Object, old: Object | None = None) -> FitRequest | None:
-    found = asked(review(candidate, old=old))
+def asks(candidate: Object, old: Object | None = None, **request: Any) -> FitRequest | None:
+    body = review(candidate, old=old, **request)
+    found = asked(body)
     assert found is not None
-    return question(found, "r-1")
+    return question(found, decode_review(body))
 
 
 def template(cpu: object) -> Object:
@@ -100,21 +111,106 @@ def test_nothing_is_asked_about_an_update() -> None:
     assert asks(job, old=job) is None
 
 
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+
+
+def a_workload(resource: Resource, scheduler: str = "tutti", **spec: Any) -> Object:
+    """A workload of somebody else's controller, whose pods name a scheduler."""
+    made = template(2)
+    made["spec"]["schedulerName"] = scheduler
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": "trial"},
+        "spec": {"template": made, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "pods"),
+    [
+        (DEPLOYMENTS, {"replicas": 3}, 3),
+        (STATEFUL_SETS, {}, 1),
+        (JOBS_BATCH, {"parallelism": 4, "completions": 2}, 2),
+        (TFJOBS, {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": template(1)}}}, 2),
+    ],
+    ids=["Deployment", "StatefulSet", "batch Job", "TFJob"],
+)
+def test_who_tries_a_workload_of_another_controller_is_told_about_all_its_pods(
+    resource: Resource, spec: Object, pods: int
+) -> None:
+    if resource is TFJOBS:
+        spec["runPolicy"] = {"schedulingPolicy": {"queue": "field"}}
+    workload = a_workload(resource, **spec)
+    found = asks(workload, resource=resource, dryRun=True)
+    assert found is not None
+    assert (found.group.min_member, len(found.pods)) == (pods, pods)
+    assert found.group.queue == ("field" if resource is TFJOBS else "")
+    assert asks(workload, resource=resource) is None, "nothing is asked when it is created"
+
+
+def test_a_workload_of_another_scheduler_is_not_for_us() -> None:
+    workload = a_workload(DEPLOYMENTS, "default-scheduler")
+    assert asked(review(workload, resource=DEPLOYMENTS, dryRun=True)) is None
+
+
+def test_who_tries_a_pod_is_told_about_that_pod() -> None:
+    pod = a_pod()
+    pod["spec"] |= template(2)["spec"]
+    found = asks(pod, dryRun=True)
+    assert found is not None
+    (one,) = found.pods
+    assert dict(msgspec.msgpack.decode(one.shape, type=Shape).requests)["cpu"] == 2000
+    assert found.group.min_member == 1
+
+
 NEVER = FitAnswer(fits=False, ever=False, sentence="even on empty nodes: too many GPUs")
 LATER = FitAnswer(fits=False, ever=True, sentence="needs 2 more GPUs")
 NOW = FitAnswer(fits=True, ever=True)
+PLACES = FitAnswer(fits=True, ever=True, where=(("n1", 2), ("n0", 1)))
+MANY = FitAnswer(fits=True, ever=True, where=tuple((f"n{index}", 1) for index in range(5)))
+NEVER_SAID = "tutti: this gang can never run here: even on empty nodes: too many GPUs"
 
 
 @pytest.mark.parametrize(
     ("answer", "dry_run", "warnings"),
     [
-        (NEVER, False, "tutti: this gang can never run here: even on empty nodes: too many GPUs"),
-        (NEVER, True, "tutti: this gang can never run here: even on empty nodes: too many GPUs"),
+        (NEVER, False, NEVER_SAID),
+        (NEVER, True, NEVER_SAID),
         (LATER, False, ""),
         (LATER, True, "tutti: this gang would have to wait: needs 2 more GPUs"),
         (NOW, False, ""),
         (NOW, True, "tutti: this gang would fit now"),
+        (PLACES, True, "tutti: this gang would fit now: 2 on n1, 1 on n0"),
+        (
+            MANY,
+            True,
+            "tutti: this gang would fit now: 1 on n0, 1 on n1, 1 on n2, more on 2 other nodes",
+        ),
     ],
 )
 def test_advice_is_given_where_it_helps(answer: FitAnswer, dry_run: bool, warnings: str) -> None:
-    assert advice(answer, dry_run=dry_run) == ((warnings,) if warnings else ())
+    given = advice(answer, namespace="team", dry_run=dry_run)
+    assert given == ((warnings,) if warnings else ())
+
+
+def test_who_would_be_evicted_is_named_only_to_their_own_namespace() -> None:
+    answer = msgspec.structs.replace(
+        LATER, displaces=(("team/a", 3), ("other/b", 1)), displaces_by="preempt"
+    )
+    words = "this gang would preempt: 4 pods of 2 gangs"
+    waits = "tutti: this gang would have to wait: needs 2 more GPUs"
+    for namespace, named in (("team", " (a)"), ("other", " (b)"), ("third", "")):
+        assert advice(answer, namespace=namespace, dry_run=True) == (
+            f"tutti: {words}{named} would be evicted for it",
+            waits,
+        )
+    assert advice(answer, namespace="team", dry_run=False) == ()
+
+
+def test_one_pod_of_another_queue_is_told_in_the_singular() -> None:
+    answer = msgspec.structs.replace(LATER, displaces=(("x/a", 1),), displaces_by="reclaim")
+    first, _ = advice(answer, namespace="team", dry_run=True)
+    assert first == (
+        "tutti: this gang would reclaim from other queues: 1 pod of 1 gang would be evicted for it"
+    )

@@ -1,0 +1,262 @@
+"""The gang that a workload declares before any of its pods exists: for questions, and nothing else.
+
+A workload brings its pods' templates. They are read as the pods that its controller would make of
+them, with limits as requests where those are absent, as the API server would fill them in. A
+Volcano Job declares a group of its own; of other kinds all pods together are the gang, unless an
+annotation says how many of them.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from shared.contracts import annotations
+from shared.dialects import volcano
+from shared.dialects.pods import read_pod
+from shared.dialects.protocol import JsonObject, ReadingContext
+from shared.kube import objects as kube
+from shared.kube.decoding import without_nulls
+from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO
+from shared.model.objects import Pod, PodGroup
+
+#: Kinds whose controller makes `spec.replicas` pods of one template.
+REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
+#: A question with more pods does not fit into a message.
+PODS_MAX: Final = 2_000
+_PARTITION: Final = "volcano.sh/partition-id"
+
+
+class Part(NamedTuple):
+    """Equal pods of a workload."""
+
+    role: str
+    replicas: int
+    #: How many of them the gang cannot do without.
+    least: int
+    template: JsonObject
+    #: Pods of each sub-gang; 0: it has none.
+    partition_size: int = 0
+    #: `networkTopology` of each sub-gang.
+    topology: object = None
+
+
+class Declared(NamedTuple):
+    """A gang whose pods do not exist."""
+
+    group: PodGroup
+    pods: tuple[Pod, ...]
+
+
+def parts_of(kind: str, api_group: str, spec: JsonObject) -> list[Part]:
+    """The pods that a workload's controller would make; none of a kind that is not known."""
+    return list(_parts(kind, api_group, spec))
+
+
+def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> Declared | None:
+    """The gang of a workload; None for a kind that is not known.
+
+    Args:
+        one: The object, with its namespace and a name.
+        uid: In the place of its own.
+        context: Who we are.
+
+    Raises:
+        ValueError: What it says of its pods cannot be read, or they are too many; the message says
+            why. (`msgspec.ValidationError` is one.)
+    """
+    kind = str(one.get("kind", ""))
+    api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
+    spec = _section(one, "spec")
+    parts = parts_of(kind, api_group, spec)
+    if not parts:
+        return None
+    total = sum(part.replicas for part in parts)
+    if total > PODS_MAX:
+        raise ValueError(f"it makes {total} pods, at most {PODS_MAX} are asked")
+    is_volcano = (kind, api_group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group)
+    body = _job_group(spec, parts) if is_volcano else _group(one, spec, parts)
+    metadata = {
+        "name": one["metadata"].get("name") or "unnamed",
+        "namespace": one["metadata"]["namespace"],
+        "uid": uid,
+        "annotations": one["metadata"].get("annotations"),
+    }
+    stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), kube.PodGroup)
+    group = volcano.read_pod_group(stored, context)
+    return Declared(group, tuple(_pods(group, parts, context)))
+
+
+def template_pod(one: JsonObject, context: ReadingContext) -> Pod:
+    """A pod, or a template of pods, as if it were ours.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = msgspec.convert(without_nulls(one), kube.Pod)
+    spec = found.spec
+    if not spec.containers:
+        raise ValueError("its pods have no containers")
+    spec = msgspec.structs.replace(
+        spec,
+        containers=tuple(map(_filled, spec.containers)),
+        init_containers=tuple(map(_filled, spec.init_containers)),
+    )
+    read = read_pod(msgspec.structs.replace(found, spec=spec), context)
+    return msgspec.structs.replace(read, uid=read.uid or read.name, ours=True)
+
+
+def _filled(container: kube.Container) -> kube.Container:
+    """It requests what it is limited to, where it requests nothing of it."""
+    resources = container.resources
+    requests = {**resources.limits, **resources.requests}
+    return msgspec.structs.replace(
+        container, resources=msgspec.structs.replace(resources, requests=requests)
+    )
+
+
+def _parts(kind: str, api_group: str, spec: JsonObject) -> Iterator[Part]:
+    if kind in REPLICATED:
+        yield _whole("", _number(spec, "replicas", 1), spec)
+    elif (kind, api_group) == (JOBS_BATCH.kind, JOBS_BATCH.group):
+        parallel = _number(spec, "parallelism", 1)
+        yield _whole("", min(parallel, _number(spec, "completions", parallel)), spec)
+    elif (kind, api_group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group):
+        for index, task in enumerate(_items(spec, "tasks")):
+            yield _task(task, f"default{index}")
+    elif kind == "JobSet":
+        for job in _items(spec, "replicatedJobs"):
+            inner = _section(_section(job, "template"), "spec")
+            count = _number(job, "replicas", 1) * _number(inner, "parallelism", 1)
+            yield _whole(_text(job, "name"), count, inner)
+    else:
+        for key in spec:
+            if key.endswith("ReplicaSpecs"):
+                roles = _section(spec, key)
+                for role in roles:
+                    replicas = _section(roles, role)
+                    yield _whole(role.lower(), _number(replicas, "replicas", 1), replicas)
+
+
+def _whole(role: str, replicas: int, holder: JsonObject) -> Part:
+    """A part that is wanted whole, of the template in `holder`."""
+    return Part(role, replicas, replicas, _section(holder, "template"))
+
+
+def _task(task: JsonObject, default_name: str) -> Part:
+    replicas = _number(task, "replicas", 1)
+    policy = _section(task, "partitionPolicy")
+    size = _number(policy, "partitionSize", 0)
+    least = _number(policy, "minPartitions", 0) * size or replicas
+    return Part(
+        _text(task, "name") or default_name,
+        replicas,
+        _number(task, "minAvailable", least),
+        _section(task, "template"),
+        size,
+        policy.get("networkTopology"),
+    )
+
+
+def _number(holder: JsonObject, key: str, otherwise: int) -> int:
+    found = holder.get(key)
+    if found is None:
+        return otherwise
+    if not isinstance(found, int) or found < 0:
+        raise ValueError(f"{key}: must be a number, 0 or more")
+    return found
+
+
+def _text(holder: JsonObject, key: str) -> str:
+    found = holder.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _section(holder: JsonObject, key: str) -> JsonObject:
+    match holder.get(key):
+        case None:
+            return {}
+        case dict() as found:
+            return found
+        case _:
+            raise ValueError(f"{key}: must be an object")
+
+
+def _items(holder: JsonObject, key: str) -> list[JsonObject]:
+    found = holder.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ValueError(f"{key}: must be a list of objects")
+    return found
+
+
+def _job_group(spec: JsonObject, parts: list[Part]) -> JsonObject:
+    """The spec of the PodGroup of a Volcano Job."""
+    sub_groups = [
+        {
+            "name": part.role,
+            "subGroupSize": part.partition_size,
+            "minSubGroups": part.least // part.partition_size,
+            "labelSelector": {"matchLabels": {annotations.TASK_SPEC: part.role}},
+            "matchLabelKeys": [_PARTITION],
+            "networkTopology": part.topology,
+        }
+        for part in parts
+        if part.partition_size
+    ]
+    return {
+        "minMember": _number(spec, "minAvailable", sum(part.least for part in parts)),
+        "minTaskMember": {part.role: part.least for part in parts},
+        "queue": spec.get("queue"),
+        "priorityClassName": spec.get("priorityClassName"),
+        "networkTopology": spec.get("networkTopology"),
+        "subGroupPolicy": sub_groups,
+    }
+
+
+def _group(one: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
+    policy = _section(_section(spec, "runPolicy"), "schedulingPolicy")
+    notes = {
+        **_section(_section(parts[0].template, "metadata"), "annotations"),
+        **_section(one["metadata"], "annotations"),
+    }
+    said = _text(notes, annotations.OWNER_MIN_MEMBER) or _text(notes, annotations.GROUP_MIN_MEMBER)
+    size = sum(part.replicas for part in parts)
+    if said.isascii() and said.isdigit() and len(said) < 10:
+        size = int(said)
+    return {
+        "minMember": _number(policy, "minAvailable", size),
+        "queue": policy.get("queue") or notes.get(annotations.QUEUE_NAME),
+        "priorityClassName": policy.get("priorityClass"),
+    }
+
+
+def _pods(group: PodGroup, parts: list[Part], context: ReadingContext) -> Iterator[Pod]:
+    for part in parts:
+        found: Pod | None = None
+        for index in range(part.replicas):
+            # Within a sub-gang, or a part without any, all are alike.
+            if found is None or (part.partition_size and index % part.partition_size == 0):
+                found = template_pod(_as_made(group, part, index), context)
+            yield msgspec.structs.replace(
+                found,
+                uid=f"{group.uid}/{part.role}/{index}",
+                name=f"{group.name}-{part.role or 'pod'}-{index}",
+                role=part.role or found.role,
+                index=index,
+                group_name=group.name,
+                queue=group.queue,
+            )
+
+
+def _as_made(group: PodGroup, part: Part, index: int) -> JsonObject:
+    """The template with what its controller adds, as far as terms of pods look at it."""
+    metadata = _section(part.template, "metadata")
+    labels = dict(_section(metadata, "labels"))
+    if part.role:
+        labels[annotations.TASK_SPEC] = part.role
+    if part.partition_size:
+        labels[_PARTITION] = str(index // part.partition_size)
+    return {
+        **part.template,
+        "metadata": {**metadata, "namespace": group.namespace, "labels": labels},
+    }

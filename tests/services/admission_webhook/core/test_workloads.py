@@ -1,0 +1,39 @@
+"""What is only tried is sent only when it is tried."""
+
+from typing import Any
+
+import pytest
+
+from services.admission_webhook.core.configurations import Address, Member, configuration
+from services.admission_webhook.core.workloads import RESOURCES
+
+URL = Address(url="https://127.0.0.1:9443/")
+
+
+def webhooks(phase: Any = "validate", **options: Any) -> list[Any]:
+    members = {"a": Member(address=URL, ca="CA")}
+    found = configuration(phase, members, URL, ("tutti",), **options)["webhooks"]
+    plurals = {(one.group, one.plural) for one in RESOURCES}
+    return [
+        webhook
+        for webhook in found
+        for rule in webhook["rules"][:1]
+        if (rule["apiGroups"][0], rule["resources"][0]) in plurals
+    ]
+
+
+def test_one_webhook_is_for_dry_runs_of_all_workloads() -> None:
+    (webhook,) = webhooks()
+    assert webhook["name"] == "validate-dry-run.tutti.dev"
+    (condition,) = webhook["matchConditions"]
+    assert condition["expression"] == "has(request.dryRun) && request.dryRun"
+    assert len(webhook["rules"]) == len(RESOURCES)
+
+
+@pytest.mark.parametrize(
+    ("phase", "options"),
+    [("mutate", {}), ("validate", {"with_conditions": False})],
+    ids=["nothing is changed", "an API server that cannot tell dry runs"],
+)
+def test_none_is_registered_where_it_would_be_in_the_way(phase: str, options: Any) -> None:
+    assert webhooks(phase, **options) == []
