@@ -24,10 +24,7 @@ DEFAULTS = {
     "job/schema-unknown-top-field": "pruned by the schema",
     "podgroup/unknown-field": "pruned by the schema",
     "queue/schema-unknown-field": "pruned by the schema",
-    "job/template-limit-extended-only": "a quantity is left as it was written",
-    "job/template-request-number": "a quantity is left as it was written",
     "job/numa-thousand-milli": "a quantity is left as it was written",
-    "job/numa-policy-empty": "what was written is left: an empty text",
     "job/depends-empty-names": "what was written is left: an empty list",
 }
 

@@ -38,6 +38,11 @@ from tutti.up.options import SCHEDULER_NAMES, SERVICES, OptionError, UpOptions, 
     help="volcano-scheduler.conf, reloaded when it changes.",
 )
 @click.option(
+    "--admission-conf",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Volcano's admission configuration (resource groups), reloaded when it changes.",
+)
+@click.option(
     "--webhook-port",
     default=0,
     type=click.IntRange(0, 65535),
@@ -78,7 +83,7 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     import msgspec
 
     given = dict(flags)
-    for name in ("kubeconfig", "scheduler_conf"):
+    for name in ("kubeconfig", "scheduler_conf", "admission_conf"):
         path = given[name]
         given[name] = str(Path(str(path)).expanduser().absolute()) if path else ""
     for name in ("data_dir", "ready_file"):

@@ -41,6 +41,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         nats_url: NATS to use; "" to start one.
         data_dir: Logs, NATS's store, certificates; None for a folder per cluster.
         scheduler_conf: Path of a volcano-scheduler.conf; "" for the built-in configuration.
+        admission_conf: Path of Volcano's admission configuration file; "" for none.
         webhook: Whether admission runs at all.
         webhook_port: Its port on 127.0.0.1; 0 for any free one.
         install_crds: Whether to create or update the CRDs first.
@@ -57,6 +58,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str = ""
     data_dir: Path | None = None
     scheduler_conf: str = ""
+    admission_conf: str = ""
     webhook: bool = True
     webhook_port: int = 0
     install_crds: bool = False

@@ -85,11 +85,13 @@ def _own_flags(
         case "admission-webhook":
             # Only the first can have the port that was asked for; the others take any free one.
             port = options.webhook_port if ordinal == 0 else 0
+            conf = options.admission_conf
             return [
                 *_cluster_flags(options),
                 *names,
                 f"--port={port}",
                 f"--cert-dir={data_dir / 'webhook' / str(ordinal)}",
+                *([f"--admission-conf={conf}"] if conf else []),
             ]
         case _:
             raise AssertionError(f"no flags are known for service {service!r}")

@@ -10,6 +10,7 @@ from typing import Final
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects.checking import shown
+from shared.dialects.durations import duration_ms
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kinds.job import ACTIONS, EVENTS, INTERNAL_ACTIONS, INTERNAL_EVENTS
 
@@ -27,6 +28,10 @@ def policy_errors(parent: JsonObject, path: str) -> Iterator[FieldError]:
         policy = as_object(item) or {}
         where = f"{path}.policies[{index}]"
         named, code = _events(policy), policy.get("exitCode")
+        timeout = text_at(policy, "timeout")
+        if timeout and not is_duration(timeout):
+            told = f'Invalid value: {shown(timeout)}: time: invalid duration "{timeout[:100]}"'
+            yield FieldError(path=f"{where}.timeout", message=told)
         if named and code is not None:
             yield _error(where, "must not specify event and exitCode simultaneously")
         elif named:
@@ -39,6 +44,11 @@ def policy_errors(parent: JsonObject, path: str) -> Iterator[FieldError]:
             codes |= {code} if isinstance(code, int) else set()
     if _ANY in events and len(events) > 1:
         yield _error(f"{path}.policies", "if there's * here, no other policy should be here")
+
+
+def is_duration(text: str) -> bool:
+    """Whether Go would take it for a duration; it may be negative."""
+    return duration_ms(text.removeprefix("-")) is not None
 
 
 def _events(policy: JsonObject) -> set[str]:

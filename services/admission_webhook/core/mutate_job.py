@@ -17,8 +17,9 @@ from services.admission_webhook.core.parts import (
     member,
 )
 from services.admission_webhook.core.queue_tree import DEFAULT
-from services.admission_webhook.core.review import PatchOperation, added
+from services.admission_webhook.core.review import PatchOperation, added, removed
 from shared.dialects.protocol import JsonObject
+from shared.kube.quantities import QuantityError, cpu_milli
 
 _RETRIES: Final = 3
 
@@ -86,8 +87,39 @@ def _of_tasks(spec: JsonObject) -> Iterator[PatchOperation]:
         minimum = task_minimum(task)
         if task.get("minAvailable") is None and minimum is not None:
             yield added(minimum, *path, "minAvailable")
+        if task.get("topologyPolicy") == "":
+            yield removed(*path, "topologyPolicy")  # as a typed client leaves it out
+        yield from _numbers(task, path)
         if _needs_cluster_dns(task):
             yield added("ClusterFirstWithHostNet", *path, "template", "spec", "dnsPolicy")
+
+
+def _numbers(task: JsonObject, path: tuple[str | int, ...]) -> Iterator[PatchOperation]:
+    """Amounts written as numbers become texts, as Go writes them: the schema takes no fractions."""
+    spec = as_object(member(task, "template", "spec")) or {}
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(as_list(spec.get(kind))):
+            for which in ("requests", "limits"):
+                found = as_object(member(as_object(container) or {}, "resources", which)) or {}
+                for name, value in found.items():
+                    text = _amount_text(value)
+                    if text:
+                        where = (*path, "template", "spec", kind, index, "resources", which, name)
+                        yield added(text, *where)
+
+
+def _amount_text(value: object) -> str:
+    """The text of a number; "" for what is none, or no amount."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, float):
+        return ""
+    try:
+        thousandths = cpu_milli(value)
+    except QuantityError:
+        return ""
+    whole, rest = divmod(thousandths, 1000)
+    return f"{thousandths}m" if rest else str(whole)
 
 
 def _needs_cluster_dns(task: JsonObject) -> bool:

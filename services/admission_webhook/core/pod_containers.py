@@ -49,7 +49,7 @@ class Pod(NamedTuple):
 
 def container_errors(pod: Pod, spec: JsonObject, path: str) -> Iterator[Found]:
     """Every violation of a pod's containers and init containers; `path` is the pod spec's."""
-    if spec.get("containers") == []:
+    if not spec.get("containers"):
         yield f"{path}.containers", "Required value"
     taken: set[str] = set()
     for key in ("containers", "initContainers"):

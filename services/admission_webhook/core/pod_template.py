@@ -40,9 +40,7 @@ def template_errors(template: JsonObject) -> Iterator[Violation]:
     yield from _labels(metadata, "labels", "template.labels")
     for key in as_object(metadata.get("annotations")) or {}:
         yield from _objection("template.annotations", key, names.qualified(key.lower()))
-    spec = as_object(template.get("spec"))
-    if spec is None:
-        return
+    spec = as_object(template.get("spec")) or {}
     path = "template.spec"
     yield from _volumes(spec, path)
     yield from (Violation(*one) for one in container_errors(_pod(spec), spec, path))

@@ -51,7 +51,7 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def node_affinity(self) -> dict[str, Any]:
         """The affinity, which the file holds as JSON; {} for none."""
-        found = msgspec.json.decode(self.affinity.encode()) if self.affinity else {}
+        found: object = msgspec.json.decode(self.affinity.encode()) if self.affinity else {}
         return as_object(found) or {}
 
 

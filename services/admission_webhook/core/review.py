@@ -52,17 +52,28 @@ class _Review(KubeStruct, frozen=True, kw_only=True):
 
 
 class PatchOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation of a JSON patch. `add` also replaces a member that is there."""
+    """One operation of a JSON patch. `add` also replaces a member that is there; the value of a
+    `remove` is nobody's.
+    """
 
-    op: Literal["add"] = "add"
+    op: Literal["add", "remove"] = "add"
     path: str
-    value: Any
+    value: Any = None
 
 
 def added(value: object, *path: str | int) -> PatchOperation:
     """Put `value` at a path given by its parts."""
+    return PatchOperation(path=_pointer(path), value=value)
+
+
+def removed(*path: str | int) -> PatchOperation:
+    """Take away what is at a path given by its parts; it must be there."""
+    return PatchOperation(op="remove", path=_pointer(path))
+
+
+def _pointer(path: tuple[str | int, ...]) -> str:
     parts = (str(part).replace("~", "~0").replace("/", "~1") for part in path)
-    return PatchOperation(path="".join(f"/{part}" for part in parts), value=value)
+    return "".join(f"/{part}" for part in parts)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from services.admission_webhook.core import names
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.dependencies import ring
 from services.admission_webhook.core.job_plugins import plugin_errors
-from services.admission_webhook.core.job_policies import policy_errors
+from services.admission_webhook.core.job_policies import is_duration, policy_errors
 from services.admission_webhook.core.job_updates import update_errors
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
 from services.admission_webhook.core.pod_template import template_errors
@@ -60,6 +60,10 @@ def validate(case: Case) -> list[FieldError]:
     for task in tasks:
         findings.errors += _task_errors(task, case, int(task.path.rpartition("[")[2][:-1]))
     findings.errors += policy_errors(spec, "spec")
+    estimate = findings.text(spec, "spec.runningEstimate")
+    if estimate and not is_duration(estimate):
+        told = f'Invalid value: {shown(estimate)}: time: invalid duration "{estimate[:100]}"'
+        findings.add("spec.runningEstimate", told)
     findings.errors += plugin_errors(spec)
     findings.errors += _volume_errors(spec)
     findings.errors += _dependency_errors(tasks)

@@ -16,6 +16,7 @@ _FULL = UpOptions(
     context="here",
     scheduler_names=("one", "two"),
     scheduler_conf="/conf",
+    admission_conf="/admission",
     webhook_port=9443,
     otlp_endpoint="http://127.0.0.1:4318",
     replicas=dict.fromkeys(SERVICES, 2),

@@ -70,7 +70,7 @@ BAD: list[tuple[str, Object, list[str]]] = [
     ),
     (
         "a task without replicas that needs one",
-        a_job({"name": "a", "minAvailable": 1}),
+        a_job({**a_task("a", None), "minAvailable": 1}),
         [
             "spec.tasks[0].minAvailable: Invalid value: 1: "
             "'minAvailable' is greater than 'replicas' in task: a, job: trial"
