@@ -11,10 +11,10 @@ import msgspec
 
 from services.admission_webhook.core import validate_job
 from services.admission_webhook.core.case import Case
-from services.admission_webhook.core.cron_schedule import is_schedule
 from services.admission_webhook.core.parts import as_object, text_at
 from shared.dialects.checking import Findings, shown
 from shared.dialects.protocol import FieldError
+from shared.kinds.cron_schedule import is_schedule
 
 #: A Job's name is the CronJob's and eleven characters more.
 NAME_MAX: Final = 52

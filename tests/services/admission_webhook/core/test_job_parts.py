@@ -2,12 +2,12 @@
 
 import pytest
 
-from services.admission_webhook.core.cron_schedule import is_schedule
 from services.admission_webhook.core.dependencies import ring
 from services.admission_webhook.core.job_plugins import flag
 from services.admission_webhook.core.pod_template import template_errors
 from services.admission_webhook.core.suggestions import did_you_mean
 from services.admission_webhook.core.validate_hypernode import pattern_objection
+from shared.kinds.cron_schedule import is_schedule
 from tests.services.admission_webhook.reviews import (
     Object,
     a_job,

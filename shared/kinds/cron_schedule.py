@@ -1,0 +1,211 @@
+"""Schedules of CronJobs: five fields of cron, or a macro, and the instants that they mean.
+
+As Volcano's users know them: names of months and weekdays in any case, `?` for `*`, Sunday is 0 and
+not 7, `a/step` goes on to the field's end, `@every` with a Go duration. When day of month and
+weekday are both restricted, either is enough.
+
+Instants are found on the zone's clock: an hour that a change of clocks leaves out is left out, one
+that comes twice counts twice.
+"""
+
+import re
+from datetime import datetime, time, timedelta, tzinfo
+from typing import Final, NamedTuple, Protocol
+
+_MACROS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_EVERY: Final = "@every "
+_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+|0)")
+_UNITS_S: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_MONTHS: Final = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
+_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+#: A day that does not come within the longest distance of two leap days never comes.
+_YEARS_MAX: Final = 8
+_MINUTE: Final = timedelta(minutes=1)
+
+
+class ScheduleError(ValueError):
+    """A text is no schedule; the message names the text and what of it cannot be read."""
+
+
+class Schedule(Protocol):
+    """When something is due."""
+
+    def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
+        """The first instant after `at` (which knows its zone); None when there is none in years."""
+        ...
+
+
+class _Field(NamedTuple):
+    title: str
+    first: int
+    last: int
+    words: dict[str, int]
+
+
+_FIELDS: Final = (
+    _Field("minute", 0, 59, {}),
+    _Field("hour", 0, 23, {}),
+    _Field("day of month", 1, 31, {}),
+    _Field("month", 1, 12, {name: index + 1 for index, name in enumerate(_MONTHS)}),
+    _Field("weekday", 0, 6, {name: index for index, name in enumerate(_DAYS)}),
+)
+
+
+class Every(NamedTuple):
+    """At a fixed distance from whatever it is asked about."""
+
+    period: timedelta
+
+    def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
+        """One period later, on a whole second."""
+        del zone
+        return at.replace(microsecond=0) + self.period
+
+
+class Fields(NamedTuple):
+    """By the clock and the calendar."""
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    #: Day of month and weekday are both restricted: either is enough.
+    either_day: bool
+
+    def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
+        """The first minute after `at` whose fields all match."""
+        utc = at.tzinfo
+        assert utc is not None
+        # Whole minutes of elapsed time; what they are called is asked of the zone each time.
+        instant = at.replace(second=0, microsecond=0) + _MINUTE
+        last_year = at.year + _YEARS_MAX
+        while True:
+            local = instant.astimezone(zone)
+            if local.year > last_year:
+                return None
+            if not self._is_day(local):
+                midnight = datetime.combine(local.date() + timedelta(days=1), time(), zone)
+                instant = midnight.astimezone(utc)
+            elif local.hour not in self.hours:
+                instant += timedelta(minutes=60 - local.minute)
+            elif local.minute not in self.minutes:
+                instant += _MINUTE
+            else:
+                return instant
+
+    def _is_day(self, local: datetime) -> bool:
+        if local.month not in self.months:
+            return False
+        of_month = local.day in self.days
+        of_week = local.isoweekday() % 7 in self.weekdays
+        return of_month or of_week if self.either_day else of_month and of_week
+
+
+def parse(text: str) -> Schedule:
+    """Read a schedule; blanks around it do not matter. Raises ScheduleError."""
+    text = text.strip()
+    if text.startswith(_EVERY):
+        return _every(text.removeprefix(_EVERY))
+    if text.startswith("@"):
+        if text not in _MACROS:
+            raise ScheduleError(f"{text}: there is no such macro")
+        text = _MACROS[text]
+    parts = text.split()
+    if len(parts) != len(_FIELDS):
+        raise ScheduleError(f"{text!r}: five fields are wanted, these are {len(parts)}")
+    read = [_read(part, field) for part, field in zip(parts, _FIELDS, strict=True)]
+    (minutes, _), (hours, _), (days, any_day), (months, _), (weekdays, any_weekday) = read
+    return Fields(minutes, hours, days, months, weekdays, not (any_day or any_weekday))
+
+
+def is_schedule(text: str) -> bool:
+    """Whether it can be read."""
+    try:
+        parse(text)
+    except ScheduleError:
+        return False
+    return True
+
+
+def _every(text: str) -> Every:
+    matched = _DURATION.fullmatch(text)
+    if matched is None:
+        raise ScheduleError(f"@every {text}: a duration such as 1h30m is wanted")
+    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    # Less than a second, or less than nothing, is a second.
+    whole = int(seconds) if matched[1] != "-" else 0
+    return Every(timedelta(seconds=max(whole, 1)))
+
+
+def _read(text: str, field: _Field) -> tuple[frozenset[int], bool]:
+    """The values of a field, and whether one of its alternatives is an unrestricted `*`."""
+    values: set[int] = set()
+    unrestricted = False
+    for part in text.split(","):
+        span, stepped, step_text = part.partition("/")
+        step = 1
+        if stepped:
+            if not _is_number(step_text) or int(step_text) == 0:
+                raise ScheduleError(f"{part}: the step of {field.title} must be a positive number")
+            step = int(step_text)
+        first, last = _span(span, field, stepped=bool(stepped))
+        values.update(range(first, last + 1, step))
+        unrestricted |= span in {"*", "?"} and step == 1
+    return frozenset(values), unrestricted
+
+
+def _span(span: str, field: _Field, *, stepped: bool) -> tuple[int, int]:
+    """First and last value of one alternative."""
+    if span in {"*", "?"}:
+        return field.first, field.last
+    begin, ranged, end = span.partition("-")
+    first = _value(begin, field)
+    last = _value(end, field) if ranged else field.last if stepped else first
+    if last < first:
+        raise ScheduleError(f"{span}: a range of {field.title} must not go backwards")
+    return first, last
+
+
+def _value(text: str, field: _Field) -> int:
+    value = field.words.get(text.lower())
+    if value is None and _is_number(text):
+        value = int(text)
+    if value is None or not field.first <= value <= field.last:
+        raise ScheduleError(f"{text!r}: {field.title} goes from {field.first} to {field.last}")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
