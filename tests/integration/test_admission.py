@@ -2,7 +2,10 @@
 when it is dead.
 """
 
-from typing import Final
+import asyncio
+import json
+import subprocess
+from typing import Any, Final
 
 import pytest
 
@@ -55,3 +58,60 @@ async def test_gangs_come_in_while_the_webhook_is_killed(stage: Stage) -> None:
 
     await eventually(refuses_again, timeout_s=20, because="the webhook is back")
     assert (await stage.api.get(CONFIGURATIONS))["items"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("batch/v1 Job", {"parallelism": 2, "completions": 2}),
+        ("apps/v1 Deployment", {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}}),
+        ("batch.volcano.sh/v1alpha1 Job", {"schedulerName": "tutti", "minAvailable": 2}),
+    ],
+)
+async def test_who_only_tries_a_workload_is_told_whether_and_where_it_would_run(
+    stage: Stage, kind: str, spec: dict[str, Any]
+) -> None:
+    await stage.nodes(2)
+
+    async def told(cpu: str) -> str:
+        return await asyncio.to_thread(_tried, stage, _workload(kind, cpu, spec))
+
+    async def fits() -> bool:
+        return "tutti: this gang would fit now: 1 on node-" in await told("3")
+
+    # The standby that answers may have seen the nodes a moment later.
+    await eventually(fits, timeout_s=20, because="the standby knows the nodes")
+    assert "tutti: this gang can never run here" in await told("5")
+    assert await stage.pods() == [], "nothing was created"
+
+
+def _workload(kind: str, cpu: str, spec: dict[str, Any]) -> dict[str, Any]:
+    version, _, name = kind.partition(" ")
+    container = {"name": "c", "image": "none", "resources": {"requests": {"cpu": cpu}}}
+    pod = {"schedulerName": "tutti", "containers": [container]}
+    if name == "Job":
+        pod["restartPolicy"] = "Never"
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod}
+    if "volcano" in version:
+        spec = {**spec, "tasks": [{"name": "w", "replicas": 2, "template": template}]}
+    else:
+        spec = {**spec, "template": template}
+    return {"apiVersion": version, "kind": name, "metadata": {"name": "tried"}, "spec": spec}
+
+
+def _tried(stage: Stage, manifest: dict[str, Any]) -> str:
+    """The warnings of kubectl, which prints them on its standard error."""
+    plane = stage.control_plane
+    command = [str(plane.binaries.kubectl), f"--kubeconfig={plane.admin_kubeconfig}"]
+    command += ["create", "--dry-run=server", f"--namespace={stage.namespace}", "-f", "-"]
+    done = subprocess.run(
+        command,
+        input=json.dumps(manifest),
+        env={"HOME": str(plane.dir), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
