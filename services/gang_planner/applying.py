@@ -1,5 +1,6 @@
 """Applies arrivals to the core, each record once, and knows how far each log has been applied."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 from services.gang_planner.core.planner import Planner
@@ -15,6 +16,7 @@ from services.gang_planner.inbox import (
     VerdictArrival,
 )
 from shared.contracts import codec
+from shared.contracts.verdicts import Verdict
 
 
 class Applier:
@@ -81,15 +83,17 @@ class Applier:
         """This process appended record `seq` itself and the core has applied it."""
         self.decisions_seq = seq
 
-    def recall_verdicts(self) -> set[str]:
+    def recall_verdicts(self, tell: Callable[[Verdict], None]) -> set[str]:
         """Tell the core what was published last of every gang: this process is about to lead.
 
-        Verdicts that arrive later are its own. Returns the gangs that want a PodGroup.
+        Verdicts that arrive later are its own. `tell` hears of each, too. Returns the gangs that
+        want a PodGroup.
         """
         wishes: set[str] = set()
         for payload in self._verdicts.values():
             verdict = codec.decode_verdict(payload)
             self._planner.apply_verdict(verdict)
+            tell(verdict)
             if verdict.group_wanted:
                 wishes.add(verdict.gang_id)
         self._verdicts.clear()

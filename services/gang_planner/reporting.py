@@ -5,10 +5,20 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
+from services.gang_planner.volcano_metrics import SchedulerMetrics
 from shared.contracts.cluster import Synced
-from shared.contracts.decisions import Act, GangDecision, GangStarted, Note, NoteClosed, NoteOpened
+from shared.contracts.decisions import (
+    Act,
+    EvictionDecision,
+    GangDecision,
+    GangStarted,
+    Note,
+    NoteClosed,
+    NoteOpened,
+)
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Outcome
+from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
 
 log = logging.getLogger("services.gang_planner")
@@ -61,6 +71,8 @@ class Reporting:
             "Since the watcher last said that its picture is current.",
             lambda: max(0, now_ms() - self._synced_ms) / 1000,
         )
+        #: The same under Volcano's names.
+        self.volcano = SchedulerMetrics(metrics)
 
     def arrived(self, arrivals: list[Arrival]) -> None:
         """Take what was just applied: how old it is, and what outcomes say."""
@@ -87,11 +99,14 @@ class Reporting:
         """One cycle was run."""
         self._cycles.inc()
         self._cycle_s.observe(cycle_s)
+        self.volcano.cycled(cycle_s)
 
     def appended(self, record: Act | Note) -> None:
         """A record is in the log."""
         if isinstance(record, GangDecision):
             self._decided(record)
+        elif isinstance(record, EvictionDecision):
+            self.volcano.evicted(record)
         elif isinstance(record, NoteOpened) and record.kind == "release":
             self._releases(record.reason).inc()
             log.warning(
@@ -121,9 +136,10 @@ class Reporting:
         """All records of a cycle are in the log."""
         self._append_s.observe(append_s)
 
-    def published(self) -> None:
+    def published(self, verdict: Verdict) -> None:
         """A verdict was sent."""
         self._verdicts.inc()
+        self.volcano.said(verdict)
 
     def observe(self, phases: Mapping[str, int], open_decisions: int, open_holds: int) -> None:
         """Take the gauges' values, once per cycle."""
@@ -145,6 +161,7 @@ class Reporting:
     def _decided(self, decision: GangDecision) -> None:
         self._decisions.inc()
         self._bindings.inc(len(decision.bindings))
+        self.volcano.decided(decision)
         if decision.attempt == 1:
             waited_ms = decision.cycle.now_ms - decision.first_seen_ms
             self._wait_s.observe(max(0, waited_ms) / 1000)

@@ -19,6 +19,7 @@ from services.gang_planner.applying import Applier
 from services.gang_planner.cold_start import ColdStart
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.queue_figures import QueueFigures
 from services.gang_planner.core.settings import Defaults
 from services.gang_planner.following import STANDBY_PAUSE_S, Follower
 from services.gang_planner.inbox import Arrival, Inbox
@@ -70,6 +71,7 @@ class GangPlanner:
             self._traces,
             wake=self._inbox.wake,
         )
+        self._reporting.volcano.watch(self._queue_figures)
         self._standby = Standby(context, self._planner, self._applier)
         self._lease = Lease(context.bus, _LEASE_KEY, context.instance)
         #: The lease is ours, and the logs are read up to where they reached when we got it.
@@ -158,6 +160,10 @@ class GangPlanner:
 
     async def _take_over(self) -> bool:
         return await self._writer.take_over(self._follower.incarnation)
+
+    def _queue_figures(self) -> list[QueueFigures]:
+        """For metrics: those of a standby would double every sum over the replicas."""
+        return self._planner.queue_figures() if self._writer.active else []
 
     def _cold_until_ms(self) -> int | None:
         """Until when nothing may be decided because NATS lost what was; None: it may."""

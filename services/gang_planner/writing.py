@@ -103,7 +103,7 @@ class Writer:
         except Superseded:
             return False
         self._fence = fence
-        self._wishes = self._applier.recall_verdicts()
+        self._wishes = self._applier.recall_verdicts(self._reporting.volcano.recalled)
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
         self._applier.decided(seq[0])
@@ -176,7 +176,7 @@ class Writer:
         if gang_id in self._wishes:
             ttl_s = None if wishes else _WISH_ENDED_TTL_S
             await self._send(subjects.wanted(gang_id), verdict, payload, ttl_s)
-        self._reporting.published()
+        self._reporting.published(verdict)
         if gone:
             self._traces.take_gone(verdict)
 

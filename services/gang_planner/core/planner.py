@@ -23,6 +23,7 @@ from services.gang_planner.core import (
     ledger,
     memory,
     picture,
+    queue_figures,
     questions,
     reissuing,
     releasing,
@@ -276,6 +277,10 @@ class Planner:
     def ledger(self) -> LedgerAnswer:
         """What queues hold, deserve and wait for; asked of planners that decide nothing."""
         return ledger.ledger(self._state, self._session)
+
+    def queue_figures(self) -> list[queue_figures.QueueFigures]:
+        """What queues hold and deserve as of the last cycle; changes nothing."""
+        return queue_figures.figures(self._state)
 
     # ----------------------------------------------------------------- internal
 

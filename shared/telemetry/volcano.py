@@ -1,0 +1,88 @@
+"""Metrics under Volcano's names, so that its users' dashboards and alerts go on working.
+
+They stand beside our own in the same registry. Series by job or queue are worked out when somebody
+reads the metrics, from rows that are bounded: what is not there any more has no series.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
+
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from shared.telemetry.metrics import Metrics
+
+_PREFIX: Final = "volcano_"
+
+#: Series of one metric that are shown; a Prometheus has millions in all, and reads them every few
+#: seconds.
+SERIES_MAX: Final = 1_000
+
+Row: TypeAlias = tuple[tuple[str, ...], float]
+"""The labels' values, and the value."""
+
+
+class Column(NamedTuple):
+    """One metric with labels.
+
+    Attributes:
+        name: Volcano's name without its prefix.
+        text: What it tells.
+        labels: Their names.
+        counts: Whether it only grows. (Volcano's counters lack the ending `_total` that the format
+            wants of one, so they are exposed without a type.)
+    """
+
+    name: str
+    text: str
+    labels: tuple[str, ...]
+    counts: bool = False
+
+
+class VolcanoMetrics:
+    """Volcano's metrics of one service."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._registry = metrics.registry
+
+    def histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+        """A histogram without labels."""
+        return Histogram(f"{_PREFIX}{name}", text, buckets=buckets, registry=self._registry)
+
+    def gauge(self, name: str, text: str) -> Gauge:
+        """A gauge without labels."""
+        return Gauge(f"{_PREFIX}{name}", text, registry=self._registry)
+
+    def counters(
+        self, name: str, text: str, label: str, values: Iterable[str]
+    ) -> dict[str, Counter]:
+        """Counters by one label with few values, all of them there from the start."""
+        parent = Counter(f"{_PREFIX}{name}", text, [label], registry=self._registry)
+        return {value: parent.labels(value) for value in values}
+
+    def table(self, columns: Iterable[Column], rows: Callable[[str], Iterable[Row]]) -> None:
+        """Metrics whose series are asked for when they are read: `rows` by a column's name.
+
+        At most SERIES_MAX of each are shown, the first ones; of rows with equal labels the last.
+        """
+        self._registry.register(_Table(tuple(columns), rows))
+
+
+class _Table(Collector):
+    def __init__(self, columns: tuple[Column, ...], rows: Callable[[str], Iterable[Row]]) -> None:
+        self._columns = columns
+        self._rows = rows
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        for column in self._columns:
+            kind = UnknownMetricFamily if column.counts else GaugeMetricFamily
+            family = kind(f"{_PREFIX}{column.name}", column.text, labels=column.labels)
+            # One value for each set of labels: twice the same series would spoil the whole answer.
+            for labels, value in islice(dict(self._rows(column.name)).items(), SERIES_MAX):
+                family.add_metric(labels, value)
+            yield family
