@@ -7,7 +7,7 @@ from msgspec import Meta
 from shared.runtime.settings import KubeSettings, SettingsError
 
 #: Those that read verdicts, then those that reconcile (`service.RECONCILERS`).
-CONTROLLERS: Final = ("podgroup", "status", "job", "jobflow", "queue")
+CONTROLLERS: Final = ("podgroup", "status", "cronjob", "job", "jobflow", "queue")
 
 #: What Volcano calls them.
 _ALIASES: Final = {
@@ -36,6 +36,10 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
         tuple[Annotated[str, Meta(min_length=1, max_length=63)], ...],
         Meta(min_length=1, description="scheduler names that are ours; Jobs name one of them"),
     ] = ("tutti", "kube-batch", "volcano")
+    lease_namespace: Annotated[
+        str,
+        Meta(min_length=1, description="where replicas keep the Leases by which they divide keys"),
+    ] = "kube-system"
     writes_per_s: Annotated[
         int, Meta(ge=1, le=10_000, description="writes of statuses, conditions, events a second")
     ] = 200

@@ -9,11 +9,13 @@ from typing import Final, Protocol
 
 from services.controller.clock import SteadyClock
 from services.controller.config import ControllerSettings
+from services.controller.cronjob_controller import CronJobReconciler
 from services.controller.job_controller import JobReconciler
 from services.controller.jobflow_controller import JobFlowReconciler
 from services.controller.podgroup_controller import PodGroupController
 from services.controller.queue_controller import QueueReconciler, from_ledger
-from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
+from services.controller.reconciling.controller import Controller, Reconciler, Runtime
+from services.controller.reconciling.sharding import Shards
 from services.controller.reporting import Reporting
 from services.controller.status_controller import StatusController
 from services.controller.writing import Writer
@@ -27,6 +29,7 @@ Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
 
 #: The controllers that reconcile, by name: how each is made.
 RECONCILERS: Final[dict[str, Make]] = {
+    "cronjob": lambda runtime, _ctx: CronJobReconciler(runtime),
     "job": lambda runtime, ctx: JobReconciler(runtime, ctx.settings.scheduler_name),
     "jobflow": lambda runtime, _ctx: JobFlowReconciler(runtime),
     "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
@@ -58,8 +61,13 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
     async with KubeClient(credentials, user_agent="tutti-controller") as client:
         await _wait_reachable(ctx, client)
         runtime = Runtime(client, writes_per_s=settings.objects_per_s)
-        controllers = {name: _make(name, ctx, client, runtime) for name in names}
+        reconcilers = [name for name in names if name in RECONCILERS]
+        shards = Shards(client, ctx.instance, reconcilers, namespace=settings.lease_namespace)
+        controllers = {name: _make(name, ctx, client, runtime, shards) for name in names}
         async with asyncio.TaskGroup() as group:
+            if reconcilers:
+                group.create_task(shards.run(), name="shards")
+                ctx.on_shutdown(Step.RELEASE_LEASE, "shards", shards.leave)
             group.create_task(runtime.run(), name="reconciling")
             for name, controller in controllers.items():
                 ctx.on_shutdown(Step.STOP_TAKING, name, controller.stop_taking)
@@ -71,11 +79,15 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
 
 
 def _make(
-    name: str, ctx: Context[ControllerSettings], client: KubeClient, runtime: Runtime
+    name: str,
+    ctx: Context[ControllerSettings],
+    client: KubeClient,
+    runtime: Runtime,
+    shards: Shards,
 ) -> Running:
     if name in RECONCILERS:
         reconciler = RECONCILERS[name](runtime, ctx)
-        return Controller(reconciler, runtime.informers, Alone())
+        return Controller(reconciler, runtime.informers, shards)
     if name == "podgroup":
         return PodGroupController(ctx.bus, client)
     clock = SteadyClock()

@@ -1,0 +1,172 @@
+"""The controller of CronJobs: makes Jobs when they are due, and clears away what is not kept."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from services.controller.core.cronjobs.planning import CronPlan, News, job_of, plan, with_job
+from services.controller.reconciling.controller import Runtime, Wake
+from services.controller.reconciling.events import About
+from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.writes import Outcome, Written
+from shared.kinds.cron_schedule import Schedule, ScheduleError, parse
+from shared.kinds.cronjob import CRON_JOB, CronJob, CronJobStatus
+from shared.kinds.job import Job
+from shared.kinds.metadata import Metadata
+from shared.kube.errors import KubeError
+from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
+
+#: Waking a moment late beats waking a moment early and finding nothing due.
+_LATE_S: Final = 0.1
+
+Now = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
+
+
+class CronJobReconciler:
+    """A CronJob's key is its "namespace/name"."""
+
+    name = "cronjob"
+
+    def __init__(self, runtime: Runtime, now: Now = utc_now) -> None:
+        """Nothing is read or written before `watches` and `reconcile`."""
+        self._writes = runtime.writes
+        self._events = runtime.events
+        self._now = now
+        self._crons: Informer[CronJob]
+        self._jobs: Informer[Job]
+
+    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+        """CronJobs, and the Jobs that belong to them."""
+        self._crons = informers.of(CRONJOBS_VOLCANO, CronJob)
+        self._jobs = informers.of(JOBS_VOLCANO, Job)
+
+        def cron_changed(_old: CronJob | None, new: CronJob | None) -> None:
+            if new is not None:
+                wake(new.metadata.key)
+
+        def job_changed(old: Job | None, new: Job | None) -> None:
+            job = new or old
+            owner = job.metadata.controller if job is not None else None
+            if job is not None and owner is not None and owner.kind == CRON_JOB.kind:
+                wake(f"{job.metadata.namespace}/{owner.name}")
+
+        self._crons.on_change(cron_changed)
+        self._jobs.on_change(job_changed)
+        return self._crons, self._jobs
+
+    def keys(self) -> Iterable[str]:
+        """All CronJobs."""
+        return self._crons.keys()
+
+    async def reconcile(self, key: str) -> float | None:
+        """Do what is due, and come back when the next thing is."""
+        cron = self._crons.get(key)
+        if cron is None or cron.metadata.deletion_timestamp is not None:
+            return None
+        clock = self._clock(cron)
+        if clock is None:
+            return None
+        schedule, zone = clock
+        now = self._now()
+        decided = plan(cron, self._jobs.owned_by(cron.metadata.uid), now, schedule, zone)
+        for news in decided.news:
+            self._tell(cron, news)
+        for job in decided.delete:
+            await self._delete(cron, job)
+        status = await self._start(cron, decided, zone)
+        await self._write_status(cron, status)
+        if decided.next is None:
+            return None
+        return max(0.0, (decided.next - self._now()).total_seconds()) + _LATE_S
+
+    def _clock(self, cron: CronJob) -> tuple[Schedule, tzinfo] | None:
+        """Its schedule and whose clock it is read by; None: one of them cannot be read, which is
+        told. Only where the webhook did not see the CronJob does that happen.
+        """
+        if "TZ=" in cron.spec.schedule:
+            told = "TZ and CRON_TZ belong into spec.timeZone"
+            self._tell(cron, News("Warning", "UnsupportedSchedule", told))
+            return None
+        try:
+            schedule = parse(cron.spec.schedule)
+        except ScheduleError as error:
+            told = f"unparseable schedule: {error}"
+            self._tell(cron, News("Warning", "UnParseableCronJobSchedule", told))
+            return None
+        if cron.spec.time_zone is None:
+            return schedule, UTC
+        try:
+            return schedule, ZoneInfo(cron.spec.time_zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            told = f"unknown time zone: {cron.spec.time_zone}"
+            self._tell(cron, News("Warning", "InvalidTimeZone", told))
+            return None
+
+    async def _start(self, cron: CronJob, decided: CronPlan, zone: tzinfo) -> CronJobStatus:
+        """Make the Job that is due, and return the status that says so.
+
+        Raises KubeError when it is refused: then the start stays missed, and is tried again.
+        """
+        if decided.start is None:
+            return decided.status
+        job = job_of(cron, decided.start, zone)
+        namespace, name = cron.metadata.namespace, job.metadata.name
+        try:
+            made = await self._writes.create(JOBS_VOLCANO, job, namespace=namespace)
+        except KubeError as error:
+            self._tell(cron, News("Warning", "FailedCreate", f"Error creating job: {error}"))
+            raise
+        if made.outcome is Outcome.EXISTS:
+            # Made before somebody was killed, or by an earlier start of the same minute.
+            known = self._jobs.get(f"{namespace}/{name}")
+            if known is not None and known.metadata.controller != job.metadata.owner_references[0]:
+                told = f"Job {name} is there and belongs to somebody else"
+                self._tell(cron, News("Warning", "ForeignJob", told))
+            return decided.status
+        self._jobs.learn(made.body)
+        told = f"Created job {name} for CronJob {namespace}/{cron.metadata.name}"
+        self._tell(cron, News("Normal", "SuccessfulCreate", told))
+        stored = self._jobs.get(f"{namespace}/{name}")
+        return decided.status if stored is None else with_job(decided.status, stored)
+
+    async def _delete(self, cron: CronJob, job: Job) -> None:
+        name = job.metadata.name
+        gone: Written = await self._writes.delete(
+            JOBS_VOLCANO, name, uid=job.metadata.uid, namespace=cron.metadata.namespace
+        )
+        if gone.done:
+            self._tell(cron, News("Normal", "SuccessfulDelete", f'Deleted job "{name}"'))
+
+    async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
+        if status == cron.status:
+            return
+        metadata = cron.metadata
+        changed = CronJob(
+            metadata=Metadata(
+                name=metadata.name,
+                namespace=metadata.namespace,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+            ),
+            status=status,
+        )
+        written = await self._writes.replace(
+            CRONJOBS_VOLCANO,
+            metadata.name,
+            changed,
+            namespace=metadata.namespace,
+            subresource="status",
+        )
+        if written.done:
+            self._crons.learn(written.body)
+
+    def _tell(self, cron: CronJob, news: News) -> None:
+        metadata = cron.metadata
+        about = About(CRONJOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
+        self._events.record(about, news.type, news.reason, news.message)

@@ -1,0 +1,133 @@
+"""The CronJob controller on both API servers, on a clock of the test's."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from services.controller.cronjob_controller import CronJobReconciler
+from services.controller.reconciling.controller import Reconciler, Runtime
+from shared.kube.client import KubeClient
+from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
+from tests.services.controller.playing import (
+    Object,
+    becomes,
+    enter,
+    events,
+    make,
+    names_of,
+    read,
+    running,
+)
+
+POD = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+TEMPLATE = {"spec": {"tasks": [{"name": "w", "replicas": 1, "template": POD}]}}
+
+
+class Clock:
+    """The time, which the test moves; a touch of the CronJob has the controller look at it."""
+
+    def __init__(self, client: KubeClient, place: str) -> None:
+        self.now = datetime.now(UTC).replace(microsecond=0)
+        self._client = client
+        self._place = place
+
+    def make(self, runtime: Runtime) -> Reconciler:
+        return CronJobReconciler(runtime, lambda: self.now)
+
+    async def go_on(self, minutes: int) -> str:
+        """Returns the name of the Job that is due then."""
+        self.now += timedelta(minutes=minutes)
+        touch = {"metadata": {"annotations": {"now": str(self.now)}}}
+        await self._client.patch(CRONJOBS_VOLCANO, "c", touch, namespace=self._place)
+        return f"c-{int(self.now.timestamp()) // 60}"
+
+
+def cron(**spec: Any) -> Object:
+    return {
+        "metadata": {"name": "c"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": TEMPLATE, **spec},
+    }
+
+
+async def test_a_job_that_is_replaced_goes_and_the_last_successful_one_is_dated(
+    either: KubeClient, place: str
+) -> None:
+    clock = Clock(either, place)
+
+    async def jobs() -> object:
+        return await names_of(either, JOBS_VOLCANO, place)
+
+    async def told() -> object:
+        found = await read(either, CRONJOBS_VOLCANO, "c", place)
+        status = (found or {}).get("status", {})
+        active = [one["name"] for one in status.get("active", [])]
+        return active, status.get("lastSuccessfulTime")
+
+    async with running(either, clock.make) as runtime:
+        await make(either, CRONJOBS_VOLCANO, cron(concurrencyPolicy="Replace"), place)
+        first = await clock.go_on(2)
+        await becomes(jobs, [first])
+        second = await clock.go_on(1)
+        await becomes(jobs, [second])
+        await becomes(told, ([second], None))
+        await enter(either, place, second, "Running", "Completed")
+        await becomes(told, ([], "2026-01-01T00:00:01Z"))
+        await runtime.events.flush()
+
+    assert await events(either, place, "c") == [
+        ("Normal", "SawCompletedJob", f"Saw completed job: {second} in active, remove"),
+        ("Normal", "SuccessfulCreate", f"Created job {first} for CronJob {place}/c"),
+        ("Normal", "SuccessfulCreate", f"Created job {second} for CronJob {place}/c"),
+        ("Normal", "SuccessfulDelete", f'Deleted job "{first}"'),
+        ("Warning", "ReplaceConcurrent", "Replacing active job for CronJob"),
+    ]
+
+
+async def test_a_start_that_was_killed_before_its_status_was_written_is_not_made_twice(
+    either: KubeClient, place: str
+) -> None:
+    clock = Clock(either, place)
+    await make(either, CRONJOBS_VOLCANO, cron(), place)
+
+    async def active() -> object:
+        found = await read(either, CRONJOBS_VOLCANO, "c", place)
+        return [one["name"] for one in (found or {}).get("status", {}).get("active", [])]
+
+    async with running(either, clock.make):
+        first = await clock.go_on(2)
+        await becomes(active, [first])
+    before = await read(either, JOBS_VOLCANO, first, place)
+    forgotten = {"status": {"active": None, "lastScheduleTime": None}}
+    await either.patch(CRONJOBS_VOLCANO, "c", forgotten, namespace=place, subresource="status")
+    async with running(either, clock.make):
+        await becomes(active, [first])
+
+    after = await read(either, JOBS_VOLCANO, first, place)
+    assert before is not None
+    assert after is not None
+    assert before["metadata"]["uid"] == after["metadata"]["uid"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"schedule": "@reboot"}, "UnParseableCronJobSchedule"),
+        ({"timeZone": "Mars/Base"}, "InvalidTimeZone"),
+        ({"schedule": "TZ=UTC * * * * *"}, "UnsupportedSchedule"),
+    ],
+)
+async def test_what_the_webhook_did_not_see_is_told_and_never_run(
+    either: KubeClient, place: str, spec: Object, reason: str
+) -> None:
+    clock = Clock(either, place)
+
+    async def told() -> object:
+        return [found[1] for found in await events(either, place, "c")]
+
+    async with running(either, clock.make):
+        await make(either, CRONJOBS_VOLCANO, cron(**spec), place)
+        await clock.go_on(5)
+        await becomes(told, [reason])
+
+    assert await names_of(either, JOBS_VOLCANO, place) == []
