@@ -143,6 +143,9 @@ class Bucket:
         "need",
         "over",
         "refused_at",
+        "short_at",
+        "short_by",
+        "short_nodes_at",
         "short_of_quota",
     )
 
@@ -165,6 +168,11 @@ class Bucket:
         self.judged_at = -1
         #: With what others were asked for room in vain, by kind, and when to ask all the same.
         self.asked: dict[str, tuple[tuple[object, ...], int]] = {}
+        #: Members that find no room however they are placed, at least, as of these positions in the
+        #: changes of the ground and of the nodes; 0: nobody knows. See `shortfalls`.
+        self.short_by = 0
+        self.short_at = -1
+        self.short_nodes_at = -1
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None
         self.explained_at = -1

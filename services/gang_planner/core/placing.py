@@ -112,6 +112,8 @@ class Attempt:
         self.statement = Statement(session.ground, queue)
         #: The search ended by its budget: whether the need fits is not known.
         self.exceeded = False
+        #: Members that its quorum is short of even if every shape had all room for itself.
+        self.short_by = 0
         #: The domain that all of it was placed in; "": none.
         self.domain = ""
         self._parts = _parts(session, need)
@@ -119,7 +121,8 @@ class Attempt:
 
     def run(self) -> bool:
         """Place quorum and extras. False: nothing is placed, the statement is discarded."""
-        if sum(group.fit for group in self.groups) < max(self._need.quorum, 1):
+        self.short_by = max(self._need.quorum, 1) - sum(group.fit for group in self.groups)
+        if self.short_by > 0:
             # The usual case in a full cluster.
             pass
         elif self._need.structure is None:

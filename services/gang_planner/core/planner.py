@@ -87,6 +87,8 @@ class Planner:
         self._undecided: deque[Act | Note] = deque()
         self._leading = False
         self._unresolved_since_ms: int | None = None
+        #: Gangs about which the last cycle could say nothing yet, by id.
+        self._unsaid: dict[str, Gang] = {}
         self._now_ms = 0
         self.configure(configuration)
 
@@ -147,6 +149,9 @@ class Planner:
         self._masks = Masks(state.nodes, policies.node_filters)
         self._session = Session(state.ground, state.shapes, self._masks, policies)
         state.queues.arrange(hierarchical=policies.hierarchical)
+        for bucket in state.backlog.buckets.values():
+            # Other rules may find room where these found none.
+            bucket.short_by = 0
         state.ground.freed += 1
         state.gangs.touch_all()
 
@@ -219,9 +224,10 @@ class Planner:
         changed = self._rounds(work, decisive=decisive, resolved=resolved)
         work.notes.extend(state.debts.notes(state.epoch, cycle))
         explainer = Explainer(state, self._session)
-        verdicts, unsaid = self._book.write(
-            state, explainer, list(changed.values()), now_ms, stale=not decisive
-        )
+        # Those of whom nothing could be said before may have had their attempt by now.
+        told = list({**self._unsaid, **changed}.values())
+        verdicts, unsaid = self._book.write(state, explainer, told, now_ms, stale=not decisive)
+        self._unsaid = {gang.gang_id: gang for gang in unsaid}
         wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
         wakeups += [holding.next_ms(state), forgotten_ms]
         for (_, kind), gang in work.fresh.items():
@@ -230,8 +236,6 @@ class Planner:
                 state.gangs.touch(gang)
         if state.gangs.changed:
             wakeups.append(now_ms)
-        for gang in unsaid:
-            state.gangs.touch(gang)
         state.view.consumed_seq = state.view.outcomes_seq
         work.put_in_order()
         self._undecided.extend(work.decisions)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core import deciding
+from services.gang_planner.core import deciding, shortfalls
 from services.gang_planner.core.backlog import Bucket, Need
 from services.gang_planner.core.columns import Bools
 from services.gang_planner.core.cycle import CycleWork
@@ -85,6 +85,7 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
         fits = tried.run()
         gang.bucket.exceeded = tried.exceeded
         if not fits:
+            shortfalls.note(work.session, gang.bucket, tried.short_by)
             loan.take_back()
             continue
         filled = _filled(owed, tried)

@@ -12,6 +12,7 @@ from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.extras import Extras
 from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.sharing import UNLIMITED, Claims, Limit
+from services.gang_planner.core.shortfalls import Shortfalls
 
 
 def run(work: CycleWork) -> None:
@@ -41,6 +42,7 @@ class _Pass:
         self._claims = claims
         self._line = Line(buckets)
         self._extras = Extras(work, self._line)
+        self._shortfalls = Shortfalls(work.state, work.session, buckets)
 
     def run(self) -> None:
         """Give queues their turns until nobody is left in line.
@@ -68,6 +70,9 @@ class _Pass:
     def _give_turn(self, queue: str, following: OrderKey | None) -> None:
         line = self._line
         index, bucket, gang = line.head(queue)
+        if self._shortfalls.remains(bucket):
+            self._refuse(bucket, gang, UNLIMITED)
+            return
         limit = self._limit(bucket, gang, alone=following is None and not line.holds(queue))
         if limit is None:
             # All room is others' part of it: tried again when something is freed.
@@ -81,10 +86,14 @@ class _Pass:
             self._claims.placed(gang.queue)
             line.put_back(index)
             return
+        self._refuse(bucket, gang, limit)
+
+    def _refuse(self, bucket: Bucket, gang: Gang, limit: Limit) -> None:
+        """The bucket's first gang does not fit now."""
         refuse(self._work, bucket, limit)
         self._claims.judge(bucket)
         if gang.queue.strict:
-            strict_queues.park(self._work.state, line.drop(queue), gang)
+            strict_queues.park(self._work.state, self._line.drop(gang.queue.name), gang)
 
     def _place_alike(self, bucket: Bucket, following: OrderKey | None) -> bool:
         """Place the bucket's gangs that come one after the other at once; False: one by one."""
