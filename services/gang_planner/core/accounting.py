@@ -72,7 +72,11 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
     if gang is not None:
         gang.implied += pod.group_implied - before.group_implied
         gang.stuck += bool(pod.waiting) - bool(before.waiting)
-    if pod.node != before.node or pod.phase != before.phase:
+    if (
+        pod.node != before.node
+        or pod.phase != before.phase
+        or pod.nominated_node != before.nominated_node
+    ):
         _account(state, member, _slot_of(state, pod))
     settle(state, member)
     if gang is not None:
@@ -259,9 +263,15 @@ def _take_out(state: State, member: Member) -> None:
 
 
 def _slot_of(state: State, pod: Pod) -> int:
-    if not pod.node or pod.phase in TERMINAL:
+    """The node that the pod takes room on. Another scheduler's pod does so from the instant at
+    which it says where the pod goes: it has evicted others for it, or makes its volumes there.
+    """
+    place = pod.node
+    if not place and not pod.ours and not pod.group_name:
+        place = pod.nominated_node
+    if not place or pod.phase in TERMINAL:
         return -1
-    return state.nodes.slot(pod.node)
+    return state.nodes.slot(place)
 
 
 def _account(state: State, member: Member, slot: int) -> None:

@@ -37,12 +37,13 @@ _CROWDED: Final = frozenset({"pod", "podgroup", "resourcequota", "budget"})
 def concerns(observed: ClusterObject) -> bool:
     """Whether scheduling needs this object.
 
-    A foreign pod matters only while it takes room: not before it has a node, not after it has
-    ended. Our own pods matter to the end, because succeeded members count for their gang.
+    A foreign pod matters only while it takes room: not before it has a node, or its scheduler says
+    which it will have, not after it has ended. Our own pods matter to the end, because succeeded
+    members count for their gang.
     """
     if not isinstance(observed, Pod) or observed.ours:
         return True
-    return bool(observed.node) and observed.phase not in _ENDED
+    return bool(observed.node or observed.nominated_node) and observed.phase not in _ENDED
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):

@@ -91,8 +91,8 @@ class Life(RuleBasedStateMachine):
             uid = data.draw(st.sampled_from(sorted(self.scene.pods)))
             self.scene.remove(self.scene.pods[uid])
 
-    @rule(node=st.sampled_from(NODES), cpu=st.integers(1, 3000))
-    def foreign_pod(self, node: str, cpu: int) -> None:
+    @rule(node=st.sampled_from(NODES), cpu=st.integers(1, 3000), nominated=st.booleans())
+    def foreign_pod(self, node: str, cpu: int, nominated: bool) -> None:
         serial = self.next()
         self.scene.put(
             Pod(
@@ -101,8 +101,9 @@ class Life(RuleBasedStateMachine):
                 name=f"foreign-{serial}",
                 resource_version=serial,
                 shape=make_shape({"cpu": cpu}),
-                node=node,
-                phase="Running",
+                node="" if nominated else node,
+                nominated_node=node if nominated else "",
+                phase="Pending" if nominated else "Running",
             )
         )
 
