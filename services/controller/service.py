@@ -18,6 +18,7 @@ from services.controller.reconciling.controller import Controller, Reconciler, R
 from services.controller.reconciling.sharding import Shards
 from services.controller.reporting import Reporting
 from services.controller.status_controller import StatusController
+from services.controller.volcano_metrics import ControllerMetrics
 from services.controller.writing import Writer
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -64,6 +65,7 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
         reconcilers = [name for name in names if name in RECONCILERS]
         shards = Shards(client, ctx.instance, reconcilers, namespace=settings.lease_namespace)
         controllers = {name: _make(name, ctx, client, runtime, shards) for name in names}
+        ControllerMetrics(ctx.metrics, ctx.now_ms).watch(runtime.informers, names, shards)
         async with asyncio.TaskGroup() as group:
             if reconcilers:
                 group.create_task(shards.run(), name="shards")

@@ -20,6 +20,7 @@ from services.binder.config import BinderSettings
 from services.binder.reporting import Reporting as BinderReporting
 from services.controller.config import ControllerSettings
 from services.controller.reporting import Reporting as ControllerReporting
+from services.controller.volcano_metrics import ControllerMetrics
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core import offered
 from services.gang_planner.core.policies import discovered
@@ -97,7 +98,10 @@ def _metrics_of() -> dict[str, Callable[[Metrics], object]]:
         "watcher": lambda metrics: WatcherReporting(metrics, silent),
         "gang-planner": lambda metrics: PlannerReporting(metrics, lambda: 0),
         "binder": lambda metrics: BinderReporting(metrics, silent),
-        "controller": lambda metrics: ControllerReporting(metrics, silent),
+        "controller": lambda metrics: (
+            ControllerReporting(metrics, silent),
+            ControllerMetrics(metrics, lambda: 0),
+        ),
         "admission-webhook": WebhookReporting,
     }
 
