@@ -14,12 +14,14 @@ import uvloop
 from rich.console import Console
 
 from bench import report, session
+from bench.bars import LARGE_NODES
 from bench.contenders import Contender, Rival, Tutti
 from bench.load import Load
-from bench.session import DRAINS, Plan
+from bench.session import DRAINS, LARGE, Plan
 
 #: Git ignores it.
 OUT_DIR = Path(__file__).parent / "out"
+_NODES = 1_000
 
 
 def main() -> None:
@@ -50,8 +52,18 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         Rival(name=name, binary=path, flags=tuple(arguments.rival_flag))
         for name, path in arguments.rival
     ]
+    if arguments.what == "large":
+        return Plan(
+            nodes=arguments.nodes or LARGE_NODES,
+            runs=arguments.runs,
+            drains=tuple(arguments.load) or (LARGE,),
+            with_live=True,
+            with_webhook=False,
+            crowd=LARGE,
+            contenders=contenders,
+        )
     return Plan(
-        nodes=arguments.nodes,
+        nodes=arguments.nodes or _NODES,
         runs=arguments.runs,
         drains=drains if arguments.what in {"drain", "all"} else (),
         with_live=arguments.what in {"live", "all"},
@@ -63,10 +75,14 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", default="all", choices=("drain", "live", "webhook", "all")
+        "what", nargs="?", default="all", choices=("drain", "live", "webhook", "all", "large")
     )
     parser.add_argument("--runs", type=_positive, default=3, help="runs of each (medians)")
-    parser.add_argument("--nodes", type=_positive, default=1000)
+    parser.add_argument(
+        "--nodes",
+        type=_positive,
+        help=f"nodes of the cluster ({_NODES}; {LARGE_NODES} in the case of a large cluster)",
+    )
     parser.add_argument(
         "--load",
         type=_load,

@@ -28,6 +28,8 @@ class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
 
     contender: str
     ready_s: float | None
+    #: Title of the load that arrives at full creation speed.
+    crowd: str = CROWD.title
     #: How fast the crowd's pods were created.
     created_per_s: float
     crowd_p50_ms: float
@@ -41,7 +43,7 @@ class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
     watches: int
 
 
-async def measure(bed: Bed, contender: Contender) -> LiveRun:
+async def measure(bed: Bed, contender: Contender, crowd: Load = CROWD) -> LiveRun:
     """Start the contender on the empty testbed, let gangs arrive, stop it, empty the testbed.
 
     Raises:
@@ -55,15 +57,16 @@ async def measure(bed: Bed, contender: Contender) -> LiveRun:
             watches = await bed.pod_watches()
             singles = [await _one(bed, contender) for _ in range(TRIES)]
             await asyncio.sleep(_REST_S)
-            crowd, created_per_s = await _crowd(bed, contender, suite)
+            latencies, created_per_s = await _crowd(bed, contender, suite, crowd)
     finally:
         await bed.empty()
     return LiveRun(
         contender=contender.name,
         ready_s=ready_s,
+        crowd=crowd.title,
         created_per_s=created_per_s,
-        crowd_p50_ms=percentile(crowd, 50) * 1e3,
-        crowd_p99_ms=percentile(crowd, 99) * 1e3,
+        crowd_p50_ms=percentile(latencies, 50) * 1e3,
+        crowd_p99_ms=percentile(latencies, 99) * 1e3,
         one_p50_ms=median(singles) * 1e3,
         one_max_ms=max(singles) * 1e3,
         one_all_ms=tuple(round(each * 1e3, 2) for each in singles),
@@ -107,17 +110,19 @@ async def _one(bed: Bed, contender: Contender) -> float:
     return latency_s
 
 
-async def _crowd(bed: Bed, contender: Contender, suite: Running) -> tuple[list[float], float]:
+async def _crowd(
+    bed: Bed, contender: Contender, suite: Running, crowd: Load
+) -> tuple[list[float], float]:
     """All gangs, each its group and then its pods, as fast as the API server takes them."""
     prefix = bed.fresh_prefix()
     post = bed.burst.post
     requests: list[bytes] = []
     pods: list[int] = []
-    for gang in range(CROWD.gangs):
-        requests.append(post(load.PODGROUPS_PATH, load.pod_group(CROWD, prefix, gang)))
-        for member in range(CROWD.size):
+    for gang in range(crowd.gangs):
+        requests.append(post(load.PODGROUPS_PATH, load.pod_group(crowd, prefix, gang)))
+        for member in range(crowd.size):
             pods.append(len(requests))
-            body = load.pod(CROWD, prefix, gang, member, contender.scheduler_name)
+            body = load.pod(crowd, prefix, gang, member, contender.scheduler_name)
             requests.append(post(load.PODS_PATH, body))
     before = sum(1 for pod in bed.watch.pods.values() if pod.bound_s)
     answered = [0.0] * len(requests)
@@ -126,12 +131,12 @@ async def _crowd(bed: Bed, contender: Contender, suite: Running) -> tuple[list[f
         answered[index] = at_s
 
     await bed.create(requests, note)
-    await bed.watch.wait_bound(before + CROWD.pods, stall_s=_STALL_S)
+    await bed.watch.wait_bound(before + crowd.pods, stall_s=_STALL_S)
     suite.check()
-    names = load.pod_names(CROWD, prefix)
+    names = load.pod_names(crowd, prefix)
     latencies = []
-    for gang in range(CROWD.gangs):
-        members = slice(gang * CROWD.size, (gang + 1) * CROWD.size)
+    for gang in range(crowd.gangs):
+        members = slice(gang * crowd.size, (gang + 1) * crowd.size)
         at_s = [answered[index] for index in pods[members]]
         latencies.append(_latency_s(bed, names[members], at_s))
     created = sorted(answered[index] for index in pods)

@@ -5,18 +5,27 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from bench.bars import Figure, cpu_by_role, drain_figures, live_figures, webhook_figures
+from bench.bars import (
+    LARGE_NODES,
+    Figure,
+    cpu_by_role,
+    drain_figures,
+    live_figures,
+    webhook_figures,
+)
 from bench.session import Session
 
 
 def figures_of(session: Session) -> list[Figure]:
     """All figures of a session, in the order of its plan."""
     found: list[Figure] = []
+    large = session.nodes >= LARGE_NODES
     for contender in dict.fromkeys(run.contender for run in session.lives):
-        found += live_figures([run for run in session.lives if run.contender == contender])
+        runs = [run for run in session.lives if run.contender == contender]
+        found += live_figures(runs, large=large)
     for key in dict.fromkeys((case.run.contender, case.run.load) for case in session.drains):
         cases = [case for case in session.drains if (case.run.contender, case.run.load) == key]
-        found += drain_figures(cases, owned="bare" not in key[1])
+        found += drain_figures(cases, owned="bare" not in key[1], large=large)
     if session.webhooks:
         found += webhook_figures(session.webhooks, session.creations)
     return found

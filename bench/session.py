@@ -35,6 +35,8 @@ DRAINS = (
     Load(gangs=20, size=100),
     Load(gangs=20, size=500, owned=False),
 )
+#: What the case of a large cluster drains, and what arrives there at full speed.
+LARGE = Load(gangs=500, size=20)
 WEBHOOK_CREATIONS = 10_000
 _LIBRARIES = ("aiohttp", "kubernetes-asyncio", "msgspec", "nats-py", "numpy", "uvloop")
 _ROOT = Path(__file__).parents[1]
@@ -75,6 +77,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     drains: Sequence[Load]
     with_live: bool
     with_webhook: bool
+    #: What arrives at full creation speed.
+    crowd: Load = live.CROWD
     contenders: Sequence[Contender]
     #: As many as the largest load has; see `open_testbed`.
     warm_up_pods: int = 10_000
@@ -98,7 +102,7 @@ async def run(plan: Plan, say: Say) -> Session:
         if plan.with_live:
             for _ in range(plan.runs):
                 for contender in plan.contenders:
-                    await _live(session, bed, contender, say)
+                    await _live(session, bed, contender, plan.crowd, say)
         for what in plan.drains:
             await _drains(session, bed, what, plan, watches, say)
     if plan.with_webhook:
@@ -108,8 +112,8 @@ async def run(plan: Plan, say: Say) -> Session:
     return session
 
 
-async def _live(session: Session, bed: Bed, contender: Contender, say: Say) -> None:
-    found = await _attempt(session, contender, "live", live.measure(bed, contender), say)
+async def _live(session: Session, bed: Bed, contender: Contender, crowd: Load, say: Say) -> None:
+    found = await _attempt(session, contender, "live", live.measure(bed, contender, crowd), say)
     if found is not None:
         session.lives.append(found)
         say(

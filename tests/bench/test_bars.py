@@ -108,3 +108,13 @@ def test_the_webhook_misses_its_bar_by_its_99th_percentile_or_by_one_creation_le
         "32 connections, p99",
         "admitted without an answer, of 10,000 creations",
     }
+
+
+def test_a_large_cluster_is_held_to_rate_and_slowest_gang_alone() -> None:
+    figures = drain_figures([drain_case(drain_run())], owned=True, large=True)
+    figures += live_figures([live_run(p50_ms=240)], large=True)
+    assert [one.name for one in figures if one.bar is not None] == [
+        "rate / bind limit",
+        "nodes over-committed",
+        "200 x 8: last created to last bound, p99",
+    ]
