@@ -14,11 +14,12 @@ from services.gang_planner.core.preempting.candidates import Candidates
 from services.gang_planner.core.preempting.following import ANSWER_MS
 from services.gang_planner.core.preempting.rules import Asks, Kind
 from services.gang_planner.core.preempting.search import VICTIMS_MAX, Found, Search
+from services.gang_planner.core.preempting.swapping import swaps
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.backlog import Bucket
+    from services.gang_planner.core.backlog import Bucket, Need
     from services.gang_planner.core.gangs import Gang, OrderKey
 
 #: Refusals that evictions could cure.
@@ -49,6 +50,8 @@ class _Asking:
         self._work = work
         self._kind: Kind = kind
         self._action = f"gang{kind}" if whole else kind
+        #: Members of a gang may go for others of it.
+        self._swaps = kind == "preempt" and not whole
         rules = work.session.policies.victims(kind)
         self._rules = rules.for_gangs if whole else rules
         self._lowest: dict[str, int] = {}
@@ -81,10 +84,14 @@ class _Asking:
         if self._candidates is None:
             self._candidates = Candidates(work, self._rules)
         asks = Asks(gang, self._kind, work.now_ms)
-        eligible_ms = self._candidates.eligible_ms(asks)
-        search = Search(work, asks, bucket.need, self._rules, self._candidates)
-        found = search.run()
-        bucket.exceeded |= search.exceeded
+        eligible_ms, found = 0, None
+        if self._outranks(gang):
+            eligible_ms = self._candidates.eligible_ms(asks)
+            search = Search(work, asks, bucket.need, self._rules, self._candidates)
+            found = search.run()
+            bucket.exceeded |= search.exceeded
+        if found is None and self._swaps:
+            found = self._swapped(asks, bucket.need, self._candidates)
         if eligible_ms:
             work.timers.set(eligible_ms, gang)
         if found is None or not found.victims:
@@ -96,13 +103,27 @@ class _Asking:
 
     def _may_find(self, bucket: "Bucket") -> bool:
         gang = bucket.entries[0][2]
-        by_priority = self._kind == "preempt" and "priority" in self._rules.entitles
-        if by_priority and gang.priority <= self._lowest.get(gang.queue.name, gang.priority):
+        if not self._outranks(gang) and not (self._swaps and _may_swap(gang, bucket.need)):
             return False
         tried = bucket.asked.get(self._action)
         if tried is None or tried[0] != self._mark(gang):
             return True
         return 0 < tried[1] <= self._work.now_ms
+
+    def _outranks(self, gang: "Gang") -> bool:
+        """Whether it may take from anybody in its queue, as far as priorities say."""
+        if self._kind == "reclaim" or "priority" not in self._rules.entitles:
+            return True
+        return gang.priority > self._lowest.get(gang.queue.name, gang.priority)
+
+    def _swapped(self, asks: Asks, need: "Need", candidates: Candidates) -> Found | None:
+        """Members of the gang itself that go for others of it."""
+        rules = self._rules.for_gangs
+        for swap in swaps(asks.gang, need, candidates):
+            found = Search(self._work, asks, swap.need, rules, candidates, swap.units).run()
+            if found is not None:
+                return found
+        return None
 
     def _mark(self, gang: "Gang") -> tuple[object, ...]:
         """All that a search looks at, but for the instants at which protections end."""
@@ -114,6 +135,11 @@ class _Asking:
         first = bucket.entries[0][2]
         policies, totals = self._work.session.policies, self._work.session.totals
         return policies.queue_order(first.queue, totals), policies.order(first)
+
+
+def _may_swap(gang: "Gang", need: "Need") -> bool:
+    """Whether the gang's own members might go for others of it: most gangs need no look at them."""
+    return not need.quorum and gang.history.started and gang.bound > gang.min_member
 
 
 def _may_ask(work: CycleWork, gang: "Gang") -> bool:
@@ -207,6 +233,10 @@ def _decide(work: CycleWork, gang: "Gang", kind: Kind, found: Found) -> None:
 
 def _why(gang: "Gang", kind: Kind, found: Found) -> str:
     """Without names: who is evicted, and for whom, may be of different namespaces."""
+    if all(one.gang is gang for one in found.victims):
+        count = len(found.victims)
+        members = "1 member that counts" if count == 1 else f"{count} members that count"
+        return f"{members} less in the gang itself"
     gangs = {one.gang.key for one in found.victims if one.gang is not None}
     pods = "1 pod" if len(found.victims) == 1 else f"{len(found.victims)} pods"
     words = pods if len(gangs) == 1 else f"{pods} of {len(gangs)} gangs"

@@ -51,6 +51,13 @@ class Candidates:
             found = [one for one in found if not _is_spared(one, spared, asks.now_ms)]
         return found
 
+    def within(self, gang: "Gang") -> list[Unit]:
+        """Members of a gang that may go for others of it."""
+        source, _ = self._sources.of(gang)
+        if source is None:
+            return []
+        return sorted((one for one in units_of(source, whole=False)), key=in_order)
+
     def eligible_ms(self, asks: Asks) -> int:
         """When somebody else may be asked for; 0: nobody is protected by the time."""
         spared = asks.gang.history.spared.values()

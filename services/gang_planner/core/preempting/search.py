@@ -59,13 +59,16 @@ class Search:
         need: "Need",
         rules: VictimRules,
         candidates: "Candidates",
+        units: "list[Unit] | None" = None,
     ) -> None:
+        """`units`: who may go; None: all of the candidates that the gang may take."""
         self._state = work.state
         self._session = work.session
         self._asks = asks
         self._need = need
         self._rules = rules
         self._candidates = candidates
+        self._units = candidates.of(asks) if units is None else units
         self._trial = Trial(work.state)
         self._budgets = Budgets(work.state)
         self._proofs_left = _PROOFS_MAX
@@ -81,7 +84,7 @@ class Search:
 
     def run(self) -> Found | None:
         """Search; nothing has changed when it ends. None: no evictions help, or none are found."""
-        units = self._candidates.of(self._asks)
+        units = self._units
         if not self._need.quorum:
             # An extra member is not worth a gang.
             units = [one for one in units if not one.whole]

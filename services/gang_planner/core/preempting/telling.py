@@ -69,8 +69,10 @@ def _refs(state: "State", one: "Preemption") -> list[tuple[str, PodRef]]:
 
 
 def _victim_words(one: "Preemption", gang: "Gang", count: int) -> str:
-    same = one.act.gang.startswith(f"{gang.namespace}/")
-    by = f"gang {one.act.gang}" if same else "a gang of another namespace"
     pods = "1 of its pods was" if count == 1 else f"{count} of its pods were"
     verb = _VERBS[one.act.reason]
+    if gang is one.gang:
+        return f"{pods} {verb} for others of the same gang that count more"
+    same = one.act.gang.startswith(f"{gang.namespace}/")
+    by = f"gang {one.act.gang}" if same else "a gang of another namespace"
     return f"{pods} {verb} for {by}; what its controller makes again waits for room"

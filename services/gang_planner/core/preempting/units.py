@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from services.gang_planner.core.members import task_priority
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,11 +15,27 @@ if TYPE_CHECKING:
 Cost: TypeAlias = tuple[int, ...]
 """The harm of evicting pods, the lower the better; `cost_of` makes it."""
 
+Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
+"""A unit's place among those that could go."""
+
+#: Below every priority.
+_NO_MATTER: Final = -(2**62)
+
 
 class Unit:
     """Pods that are evicted together, or not at all."""
 
-    __slots__ = ("breaks", "freed", "gang", "kind", "members", "place", "source", "whole")
+    __slots__ = (
+        "breaks",
+        "freed",
+        "gang",
+        "importance",
+        "kind",
+        "members",
+        "place",
+        "source",
+        "whole",
+    )
 
     def __init__(self, source: "Source", members: "tuple[Member, ...]", *, whole: bool) -> None:
         self.source = source
@@ -38,15 +56,19 @@ class Unit:
         #: Equal for units of one pod that leave the same on their node.
         self.kind = members[0].shape.id if len(members) == 1 else -id(self)
         first = members[0].pod
-        #: Those that cost less go first; names decide between equals.
-        self.place: tuple[bool, int, int, bool, int, str, str, str] = (
+        #: How much a single member counts among those of its gang.
+        self.importance = _NO_MATTER if whole else task_priority(first)
+        #: Those that cost less go first; between equals the last of their rank, and names, decide.
+        self.place: Place = (
             self.breaks,
             self.gang.priority,
             len(members),
             whole,
+            self.importance,
             -first.started_ms,
             self.gang.namespace,
             self.gang.name,
+            -first.index,
             first.name,
         )
 
@@ -126,21 +148,23 @@ def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
 
 def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
     """What evicting all of it costs, the lower the better: budgets violated, gangs broken, the
-    highest priority among them, pods, gangs that end, work lost (in seconds of pods), restarts.
+    highest priority among them, pods, gangs that end, the importance of members that go alone, work
+    lost (in seconds of pods), restarts.
     """
     members = members_of(taken) if len(taken) > 1 else taken[0].members if taken else ()
     started = [one.pod.started_ms or now_ms for one in members]
     return (
         budgets.violations(members),
         len({one.gang.key for one in taken if one.breaks}),
-        max((one.gang.priority for one in taken), default=-(2**62)),
+        max((one.gang.priority for one in taken), default=_NO_MATTER),
         len(members),
         sum(one.whole for one in taken),
+        max((one.importance for one in taken), default=_NO_MATTER),
         sum(max(now_ms - at_ms, 0) // 1000 for at_ms in started),
         sum(one.pod.restarts for one in members),
     )
 
 
-def in_order(unit: Unit) -> tuple[bool, int, int, bool, int, str, str, str]:
+def in_order(unit: Unit) -> Place:
     """A key that sorts units by their place."""
     return unit.place
