@@ -26,6 +26,7 @@ from shared.model.surroundings import (
     StorageCapacity,
     StorageClass,
     Volume,
+    VolumeAttachment,
 )
 
 
@@ -145,6 +146,14 @@ class StorageCapacityChanges(
     changed: tuple[StorageCapacity, ...] = ()
 
 
+class VolumeAttachmentChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="volumeattachments.changed"
+):
+    """VolumeAttachments that appeared, changed or went."""
+
+    changed: tuple[VolumeAttachment, ...] = ()
+
+
 class HyperNodeChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="hypernodes.changed"
 ):
@@ -214,6 +223,7 @@ SurroundingChanges: TypeAlias = (
     | CsiNodeChanges
     | CsiDriverChanges
     | StorageCapacityChanges
+    | VolumeAttachmentChanges
     | HyperNodeChanges
     | DeviceClassChanges
     | ResourceSliceChanges

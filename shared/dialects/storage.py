@@ -17,6 +17,7 @@ from shared.kube.resources import (
     CSI_DRIVERS,
     CSI_NODES,
     STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
     VOLUME_CLAIMS,
     VOLUMES,
 )
@@ -165,6 +166,22 @@ def read_capacity(
     )
 
 
+def read_attachment(
+    found: around.VolumeAttachment, context: ReadingContext
+) -> surroundings.VolumeAttachment:
+    """A VolumeAttachment."""
+    del context
+    metadata, spec = found.metadata, found.spec
+    return surroundings.VolumeAttachment(
+        uid=metadata.uid,
+        name=metadata.name,
+        resource_version=metadata.version,
+        node=spec.node_name,
+        driver=spec.attacher[:TEXT_CHARACTERS_MAX],
+        volume=spec.source.persistent_volume_name,
+    )
+
+
 def _source(spec: around.VolumeSpec) -> tuple[str, str]:
     """The CSI driver that mounts the volume and its name for it; ("", "") when none does."""
     if spec.csi is not None:
@@ -198,4 +215,5 @@ KINDS: Final = (
     kind(CSI_NODES, "csinode", around.CsiNode, read_csi_node),
     kind(CSI_DRIVERS, "csidriver", around.CsiDriver, read_csi_driver),
     kind(CSI_CAPACITIES, "storagecapacity", around.CsiStorageCapacity, read_capacity),
+    kind(VOLUME_ATTACHMENTS, "volumeattachment", around.VolumeAttachment, read_attachment),
 )

@@ -75,6 +75,9 @@ CSI_DRIVERS: Final = Resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver",
 CSI_CAPACITIES: Final = Resource(
     "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity"
 )
+VOLUME_ATTACHMENTS: Final = Resource(
+    "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False
+)
 DEVICE_CLASSES: Final = Resource(
     "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False
 )

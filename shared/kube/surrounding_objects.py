@@ -211,6 +211,27 @@ class CsiDriver(KubeStruct, frozen=True, kw_only=True):
     spec: CsiDriverSpec = CsiDriverSpec()
 
 
+class AttachedSource(KubeStruct, frozen=True, kw_only=True):
+    """`spec.source` of a VolumeAttachment."""
+
+    persistent_volume_name: str = ""
+
+
+class VolumeAttachmentSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a VolumeAttachment."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachedSource = AttachedSource()
+
+
+class VolumeAttachment(KubeStruct, frozen=True, kw_only=True):
+    """storage.k8s.io/v1 VolumeAttachment."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+
+
 class CsiStorageCapacity(KubeStruct, frozen=True, kw_only=True):
     """storage.k8s.io/v1 CSIStorageCapacity."""
 

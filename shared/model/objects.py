@@ -25,6 +25,7 @@ from shared.model.surroundings import (
     StorageCapacity,
     StorageClass,
     Volume,
+    VolumeAttachment,
 )
 from shared.model.terms import (
     Labels,
@@ -336,6 +337,7 @@ Surrounding: TypeAlias = (
     | CsiNode
     | CsiDriver
     | StorageCapacity
+    | VolumeAttachment
     | HyperNode
     | DeviceClass
     | ResourceSlice
@@ -360,6 +362,7 @@ KINDS: dict[str, type[ClusterObject]] = {
     "csinode": CsiNode,
     "csidriver": CsiDriver,
     "storagecapacity": StorageCapacity,
+    "volumeattachment": VolumeAttachment,
     "hypernode": HyperNode,
     "deviceclass": DeviceClass,
     "resourceslice": ResourceSlice,

@@ -133,6 +133,18 @@ class CsiDriver(Struct, frozen=True, kw_only=True):
     storage_capacity: bool = False
 
 
+class VolumeAttachment(Struct, frozen=True, kw_only=True):
+    """A VolumeAttachment: the driver has the volume on the node, or is about to."""
+
+    uid: str
+    name: str
+    resource_version: int
+    node: str = ""
+    driver: str = ""
+    #: Name of the PersistentVolume; "": it is none (an inline volume's).
+    volume: str = ""
+
+
 class StorageCapacity(Struct, frozen=True, kw_only=True):
     """A CSIStorageCapacity: how much one segment of nodes can still provision of a class."""
 

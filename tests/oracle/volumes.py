@@ -1,5 +1,5 @@
 """Strategies for storage: claims that are bound, that wait for their first consumer, that can be
-provisioned or not, limits per node, ReadWriteOncePod.
+provisioned or not, limits per node, volumes that are still attached, ReadWriteOncePod.
 """
 
 from typing import Any, Final
@@ -102,7 +102,30 @@ def storage(draw: st.DrawFn, nodes: list[str]) -> Cluster:
     free = range(draw(st.integers(0, 2)))
     volumes += [draw(_volume(f"free-{index}", "", nodes)) for index in free]
     limits = [draw(st.sampled_from((None, None, 1, 2))) for _ in nodes]
+    attached = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(nodes),
+                st.sampled_from([one["metadata"]["name"] for one in volumes] + ["no-such"]),
+                st.sampled_from((DRIVER, DRIVER, DRIVER, "other.example.com")),
+            ),
+            max_size=3,
+            unique=True,
+        )
+    )
     return {
+        "volumeAttachments": [
+            {
+                "metadata": _meta(f"attached-{index}"),
+                "spec": {
+                    "attacher": driver,
+                    "nodeName": node,
+                    "source": {"persistentVolumeName": volume},
+                },
+                "status": {"attached": True},
+            }
+            for index, (node, volume, driver) in enumerate(attached)
+        ],
         "persistentVolumeClaims": claims,
         "persistentVolumes": volumes,
         "storageClasses": storage_classes(),

@@ -103,6 +103,7 @@ storage.k8s.io v1 StorageClass storageclasses - sc
 storage.k8s.io v1 CSINode csinodes -
 storage.k8s.io v1 CSIDriver csidrivers -
 storage.k8s.io v1 CSIStorageCapacity csistoragecapacities .
+storage.k8s.io v1 VolumeAttachment volumeattachments -
 resource.k8s.io v1 DeviceClass deviceclasses g-
 resource.k8s.io v1 ResourceSlice resourceslices g-
 resource.k8s.io v1 ResourceClaim resourceclaims s

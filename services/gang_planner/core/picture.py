@@ -26,6 +26,7 @@ from shared.contracts.cluster import (
     StreamOpened,
     SurroundingChanges,
     Synced,
+    VolumeAttachmentChanges,
 )
 from shared.model.objects import Node, PriorityClass, Queue
 
@@ -206,8 +207,9 @@ def _apply_surroundings(state: State, record: SurroundingChanges, *, anew: bool)
     if news:
         if isinstance(record, NamespaceChanges):
             labelling.namespaces_changed(state)
-        # Whoever was refused for the lack of it may look again.
-        state.ground.freed += 1
+        # Whoever was refused for the lack of it may look again. What is attached lets nobody in.
+        if record.removed or not isinstance(record, VolumeAttachmentChanges):
+            state.ground.freed += 1
 
 
 def _apply_priority_classes(

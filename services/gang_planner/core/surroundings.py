@@ -23,6 +23,7 @@ from shared.model.surroundings import (
     StorageCapacity,
     StorageClass,
     Volume,
+    VolumeAttachment,
 )
 
 _Kind = TypeVar("_Kind", bound=Surrounding)
@@ -79,6 +80,7 @@ class Surroundings:
         self.csi_nodes: Table[CsiNode] = Table()
         self.csi_drivers: Table[CsiDriver] = Table()
         self.storage_capacities: Table[StorageCapacity] = Table()
+        self.volume_attachments: Table[VolumeAttachment] = Table()
         self.hypernodes: Table[HyperNode] = Table()
         self.device_classes: Table[DeviceClass] = Table()
         self.resource_slices: Table[ResourceSlice] = Table()
@@ -93,6 +95,7 @@ class Surroundings:
             CsiNode: self.csi_nodes,
             CsiDriver: self.csi_drivers,
             StorageCapacity: self.storage_capacities,
+            VolumeAttachment: self.volume_attachments,
             HyperNode: self.hypernodes,
             DeviceClass: self.device_classes,
             ResourceSlice: self.resource_slices,

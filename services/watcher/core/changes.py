@@ -25,6 +25,7 @@ RECORDS: Final[dict[str, type[ChangeRecord]]] = {
     "csidriver": cluster.CsiDriverChanges,
     "csinode": cluster.CsiNodeChanges,
     "storagecapacity": cluster.StorageCapacityChanges,
+    "volumeattachment": cluster.VolumeAttachmentChanges,
     "volume": cluster.VolumeChanges,
     "claim": cluster.ClaimChanges,
     "deviceclass": cluster.DeviceClassChanges,

@@ -41,6 +41,7 @@ type request struct {
 	CSINodes          []*storagev1.CSINode            `json:"csiNodes"`
 	CSIDrivers        []*storagev1.CSIDriver          `json:"csiDrivers"`
 	StorageCapacities []*storagev1.CSIStorageCapacity `json:"csiStorageCapacities"`
+	VolumeAttachments []*storagev1.VolumeAttachment   `json:"volumeAttachments"`
 	DeviceClasses     []*resourcev1.DeviceClass       `json:"deviceClasses"`
 	ResourceSlices    []*resourcev1.ResourceSlice     `json:"resourceSlices"`
 	ResourceClaims    []*resourcev1.ResourceClaim     `json:"resourceClaims"`
@@ -90,6 +91,7 @@ func (r *request) stored() []runtime.Object {
 	add(&objects, r.CSINodes)
 	add(&objects, r.CSIDrivers)
 	add(&objects, r.StorageCapacities)
+	add(&objects, r.VolumeAttachments)
 	add(&objects, r.DeviceClasses)
 	add(&objects, r.ResourceSlices)
 	add(&objects, r.ResourceClaims)

@@ -52,6 +52,13 @@ MADE: Final[dict[str, Object]] = {
         "nodeTopology": {"matchLabels": {"a": "b"}},
         "capacity": "2Gi",
     },
+    "volumeattachment": {
+        "spec": {
+            "attacher": CSI,
+            "nodeName": "n",
+            "source": {"persistentVolumeName": NAME},
+        }
+    },
     "hypernode": {
         "spec": {
             "tier": 1,
@@ -90,6 +97,7 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
     "csinode": {"drivers": (surroundings.CsiLimit(driver=CSI, volumes_max=5),)},
     "csidriver": {"storage_capacity": True},
     "storagecapacity": {"storage_class": NAME, "capacity_bytes": 2 << 30, "volume_bytes_max": -1},
+    "volumeattachment": {"node": "n", "driver": CSI, "volume": NAME},
     "hypernode": {
         "tier": 1,
         "members": (surroundings.HyperNodeMember(kind="Node", exact="n"),),

@@ -23,6 +23,7 @@ from shared.contracts.cluster import (
     ResourceSliceChanges,
     StorageCapacityChanges,
     StorageClassChanges,
+    VolumeAttachmentChanges,
     VolumeChanges,
 )
 from shared.contracts.decisions import (
@@ -52,6 +53,7 @@ from shared.model.surroundings import (
     StorageCapacity,
     StorageClass,
     Volume,
+    VolumeAttachment,
 )
 from shared.model.terms import (
     PodAffinity,
@@ -274,6 +276,20 @@ SURROUNDING_SAMPLES: tuple[msgspec.Struct, ...] = (
                 node_topology=_WORKERS,
                 capacity_bytes=1 << 40,
                 volume_bytes_max=1 << 39,
+            ),
+        ),
+    ),
+    VolumeAttachmentChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            VolumeAttachment(
+                uid="attachment-1",
+                name="csi-1",
+                resource_version=3,
+                node="k8s-g1",
+                driver="csi.example",
+                volume="pv-1",
             ),
         ),
     ),

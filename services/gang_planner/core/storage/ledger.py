@@ -106,10 +106,11 @@ class Storage:
     def version(self, shape: ShapeEntry) -> tuple[int, ...]:
         """Changes whenever the answers for this shape may be others, on any node."""
         demand = self.demand(shape)
+        moves = self._limits.moves
         if not demand.delayed and not demand.exclusive:
-            return (self._demands_at,)
+            return (self._demands_at, moves)
         turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
-        return (self._demands_at, self._wide, turns)
+        return (self._demands_at, moves, self._wide, turns)
 
     def demand(self, shape: ShapeEntry) -> Demand:
         """What the shape's claims need now."""

@@ -1,9 +1,8 @@
 """How many volumes of a driver a node still takes: CSINode's limits against the volumes that pods
-there use.
+there use, and those that are attached although no pod uses them any more.
 
 A volume counts once per node, whoever uses it; a claim that has none yet counts under its own name
-for the driver that will make it, as in kube-scheduler. VolumeAttachments of pods that are gone are
-not read.
+for the driver that will make it, as in kube-scheduler.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,6 +19,7 @@ Handle: TypeAlias = tuple[str, str]
 """Driver, and what identifies the volume to it."""
 
 _UNLIMITED: Final = 2**31
+_NONE: Final[frozenset[Handle]] = frozenset()
 
 
 class Attachments:
@@ -35,12 +35,25 @@ class Attachments:
         self._counts: dict[str, Ints] = {}
         self._limits: dict[str, Ints] = {}
         self._seen: tuple[int, ...] = ()
+        #: Volumes by slot that VolumeAttachments name, and the tables' state that they are of.
+        self._attached: dict[int, frozenset[Handle]] = {}
+        self._attached_at: tuple[int, ...] = ()
+        self._moves = 0
 
     def copy(self) -> "Attachments":
         """An independent count of the same pods."""
         other = Attachments(self._tables, self._nodes)
         other._users = {slot: dict(keys) for slot, keys in self._users.items()}
+        other._attached, other._attached_at = self._attached, self._attached_at
         return other
+
+    @property
+    def moves(self) -> int:
+        """Moves when VolumeAttachments change what a node takes. Those of volumes that pods on the
+        node use change nothing, and they are nearly all.
+        """
+        self._look_at_attachments()
+        return self._moves
 
     def change(self, slot: int, key: Key, count: int) -> None:
         """So many more pods on the node use the claim; fewer, if negative."""
@@ -59,6 +72,7 @@ class Attachments:
             keys: the claims of one shape.
             uses: the slots in which claims are used already: what is there is not attached again.
         """
+        self._look_at_attachments()
         self._look_at_limits()
         wanted = {key: handle for key in keys if (handle := self._handle(key)) is not None}
         drivers = sorted({driver for driver, _ in wanted.values()} & self._limits.keys())
@@ -76,6 +90,32 @@ class Attachments:
             full |= (new > 0) & (counts + new > self._limits[driver])
         return full
 
+    def _look_at_attachments(self) -> None:
+        tables, nodes = self._tables, self._nodes
+        attachments = tables.volume_attachments
+        if not attachments.by_name and not self._attached:
+            return
+        at = (attachments.changes, tables.volumes.changes, nodes.changes.position)
+        if at == self._attached_at:
+            return
+        self._attached_at = at
+        found: dict[int, set[Handle]] = {}
+        for one in attachments.values():
+            slot = nodes.find(one.node)
+            volume = tables.volumes.by_name.get(("", one.volume))
+            if slot is not None and volume is not None and volume.driver and one.driver:
+                found.setdefault(slot, set()).add((one.driver, volume.handle))
+        before, self._attached = (
+            self._attached,
+            {slot: frozenset(handles) for slot, handles in found.items()},
+        )
+        for slot in before.keys() | self._attached.keys():
+            if before.get(slot) != self._attached.get(slot):
+                self._dirty[slot] = None
+                used = {self._handle(key) for key in self._users.get(slot, ())}
+                changed = before.get(slot, _NONE) ^ self._attached.get(slot, _NONE)
+                self._moves += not changed <= used
+
     def _look_at_limits(self) -> None:
         """Read the limits anew when they, or what claims are bound to, changed."""
         tables, nodes = self._tables, self._nodes
@@ -92,6 +132,7 @@ class Attachments:
         self._limits.clear()
         self._counts.clear()
         self._dirty.update(dict.fromkeys(self._users))
+        self._dirty.update(dict.fromkeys(self._attached))
         for one in tables.csi_nodes.values():
             slot = nodes.find(one.name)
             for limit in one.drivers if slot is not None else ():
@@ -109,6 +150,7 @@ class Attachments:
             self._counts[driver] = grown_ints(counts, self._nodes.size)
         for slot in self._dirty:
             handles = {self._handle(key) for key in self._users.get(slot, ())}
+            handles |= self._attached.get(slot, _NONE)
             for driver, counts in self._counts.items():
                 counts[slot] = sum(one is not None and one[0] == driver for one in handles)
         self._dirty.clear()
