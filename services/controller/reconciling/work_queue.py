@@ -8,7 +8,7 @@ earliest wish counts, and being worked at fulfils it.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 from typing import Final
 
@@ -96,9 +96,13 @@ class WorkQueue:
         """Begin nothing more."""
         self._stopped = True
 
-    async def quiet(self, mine: Callable[[str], bool] = lambda _key: True) -> None:
-        """Wait until none of these keys is worked at."""
-        while any(mine(key) for key in self._at_work):
+    def at_work(self) -> Iterable[str]:
+        """Keys that are worked at now."""
+        return tuple(self._at_work)
+
+    async def quiet(self) -> None:
+        """Wait until nothing is worked at."""
+        while self._at_work:
             self._quiet.clear()
             await self._quiet.wait()
 

@@ -65,11 +65,12 @@ class _Pytorch(Changeless):
 
     def _wait_for_master(self, pod: Manifest) -> None:
         """Let the pod begin once its master listens."""
-        target = f"{self._address} {self._port}"
-        tries = max(1, self._flags.number("wait-master-timeout") // 2)
         script = (
-            f"for i in $(seq {tries}); do nc -z -w 2 {target} && exit 0; sleep 2; done; "
-            f"echo 'no answer from {self._address}:{self._port}'; exit 1"
+            f"end=$(($(date +%s) + {self._flags.number('wait-master-timeout')}))\n"
+            f"until nc -z -w 2 {self._address} {self._port}; do\n"
+            f"  [ $(date +%s) -lt $end ] || {{ echo 'no answer from {self._address}'; exit 1; }}\n"
+            "  sleep 2\n"
+            "done\n"
         )
         waiting = {
             "name": "wait-for-master",

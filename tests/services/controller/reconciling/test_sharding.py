@@ -1,0 +1,61 @@
+"""Two replicas divide keys by their Leases, and one takes over when the other goes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from services.controller.reconciling.sharding import Shards
+from services.controller.reconciling.work_queue import WorkQueue
+from shared.kube.client import KubeClient
+from tests.support.waiting import eventually
+from tutti.cluster.embedded import EmbeddedCluster
+
+KEYS = [f"default/job-{number}" for number in range(20)]
+
+
+@asynccontextmanager
+async def replica(client: KubeClient, name: str, woken: list[str]) -> AsyncIterator[Shards]:
+    """One replica, until the end of the block; it leaves without a word."""
+
+    async def work(key: str) -> float | None:
+        woken.append(key)
+        return None
+
+    shards = Shards(client, name, ["job"], namespace="kube-system", renew_s=0.05, expire_s=1.0)
+    queue = WorkQueue(name, work)
+    shards.join(queue, lambda: KEYS)
+    tasks = [
+        asyncio.create_task(shards.run(), name="shards"),
+        asyncio.create_task(queue.run(), name="queue"),
+    ]
+    try:
+        yield shards
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def test_replicas_divide_the_keys_and_the_one_that_is_left_takes_them_all(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    woken: list[str] = []
+    async with replica(client, "a", woken) as first:
+        await eventually(lambda: all(map(first.owns, KEYS)))
+        await eventually(lambda: set(woken) == set(KEYS))
+        async with replica(client, "b", []) as second:
+            await eventually(
+                lambda: (
+                    all(first.owns(key) != second.owns(key) for key in KEYS)
+                    and 0 < sum(map(second.owns, KEYS)) < len(KEYS)
+                )
+            )
+            woken.clear()
+        # It was killed: its keys are taken over once it has been silent for long enough.
+        await eventually(lambda: all(map(first.owns, KEYS)))
+        await eventually(lambda: len(woken) >= len(KEYS))
+        async with replica(client, "c", []) as third:
+            await eventually(lambda: any(map(third.owns, KEYS)))
+            await third.leave()
+            assert not any(map(third.owns, KEYS))
+            await eventually(lambda: all(map(first.owns, KEYS)))
