@@ -99,14 +99,24 @@ class Informer(Generic[T]):
         kind: type[T],
         *,
         label_selector: str = "",
+        namespace: str = "",
+        name: str = "",
         pace: Pace | None = None,
     ) -> None:
-        """Prepare; nothing is sent before `run`."""
+        """Prepare; nothing is sent before `run`. A namespace or a name keeps all others out."""
         self.resource = resource
         self.kind = kind
         self.synced = asyncio.Event()
         self.absent = False
-        self._watch = ListWatch(client, resource, kind, label_selector=label_selector, pace=pace)
+        self._watch = ListWatch(
+            client,
+            resource,
+            kind,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=f"metadata.name={name}" if name else "",
+            pace=pace,
+        )
         self._decode = msgspec.json.Decoder(kind).decode
         self._objects: dict[str, T] = {}
         self._by_owner: dict[str, set[str]] = {}
@@ -263,13 +273,28 @@ class Informers:
         self._pace = pace
         self._informers: dict[tuple[str, type, str], Informer[Any]] = {}
 
-    def of(self, resource: Resource, kind: type[T], *, label_selector: str = "") -> Informer[T]:
-        """The cache of this resource. Ask before `run`."""
-        at = (f"{resource.title}/{resource.version}", kind, label_selector)
+    def of(
+        self,
+        resource: Resource,
+        kind: type[T],
+        *,
+        label_selector: str = "",
+        namespace: str = "",
+        name: str = "",
+    ) -> Informer[T]:
+        """The cache of this resource, or of one namespace or name of it. Ask before `run`."""
+        part = " ".join(filter(None, (namespace, name, label_selector)))
+        at = (f"{resource.title}/{resource.version}", kind, part)
         informer: Informer[T] | None = self._informers.get(at)
         if informer is None:
             informer = Informer(
-                self._client, resource, kind, label_selector=label_selector, pace=self._pace
+                self._client,
+                resource,
+                kind,
+                label_selector=label_selector,
+                namespace=namespace,
+                name=name,
+                pace=self._pace,
             )
             self._informers[at] = informer
         return informer
@@ -277,5 +302,5 @@ class Informers:
     async def run(self) -> None:
         """Keep all of them current until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for (title, _, selector), informer in self._informers.items():
-                group.create_task(informer.run(), name=f"informer {title} {selector}".strip())
+            for (title, _, part), informer in self._informers.items():
+                group.create_task(informer.run(), name=f"informer {title} {part}".strip())

@@ -1,0 +1,1 @@
+"""When finished Jobs have been kept long enough."""

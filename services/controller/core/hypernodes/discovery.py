@@ -1,0 +1,209 @@
+"""From the labels of nodes to the HyperNodes that there should be. Pure.
+
+The configuration is Volcano's: section networkTopologyDiscovery, source `label`. A topology's
+levels go from the highest domain down to the node; the last one is the node itself, the others
+become tiers, counted from the bottom. A domain is (topology, level's label, value), so two
+topologies never share one.
+
+A topology of which any node is in two minds (a level missing, a domain below two others) is not
+published at all: half a tree would send gangs across it.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from services.controller.core.hypernodes.matching import Labels, selects
+from shared.kinds.hypernode import (
+    TOPOLOGY_SOURCE,
+    ExactMatch,
+    HyperNode,
+    HyperNodeMember,
+    HyperNodeSpec,
+    MemberSelector,
+)
+from shared.kinds.metadata import Metadata
+
+#: The source that we serve; ufm and roce ask switches' managers.
+SOURCE: Final = "label"
+#: On discovered HyperNodes: the topology's name.
+PROFILE: Final = "volcano.sh/network-topology-profile"
+_NAME_MAX: Final = 200
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A level of a topology; the tier is named after the label unless it has a name."""
+
+    node_label: str
+    tier_name: str = ""
+
+
+class Topology(msgspec.Struct, frozen=True, kw_only=True):
+    """Levels from the highest down; nodes are those selected, or all that have the lowest label."""
+
+    name: str
+    levels: tuple[Level, ...]
+    selector: Mapping[str, Any] | None = None
+
+
+class _Profile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    levels: tuple[Level, ...]
+    node_selector: dict[str, Any] | None = None
+
+
+class _LabelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    network_topology_types: dict[str, tuple[Level, ...] | _Profile] = {}
+
+
+class _Discovery(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    enabled: bool = False
+    config: dict[str, Any] = {}
+
+
+class _Configuration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    network_topology_discovery: tuple[_Discovery, ...] = ()
+
+
+class Discovered(msgspec.Struct, frozen=True, kw_only=True):
+    """What labels say. Of the topologies in `torn` no tree can be made: theirs stay as they are."""
+
+    hypernodes: dict[str, HyperNode]
+    torn: frozenset[str] = frozenset()
+    problems: tuple[str, ...] = ()
+
+
+class ConfigurationError(ValueError):
+    """The configuration does not fit; the message names the field and the rule."""
+
+
+def topologies(document: object) -> tuple[Topology, ...] | None:
+    """The topologies of a configuration, by name; None: labels are not asked.
+
+    Args:
+        document: The YAML document of `volcano-controller.conf`.
+
+    Raises:
+        ConfigurationError: See there.
+    """
+    try:
+        configuration = msgspec.convert(document or {}, _Configuration)
+        for one in configuration.network_topology_discovery:
+            if one.source == SOURCE and one.enabled:
+                types = msgspec.convert(one.config, _LabelConfig).network_topology_types
+                return tuple(_topology(name, types[name]) for name in sorted(types))
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(str(error)) from None
+    return None
+
+
+def _topology(name: str, given: tuple[Level, ...] | _Profile) -> Topology:
+    if isinstance(given, _Profile):
+        topology = Topology(name=name, levels=given.levels, selector=given.node_selector)
+    else:
+        topology = Topology(name=name, levels=given)
+    if len(topology.levels) < 2:
+        raise ConfigurationError(
+            f"networkTopologyTypes.{name}: a level above that of the node is needed"
+        )
+    return topology
+
+
+def discover(given: Sequence[Topology], nodes: Mapping[str, Labels]) -> Discovered:
+    """The HyperNodes that there should be.
+
+    Args:
+        given: The topologies.
+        nodes: Labels by node.
+    """
+    explicit = [one for one in given if one.selector is not None]
+    problems: list[str] = []
+    torn: set[str] = set()
+    members: dict[str, dict[str, Labels]] = {one.name: {} for one in given}
+    for node in sorted(nodes):
+        labels = nodes[node]
+        chosen = [one for one in explicit if selects(one.selector or {}, labels)]
+        if len(chosen) > 1:
+            names = ", ".join(one.name for one in chosen)
+            problems.append(f"node {node} is selected by more than one topology: {names}")
+            torn.update(one.name for one in chosen)
+        if not chosen:
+            chosen = [
+                one for one in given if one.selector is None and one.levels[-2].node_label in labels
+            ]
+        for one in chosen:
+            members[one.name][node] = labels
+    found: dict[str, HyperNode] = {}
+    for topology in given:
+        if topology.name in torn:
+            continue
+        try:
+            found.update(_tree(topology, members[topology.name]))
+        except _Torn as error:
+            problems.append(str(error))
+            torn.add(topology.name)
+    return Discovered(hypernodes=found, torn=frozenset(torn), problems=tuple(problems))
+
+
+class _Torn(Exception):
+    """A topology that no tree can be made of."""
+
+
+def _tree(topology: Topology, nodes: Mapping[str, Labels]) -> dict[str, HyperNode]:
+    #: By tier from the bottom: domain value -> names of what is in it.
+    domains: list[dict[str, dict[str, None]]] = [{} for _ in topology.levels[:-1]]
+    parents: dict[tuple[int, str], str] = {}
+    for node, labels in nodes.items():
+        path: list[str] = []
+        for level in topology.levels[:-1]:
+            value = labels.get(level.node_label)
+            if not value:
+                raise _Torn(f"topology {topology.name}: node {node} lacks {level.node_label}")
+            path.append(value)
+        inner = node
+        for tier, value in enumerate(reversed(path)):
+            if tier > 0:
+                below = path[len(path) - tier]
+                if parents.setdefault((tier, below), value) != value:
+                    raise _Torn(
+                        f"topology {topology.name}: {below} is part of two others, "
+                        f"{parents[tier, below]} and {value}"
+                    )
+            domains[tier].setdefault(value, {})[inner] = None
+            inner = _name(topology, tier + 1, value)
+    return {
+        _name(topology, tier + 1, value): _hypernode(topology, tier, value, inside)
+        for tier, values in enumerate(domains)
+        for value, inside in values.items()
+    }
+
+
+def _hypernode(topology: Topology, tier: int, value: str, inside: Mapping[str, None]) -> HyperNode:
+    level = topology.levels[-2 - tier]
+    kind = "HyperNode" if tier else "Node"
+    return HyperNode(
+        metadata=Metadata(
+            name=_name(topology, tier + 1, value),
+            labels={TOPOLOGY_SOURCE: SOURCE, PROFILE: topology.name, level.node_label: value},
+        ),
+        spec=HyperNodeSpec(
+            tier=tier + 1,
+            tier_name=level.tier_name or level.node_label,
+            members=tuple(
+                HyperNodeMember(
+                    type=kind, selector=MemberSelector(exact_match=ExactMatch(name=name))
+                )
+                for name in sorted(inside)
+            ),
+        ),
+    )
+
+
+def _name(topology: Topology, tier: int, value: str) -> str:
+    """The same for the same domain always: nothing has to be remembered."""
+    told = re.sub(r"[^a-z0-9-]+", "-", f"{topology.name}-tier{tier}-{value}".lower()).strip("-")
+    exact = hashlib.sha256(f"{topology.name}/{tier}/{value}".encode()).hexdigest()[:8]
+    return f"hypernode-{told[:_NAME_MAX]}-{exact}"

@@ -1,0 +1,167 @@
+"""The HyperNode controller: counts their nodes, and makes those that labels of nodes ask for.
+
+All HyperNodes are one key: a node may be in many, and one HyperNode's nodes are those of others.
+Nodes come and go in bursts, so a pass over all comes at most once a second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from services.controller.core.hypernodes.discovery import (
+    PROFILE,
+    SOURCE,
+    ConfigurationError,
+    Discovered,
+    discover,
+    topologies,
+)
+from services.controller.core.hypernodes.matching import Labels, counted
+from services.controller.reconciling.controller import Runtime, Wake
+from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.writes import Written
+from shared.kinds.hypernode import TOPOLOGY_SOURCE, HyperNode
+from shared.kinds.metadata import Metadata
+from shared.kube.resources import CONFIGMAPS, HYPERNODES, NODES
+
+logger = logging.getLogger(__name__)
+
+#: The key of all HyperNodes.
+_ALL: Final = "hypernodes"
+_PASS_EVERY_S: Final = 1.0
+#: While HyperNodes are not served.
+_LOOK_EVERY_S: Final = 10.0
+#: The key of Volcano's ConfigMap.
+CONFIGURATION_KEY: Final = "volcano-controller.conf"
+
+
+class SeenNode(msgspec.Struct, frozen=True):
+    """What is read of a node."""
+
+    metadata: Metadata = Metadata()
+
+
+class SeenConfigMap(msgspec.Struct, frozen=True):
+    """What is read of the ConfigMap."""
+
+    metadata: Metadata = Metadata()
+    data: dict[str, str] = {}
+
+
+class HyperNodeReconciler:
+    """See the module."""
+
+    name = "hypernode"
+
+    def __init__(self, runtime: Runtime, configmap: str) -> None:
+        """Read the configuration from this ConfigMap, "namespace/name", if it is there."""
+        self._writes = runtime.writes
+        self._configmap = configmap
+        self._passed_s = float("-inf")
+        self._told: tuple[str, ...] = ()
+        self._hypernodes: Informer[HyperNode]
+        self._nodes: Informer[SeenNode]
+        self._configuration: Informer[SeenConfigMap]
+
+    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+        """HyperNodes, labels of nodes, and the configuration."""
+        namespace, _, name = self._configmap.partition("/")
+        self._hypernodes = informers.of(HYPERNODES, HyperNode)
+        self._nodes = informers.of(NODES, SeenNode)
+        self._configuration = informers.of(
+            CONFIGMAPS, SeenConfigMap, namespace=namespace, name=name
+        )
+
+        def node_changed(old: SeenNode | None, new: SeenNode | None) -> None:
+            if old is None or new is None or old.metadata.labels != new.metadata.labels:
+                wake(_ALL)
+
+        self._nodes.on_change(node_changed)
+        self._hypernodes.on_change(lambda _old, _new: wake(_ALL))
+        self._configuration.on_change(lambda _old, _new: wake(_ALL))
+        return self._hypernodes, self._nodes, self._configuration
+
+    def keys(self) -> Iterable[str]:
+        """One for all."""
+        return (_ALL,)
+
+    async def reconcile(self, key: str) -> float | None:
+        """Make, change and delete what labels say, then write the counts that changed."""
+        del key
+        if self._hypernodes.absent:
+            return _LOOK_EVERY_S
+        now_s = asyncio.get_running_loop().time()
+        wait_s = self._passed_s + _PASS_EVERY_S - now_s
+        if wait_s > 0:
+            return wait_s
+        self._passed_s = now_s
+        nodes = {node.metadata.name: node.metadata.labels for node in self._nodes.all()}
+        discovered = self._discovered(nodes)
+        if discovered is not None:
+            await self._publish(discovered)
+        await self._count(nodes)
+        return None
+
+    def _discovered(self, nodes: Mapping[str, Labels]) -> Discovered | None:
+        """None: nobody asked for discovery, or nobody understands how."""
+        configmap = self._configuration.get(self._configmap)
+        text = configmap.data.get(CONFIGURATION_KEY, "") if configmap is not None else ""
+        try:
+            given = topologies(yaml.safe_load(text)) if text else None
+        except (yaml.YAMLError, ConfigurationError) as error:
+            self._say((f"ConfigMap {self._configmap}, key {CONFIGURATION_KEY}: {error}",))
+            return None
+        found = None if given is None else discover(given, nodes)
+        self._say(found.problems if found is not None else ())
+        return found
+
+    def _say(self, problems: tuple[str, ...]) -> None:
+        """Log what is wrong, once."""
+        for problem in problems:
+            if problem not in self._told:
+                logger.warning("HyperNodes are not discovered: %s", problem)
+        self._told = problems
+
+    async def _publish(self, discovered: Discovered) -> None:
+        for name, wanted in sorted(discovered.hypernodes.items()):
+            known = self._hypernodes.get(name)
+            if known is None:
+                self._learn(await self._writes.create(HYPERNODES, wanted))
+            elif known.spec != wanted.spec or not _has(known, wanted.metadata.labels):
+                patch = {
+                    "metadata": {"labels": wanted.metadata.labels},
+                    "spec": msgspec.to_builtins(wanted.spec),
+                }
+                await self._patch(known, patch, "")
+        torn = discovered.torn
+        for one in [*self._hypernodes.all()]:
+            labels = one.metadata.labels
+            ours = labels.get(TOPOLOGY_SOURCE) == SOURCE and labels.get(PROFILE) not in torn
+            if ours and one.metadata.name not in discovered.hypernodes:
+                await self._writes.delete(HYPERNODES, one.metadata.name, uid=one.metadata.uid)
+
+    async def _count(self, nodes: Mapping[str, Labels]) -> None:
+        counts = counted(self._hypernodes.all(), nodes)
+        for one in [*self._hypernodes.all()]:
+            count = counts.get(one.metadata.name)
+            if count is not None and count != one.status.node_count:
+                await self._patch(one, {"status": {"nodeCount": count}}, "status")
+
+    async def _patch(self, one: HyperNode, patch: dict[str, Any], subresource: str) -> None:
+        metadata = one.metadata
+        written = await self._writes.patch(
+            HYPERNODES, metadata.name, patch, uid=metadata.uid, subresource=subresource
+        )
+        self._learn(written)
+
+    def _learn(self, written: Written) -> None:
+        if written.done:
+            self._hypernodes.learn(written.body)
+
+
+def _has(one: HyperNode, labels: Mapping[str, str]) -> bool:
+    return labels.items() <= one.metadata.labels.items()
