@@ -13,7 +13,7 @@ import msgspec
 
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict
 from shared.model.objects import PodPhase
-from tutti.why.facts import Facts, Group, MemberPod, belongs
+from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 
 State = Literal[
     "waiting",
@@ -99,6 +99,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sentence: str
     state: State
     gangs: tuple[GangAnswer, ...] = ()
+    #: Where pods are missing: the newest warnings told of whoever has to make them.
+    troubles: tuple[str, ...] = ()
     #: Resources that could not be read for want of a right.
     forbidden: tuple[str, ...] = ()
 
@@ -114,7 +116,12 @@ def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
         member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
     ]
     gangs = [
-        _group_answer(group, [each for each in facts.pods if belongs(each, group)], scheduler_names)
+        _group_answer(
+            group,
+            [each for each in facts.pods if belongs(each, group)],
+            scheduler_names,
+            facts.troubles,
+        )
         for group in facts.groups
     ]
     gangs += [
@@ -139,6 +146,9 @@ def _nothing(facts: Facts) -> Answer:
             f"{facts.title}: not allowed to list {what} in namespace {facts.namespace}, "
             "so nothing can be said"
         )
+    elif facts.troubles:
+        sentence = f"{facts.title} has no pods and no PodGroup: {facts.troubles[0]}"
+        return _answer(facts, sentence, "stuck", [])
     else:
         sentence = (
             f"{facts.title} has no pods and no PodGroup yet: whoever makes them "
@@ -154,12 +164,16 @@ def _answer(facts: Facts, sentence: str, state: State, gangs: Sequence[GangAnswe
         sentence=sentence,
         state=state,
         gangs=tuple(gangs),
+        troubles=facts.troubles,
         forbidden=facts.forbidden,
     )
 
 
 def _group_answer(
-    group: Group, members: Sequence[MemberPod], scheduler_names: Collection[str]
+    group: Group,
+    members: Sequence[MemberPod],
+    scheduler_names: Collection[str],
+    troubles: Sequence[str],
 ) -> GangAnswer:
     verdict = group.verdict
     name = f"{group.namespace}/{group.name}"
@@ -167,6 +181,8 @@ def _group_answer(
     why = verdict.why if verdict is not None else None
     state, sentence = _judge(name, group, members, least, scheduler_names)
     waits = state == "waiting" and why is not None
+    if state == "waiting":
+        sentence = "; ".join([sentence, *_more(verdict, troubles)])
     return GangAnswer(
         gang=name,
         group=group.title,
@@ -186,6 +202,20 @@ def _group_answer(
         ahead_count=why.ahead_count if why is not None and waits else 0,
         conditions=verdict.conditions if verdict is not None else (),
     )
+
+
+def _more(verdict: Verdict | None, troubles: Sequence[str]) -> list[str]:
+    """What else one wants to know of a gang that waits: why its pods are not made, and who has
+    evicted those that it had.
+    """
+    told: list[str] = []
+    why = verdict.why if verdict is not None else None
+    if troubles and (why is None or why.reason in PODS_MISSING):
+        told.append(troubles[0])
+    evicted = _holding(verdict).get("Evicted")
+    if evicted:
+        told.append(evicted)
+    return told
 
 
 def _judge(

@@ -1,10 +1,15 @@
 """What `why` knows before it explains: plain values read from the API server."""
 
+from typing import Final
+
 import msgspec
 
 from shared.contracts.verdicts import Verdict
 from shared.kube.resources import DISRUPTION_BUDGETS
 from shared.model.objects import Owner, Pod
+
+#: Reasons of a gang that waits for pods which nobody has made.
+PODS_MISSING: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask", "NotEnoughPodsOfSubGroup"})
 
 
 class MemberPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +51,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         pods: Its pods, and the other members of their groups.
         groups: The groups of those pods, and those that it owns.
         events: For pods that no group speaks for: what was last said of each, by pod name.
+        troubles: Where pods are missing: the newest warnings told of whoever has to make them.
         forbidden: What we had no right to read.
     """
 
@@ -56,6 +62,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[MemberPod, ...] = ()
     groups: tuple[Group, ...] = ()
     events: dict[str, str] = {}
+    troubles: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
 
     @property

@@ -23,13 +23,17 @@ from shared.kube.objects import KubeStruct, ObjectMeta, OwnerReference
 from shared.kube.resources import (
     CORE_EVENTS,
     DISRUPTION_BUDGETS,
+    JOBS_BATCH,
+    JOBS_VOLCANO,
     PODGROUPS_INCUBATOR,
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
     PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
     Resource,
 )
-from tutti.why.facts import Facts, Group, MemberPod, belongs
+from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.kinds import BadReference, Kind, resolve
 
 _PAGE: Final = 1_000
@@ -37,6 +41,9 @@ _PAGE: Final = 1_000
 _STEPS_MAX: Final = 5
 #: Pods whose events are asked for one by one when nothing else speaks.
 _EVENTS_MAX: Final = 5
+_TROUBLES_MAX: Final = 3
+#: Kinds that stand between an object and its pods, and are told what is in the way.
+_MAKERS: Final = (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH, JOBS_VOLCANO)
 _GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, DISRUPTION_BUDGETS)
 
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
@@ -71,6 +78,7 @@ class _Pod(kube.Pod, frozen=True, kw_only=True):
 
 
 class _Event(KubeStruct, frozen=True, kw_only=True):
+    type: str = ""
     reason: str = ""
     message: str = ""
     last_timestamp: str = ""
@@ -124,6 +132,9 @@ class Gatherer:
             pods=tuple(members),
             groups=tuple(gangs),
             events=await self._events(silent[:_EVENTS_MAX]),
+            troubles=await self._troubles(found.metadata.uid, members, gangs)
+            if lacks_pods(members, gangs)
+            else (),
             forbidden=tuple(dict.fromkeys(self._forbidden)),
         )
 
@@ -244,9 +255,29 @@ class Gatherer:
                 CORE_EVENTS, _Event, fields=f"involvedObject.uid={member.pod.uid}"
             )
             if events:
-                last = max(events, key=lambda event: event.last_timestamp or event.event_time)
+                last = max(events, key=_told_at)
                 said[member.pod.name] = f"{last.reason}: {last.message}"
         return said
+
+    async def _troubles(
+        self, uid: str, members: Sequence[MemberPod], gangs: Sequence[Group]
+    ) -> tuple[str, ...]:
+        """What was said last, as a warning, of those who make the pods: a quota is used up, a
+        webhook refuses them, their template is wrong.
+        """
+        above = [gang.owner for gang in gangs] + [member.pod.owner for member in members]
+        makers = {uid: None, **{owner.uid: None for owner in above if owner is not None}}
+        for resource in _MAKERS:
+            for thing in await self._list(resource, Owned):
+                owner = _owner_of(thing.metadata)
+                if owner is not None and owner.uid in makers:
+                    makers[thing.metadata.uid] = None
+        found: list[_Event] = []
+        for maker in list(makers)[:_EVENTS_MAX]:
+            found += await self._list(CORE_EVENTS, _Event, fields=f"involvedObject.uid={maker}")
+        warnings = sorted((one for one in found if one.type == "Warning"), key=_told_at)
+        texts = [f"{one.reason}: {one.message}" for one in reversed(warnings)]
+        return tuple(dict.fromkeys(texts))[:_TROUBLES_MAX]
 
     async def _list(self, resource: Resource, kind: type[T], fields: str = "") -> list[T]:
         """Everything of a kind in the namespace; nothing when it is not served, or not ours to
@@ -273,6 +304,17 @@ class Gatherer:
         except Forbidden:
             self._forbidden.append(resource.title)
             return []
+
+
+def lacks_pods(members: Sequence[MemberPod], gangs: Sequence[Group]) -> bool:
+    """Whether there are no pods, or a gang waits for more of them."""
+    verdicts = (gang.verdict for gang in gangs)
+    waits = (one.why for one in verdicts if one is not None and one.why is not None)
+    return not members or any(why.reason in PODS_MISSING for why in waits)
+
+
+def _told_at(event: _Event) -> str:
+    return event.last_timestamp or event.event_time
 
 
 def members_of(groups: Iterable[Group], pods: Sequence[MemberPod]) -> list[MemberPod]:

@@ -33,6 +33,8 @@ def show(answer: Answer, console: Console, now: datetime) -> None:
         width = max(len(label) for label, _ in rows)
         for label, value in rows:
             _line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", value))
+    for trouble in answer.troubles:
+        _line(console, Text.assemble("  ", ("warning", "dim"), "  ", trouble))
     for resource in answer.forbidden:
         words = f"  not seen: {resource} (no right to list them in {answer.namespace})"
         _line(console, Text(words, "dim"))

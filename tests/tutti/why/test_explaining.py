@@ -323,6 +323,68 @@ def test_what_has_neither_pods_nor_a_group_waits_for_whoever_makes_them() -> Non
     assert answer().sentence.startswith("TFJob train has no pods and no PodGroup yet")
 
 
+QUOTA = 'FailedCreate: pods "a" is forbidden: exceeded quota: compute, requested: cpu=9'
+
+
+def test_who_could_not_make_any_pod_is_believed() -> None:
+    found = answer(troubles=(QUOTA, "an older one"))
+    assert found.sentence == f"TFJob train has no pods and no PodGroup: {QUOTA}"
+    assert found.state == "stuck"
+
+
+def missing_pods(reason: str) -> Group:
+    found = gang("Pending", "1 of 2 members exist that could run")
+    assert found.verdict is not None
+    assert found.verdict.why is not None
+    why = msgspec.structs.replace(found.verdict.why, reason=reason)
+    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(found.verdict, why=why))
+
+
+@pytest.mark.parametrize(
+    ("group", "sentence"),
+    [
+        pytest.param(
+            missing_pods("NotEnoughPods"),
+            f"ns/g waits: 1 of 2 members exist that could run; {QUOTA}",
+            id="pods are missing",
+        ),
+        pytest.param(
+            missing_pods("NotEnoughResources"),
+            "ns/g waits: 1 of 2 members exist that could run",
+            id="room is missing",
+        ),
+        pytest.param(
+            gang(None),
+            f"ns/g has no pods yet, and no verdict: does Tutti run?; {QUOTA}",
+            id="nobody has judged it",
+        ),
+    ],
+)
+def test_why_pods_are_missing_is_said_where_they_are_waited_for(
+    group: Group, sentence: str
+) -> None:
+    found = answer(groups=(group,), troubles=(QUOTA,))
+    assert found.sentence == sentence
+
+
+EVICTED = "2 of its pods were preempted for gang ns/high; what its controller makes again waits"
+
+
+@pytest.mark.parametrize(
+    ("pods", "status", "sentence"),
+    [
+        pytest.param(PENDING, "True", f"ns/g waits: no room; {EVICTED} for room", id="it waits"),
+        pytest.param(PENDING, "False", "ns/g waits: no room", id="it was placed since"),
+        pytest.param(PLACED, "True", "ns/g runs on 2 nodes: 2 Running", id="it runs"),
+    ],
+)
+def test_who_was_evicted_is_told_by_whom_and_what_happens_next(
+    pods: tuple[MemberPod, ...], status: Literal["True", "False"], sentence: str
+) -> None:
+    group = holding(gang("Inqueue", "no room"), "Evicted", f"{EVICTED} for room", status)
+    assert answer(*pods, groups=(group,)).sentence == sentence
+
+
 def test_a_missing_right_is_said_instead_of_there_is_nothing() -> None:
     found = answer(forbidden=("pods",))
     assert "not allowed to list pods in namespace ns" in found.sentence

@@ -157,6 +157,39 @@ async def test_a_group_that_an_object_owns_is_found_before_there_are_pods(
     assert names(await gatherer.gather("vcjob", "train")) == ([], ["train-x"])
 
 
+async def test_what_keeps_pods_from_being_made_is_found_below_the_object(
+    gatherer: Gatherer, api: RawClient, namespace: str
+) -> None:
+    """A Deployment's pods are made by its ReplicaSet, which is told that a quota is used up."""
+    apps = f"/apis/apps/v1/namespaces/{namespace}"
+    deployment = await api.create(f"{apps}/deployments", workload("Deployment", "web"))
+    owner = owner_of(deployment)
+    below = await api.create(f"{apps}/replicasets", workload("ReplicaSet", "web-1", owner))
+
+    async def tell(name: str, kind: str, message: str, at: str) -> None:
+        event = {
+            "metadata": {"name": name},
+            "involvedObject": {
+                "kind": "ReplicaSet",
+                "namespace": namespace,
+                "uid": below["metadata"]["uid"],
+            },
+            "type": kind,
+            "reason": "FailedCreate",
+            "message": message,
+            "lastTimestamp": at,
+        }
+        await api.create(f"/api/v1/namespaces/{namespace}/events", event)
+
+    await tell("a", "Warning", "exceeded quota", "2026-01-01T00:00:01Z")
+    await tell("b", "Warning", "an older one", "2026-01-01T00:00:00Z")
+    await tell("c", "Normal", "no trouble", "2026-01-01T00:00:02Z")
+    facts = await gatherer.gather("deployment", "web")
+    assert facts.troubles == ("FailedCreate: exceeded quota", "FailedCreate: an older one")
+    await make_pod(api, namespace, "p", owner=owner_of(below))
+    assert (await gatherer.gather("deployment", "web")).troubles == ()
+
+
 async def test_a_budget_that_declares_a_gang_is_its_group_and_any_other_budget_is_not(
     api: RawClient, namespace: str, gatherer: Gatherer
 ) -> None:
