@@ -7,7 +7,16 @@ from msgspec import Meta
 from shared.runtime.settings import KubeSettings, SettingsError
 
 #: Those that read verdicts, then those that reconcile (`service.RECONCILERS`).
-CONTROLLERS: Final = ("podgroup", "status", "cronjob", "job", "jobflow", "queue")
+CONTROLLERS: Final = (
+    "podgroup",
+    "status",
+    "cronjob",
+    "gc",
+    "hypernode",
+    "job",
+    "jobflow",
+    "queue",
+)
 
 #: What Volcano calls them.
 _ALIASES: Final = {
@@ -40,6 +49,14 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
         str,
         Meta(min_length=1, description="where replicas keep the Leases by which they divide keys"),
     ] = "kube-system"
+    controller_configmap: Annotated[
+        str,
+        Meta(
+            pattern="^[^/]+/[^/]+$",
+            description="NAMESPACE/NAME of the ConfigMap whose key volcano-controller.conf says by "
+            "which labels of nodes HyperNodes are discovered",
+        ),
+    ] = "volcano-system/volcano-controller-configmap"
     writes_per_s: Annotated[
         int, Meta(ge=1, le=10_000, description="writes of statuses, conditions, events a second")
     ] = 200

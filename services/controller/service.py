@@ -10,6 +10,8 @@ from typing import Final, Protocol
 from services.controller.clock import SteadyClock
 from services.controller.config import ControllerSettings
 from services.controller.cronjob_controller import CronJobReconciler
+from services.controller.gc_controller import GarbageReconciler
+from services.controller.hypernode_controller import HyperNodeReconciler
 from services.controller.job_controller import JobReconciler
 from services.controller.jobflow_controller import JobFlowReconciler
 from services.controller.podgroup_controller import PodGroupController
@@ -31,6 +33,10 @@ Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
 #: The controllers that reconcile, by name: how each is made.
 RECONCILERS: Final[dict[str, Make]] = {
     "cronjob": lambda runtime, _ctx: CronJobReconciler(runtime),
+    "gc": lambda runtime, _ctx: GarbageReconciler(runtime),
+    "hypernode": lambda runtime, ctx: HyperNodeReconciler(
+        runtime, ctx.settings.controller_configmap
+    ),
     "job": lambda runtime, ctx: JobReconciler(runtime, ctx.settings.scheduler_name),
     "jobflow": lambda runtime, _ctx: JobFlowReconciler(runtime),
     "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
