@@ -1,6 +1,7 @@
 """The fenced append on a real nats-server."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -78,11 +79,11 @@ async def test_a_foreign_record_found_after_a_lost_request_means_superseded(
     rival = FencedLog(await connect("rival"), CLUSTER, last_applied=1)
     publish = bus.publish
 
-    async def lose_appends(subject: str, payload: bytes, **more: object) -> None:
+    async def lose_appends(subject: str, payload: bytes, **more: Any) -> None:
         if subject == SUBJECT:
             await rival.append(SUBJECT, b"rival")
         else:
-            await publish(subject, payload, **more)  # type: ignore[arg-type]
+            await publish(subject, payload, **more)
 
     monkeypatch.setattr(bus, "publish", lose_appends)
     with pytest.raises(Superseded, match="rival"):
@@ -163,13 +164,13 @@ async def test_a_few_records_go_one_by_one_and_a_repetition_goes_on_where_it_sto
     sent = 0
     request = bus.request
 
-    async def fail_the_third(subject: str, payload: bytes, **more: object) -> object:
+    async def fail_the_third(subject: str, payload: bytes, **more: Any) -> object:
         nonlocal sent
         if subject == SUBJECT:
             sent += 1
         if sent == 3:
             raise BusUnavailable("gone")
-        return await request(subject, payload, **more)  # type: ignore[arg-type]
+        return await request(subject, payload, **more)
 
     monkeypatch.setattr(bus, "request", fail_the_third)
     monkeypatch.setattr(bus, "get_message", fail_the_third)

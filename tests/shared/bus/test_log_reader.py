@@ -87,7 +87,7 @@ async def test_a_message_lost_on_the_way_is_read_again(bus: LossyBus) -> None:
         else:
             await process(sid, subject, reply, data, headers)
 
-    bus._client._process_msg = drop_one  # type: ignore[method-assign]
+    bus._client._process_msg = drop_one  # type: ignore[method-assign]  # a fault in the client
     await append(bus, 19)
     await follower.reader.wait_caught_up(20)
     assert dropped == [b"7"]

@@ -8,6 +8,7 @@ import pytest
 from services.gang_planner.core.filters import dynamic_resources
 from shared.contracts.decisions import DeviceChoice
 from shared.model.objects import Node, Pod
+from shared.model.surroundings import ResourceClaim
 from shared.model.terms import Requirement, SelectorTerm
 from tests.services.gang_planner.core.claims import (
     make_device_claim,
@@ -163,12 +164,12 @@ def test_a_pool_that_names_a_device_twice_is_not_given_out() -> None:
     ids=["no claim made of its template", "missing", "not whole devices of a class", "deleting"],
 )
 def test_a_claim_that_cannot_be_served_is_waited_for(
-    name: str, claim: object, reason: str, text: str
+    name: str, claim: ResourceClaim | None, reason: str, text: str
 ) -> None:
     scene = Scene(hosts(1))
     scene.put(make_device_class(), make_slice("n0", 1), make_group("g", 1))
     if claim is not None:
-        scene.put(claim)  # type: ignore[arg-type]
+        scene.put(claim)
     scene.put(*members("g", [(name,)]))
     assert not scene.settle()
     found, sentence = told(scene, "g")

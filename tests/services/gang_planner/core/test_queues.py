@@ -1,6 +1,7 @@
 """What queues hold is what their gangs hold, whatever becomes of the tree."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ tiers: [{plugins: [{name: priority}, {name: gang}, {name: capacity, enableHierar
 NAMES = ("a", "b", "c", "d", "e")
 
 
-def a_queue(name: str, version: int = 1, **fields: object) -> Queue:
-    return Queue(uid=f"q-{name}", dialect="volcano", name=name, resource_version=version, **fields)  # type: ignore[arg-type]  # fields of Queue
+def a_queue(name: str, version: int = 1, **fields: Any) -> Queue:
+    return Queue(uid=f"q-{name}", dialect="volcano", name=name, resource_version=version, **fields)
 
 
 def entries(scene: Scene) -> dict[str, QueueEntry]:

@@ -1,5 +1,7 @@
 """Queues share what is contested, limit nobody while nobody claims, and block each other never."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +19,8 @@ from tests.services.gang_planner.core.scene import (
 GIB = 1 << 30
 
 
-def a_queue(name: str, **fields: object) -> Queue:
-    return Queue(uid=f"q-{name}", dialect="volcano", name=name, resource_version=1, **fields)  # type: ignore[arg-type]
+def a_queue(name: str, **fields: Any) -> Queue:
+    return Queue(uid=f"q-{name}", dialect="volcano", name=name, resource_version=1, **fields)
 
 
 def a_node(name: str = "n0", cpu: int = 16, **fields: object) -> Node:

@@ -9,6 +9,7 @@ from services.gang_planner.core.filters import volume_binding, volume_restrictio
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.model.objects import Node, Pod
 from shared.model.surroundings import (
+    Claim,
     CsiDriver,
     CsiLimit,
     CsiNode,
@@ -161,14 +162,14 @@ def test_a_bound_volume_says_where_its_pod_goes() -> None:
         "selected for another node",
     ],
 )
-def test_a_claim_that_cannot_be_served_is_waited_for(claims: list[object], text: str) -> None:
+def test_a_claim_that_cannot_be_served_is_waited_for(claims: list[Claim], text: str) -> None:
     scene = Scene(hosts(1))
     scene.put(make_class(), make_class("fast", wait_for_first_consumer=False))
-    scene.put(make_volume("a", "n0"), make_group("g", 1), *claims, *members("g", [("data",)]))  # type: ignore[arg-type]
+    scene.put(make_volume("a", "n0"), make_group("g", 1), *claims, *members("g", [("data",)]))
     assert not scene.settle()
     scene.step(after_ms=3000)
     assert text in sentence(scene, "g")
-    scene.remove(*claims)  # type: ignore[arg-type]
+    scene.remove(*claims)
     scene.put(make_claim("data"))
     assert len(scene.settle()) == 1
 
