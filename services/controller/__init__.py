@@ -17,9 +17,13 @@ function of one verdict (`core.intents`).
 
 `--controllers=podgroup` makes the PodGroup of pods that name our scheduler and no group, as
 Volcano's controller does (`core.bare_pods`), and patches its name onto the pods.
-  Rights: get, patch `pods`; get `replicasets`, `daemonsets`, `statefulsets`, `jobs` (batch);
-  create `podgroups` (scheduling.volcano.sh).
+  Rights: get, patch `pods`; get `replicasets`, `daemonsets`, `statefulsets`, `jobs` (batch),
+  `queues`; create `podgroups` (scheduling.volcano.sh).
   API writes: one PodGroup per owner, one patch per pod.
+`--controllers=workload` keeps those PodGroups as their ReplicaSets and StatefulSets want them
+(`core.workloads`), and deletes them with the last pod of one that was scaled to nothing.
+  Rights: list, watch `replicasets`, `statefulsets`, `podgroups`; list `pods`; create, patch, delete
+  `podgroups`.
 
 Invariants:
 * A verdict is acknowledged when all it asks for is written, found written, or refused for good.

@@ -16,6 +16,7 @@ CONTROLLERS: Final = (
     "job",
     "jobflow",
     "queue",
+    "workload",
 )
 
 #: What Volcano calls them.
@@ -25,7 +26,7 @@ _ALIASES: Final = {
     "job-controller": "job",
     "jobflow-controller": "jobflow",
     "jobtemplate-controller": "jobflow",
-    "pg-controller": "podgroup",
+    "pg-controller": "podgroup workload",
     "queue-controller": "queue",
     "cronjob-controller": "cronjob",
 }
@@ -85,7 +86,7 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
             SettingsError: One is unknown, or none is left.
         """
         names = [name for name in self.controllers if name]
-        unknown = [name for name in names if name != "*" and _own(name) not in CONTROLLERS]
+        unknown = [name for name in names if name != "*" and not _own(name) <= set(CONTROLLERS)]
         if unknown:
             raise _refusal(f"unknown: {', '.join(unknown)}")
         chosen: set[str] = set()
@@ -93,17 +94,19 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
             if name == "*":
                 chosen.update(CONTROLLERS)
             elif not name.startswith("-"):
-                chosen.add(_own(name))
-        chosen.difference_update(_own(name) for name in names if name.startswith("-"))
+                chosen.update(_own(name))
+        for name in names:
+            if name.startswith("-"):
+                chosen.difference_update(_own(name))
         if not chosen:
             raise _refusal("none given")
         return tuple(sorted(chosen))
 
 
-def _own(name: str) -> str:
-    """Our name for what was given, without the sign that says whether it is wanted."""
+def _own(name: str) -> set[str]:
+    """Our names for what was given, without the sign that says whether it is wanted."""
     bare = name[1:] if name[0] in "+-" else name
-    return _ALIASES.get(bare, bare)
+    return {*_ALIASES.get(bare, bare).split()}
 
 
 def _refusal(why: str) -> SettingsError:

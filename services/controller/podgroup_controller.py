@@ -14,7 +14,8 @@ from typing import Final
 
 import msgspec
 
-from services.controller.core.bare_pods import joins, owner_resource, pod_group_for
+from services.controller.core.bare_pods import joins, owner_resource, pod_group_for, queue_of
+from services.controller.core.workloads.sizes import Workload
 from services.controller.errors import RetryLater
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
@@ -25,7 +26,7 @@ from shared.contracts.verdicts import PodRef, Verdict
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, MalformedAnswer, NotFound
 from shared.kube.objects import ObjectMeta, Pod
-from shared.kube.resources import PODGROUPS_VOLCANO, PODS
+from shared.kube.resources import PODGROUPS_VOLCANO, PODS, QUEUES_VOLCANO
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ _RETRY_S: Final = 2.0
 _RETRY_S_MAX: Final = 30.0
 
 
-class _Owner(msgspec.Struct, frozen=True):
+class _Queue(msgspec.Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
@@ -136,26 +137,34 @@ class PodGroupController:
         return None
 
     async def _create_group(self, verdict: Verdict, pod: Pod) -> None:
-        notes = await self._owner_annotations(pod)
-        manifest = pod_group_for(pod, notes, verdict.group_wanted)
+        owner = await self._owner(pod)
+        notes = await self._queue_annotations(pod) if _asks_its_queue(pod) else {}
+        manifest = pod_group_for(pod, owner, verdict.group_wanted, queue_notes=notes)
         try:
             await self._client.create(PODGROUPS_VOLCANO, manifest, namespace=verdict.namespace)
         except Conflict:
             return  # it exists: a user's, or ours from before
         logger.info("made group %s/%s", verdict.namespace, verdict.group_wanted)
 
-    async def _owner_annotations(self, pod: Pod) -> dict[str, str]:
+    async def _owner(self, pod: Pod) -> Workload | None:
         found = owner_resource(pod)
         if found is None:
-            return {}
+            return None
         resource, reference = found
         try:
             owner = await self._client.get(
-                resource, reference.name, _Owner, namespace=pod.metadata.namespace
+                resource, reference.name, Workload, namespace=pod.metadata.namespace
             )
         except NotFound:
+            return None
+        return owner if owner.metadata.uid == reference.uid else None
+
+    async def _queue_annotations(self, pod: Pod) -> dict[str, str]:
+        try:
+            queue = await self._client.get(QUEUES_VOLCANO, queue_of(pod), _Queue)
+        except NotFound:
             return {}
-        return owner.metadata.annotations if owner.metadata.uid == reference.uid else {}
+        return queue.metadata.annotations
 
     async def _join(self, verdict: Verdict) -> None:
         """Patch the group's name onto every pod that lacks it, a few at a time; the first error
@@ -185,6 +194,12 @@ class PodGroupController:
                 group.create_task(patch_on(), name=f"join-{number}")
         if errors:
             raise errors[0]
+
+
+def _asks_its_queue(pod: Pod) -> bool:
+    """Whether the queue may say how large its gang is."""
+    owner = pod.metadata.controller
+    return owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job")
 
 
 async def _ack(delivery: Delivery) -> None:

@@ -21,6 +21,7 @@ from services.controller.reconciling.sharding import Shards
 from services.controller.reporting import Reporting
 from services.controller.status_controller import StatusController
 from services.controller.volcano_metrics import ControllerMetrics
+from services.controller.workload_controller import WorkloadReconciler
 from services.controller.writing import Writer
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -40,6 +41,7 @@ RECONCILERS: Final[dict[str, Make]] = {
     "job": lambda runtime, ctx: JobReconciler(runtime, ctx.settings.scheduler_name),
     "jobflow": lambda runtime, _ctx: JobFlowReconciler(runtime),
     "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
+    "workload": lambda runtime, _ctx: WorkloadReconciler(runtime),
 }
 
 

@@ -4,8 +4,11 @@ In: a pod and its controller owner as the API server stores them. Out: the PodGr
 the patch that tells the pods of it. What belongs to no field here is left out, as Volcano does.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+from services.controller.core.workloads.sizes import Workload, gang_size
+from services.controller.core.workloads.upkeep import FROM_PODS
 from shared.contracts import annotations
 from shared.kube.objects import Container, OwnerReference, Pod, ResourceList
 from shared.kube.quantities import QuantityError, amount, format_quantity
@@ -22,13 +25,6 @@ OWNERS: Final[dict[tuple[str, str], Resource]] = {
     ("batch/v1", "Job"): Resource("batch", "v1", "jobs", "Job"),
 }
 _OWNER_PREFIX: Final = "volcano.sh/"
-_POD_ANNOTATIONS: Final = (
-    "volcano.sh/preemptable",
-    "volcano.sh/cooldown-time",
-    "volcano.sh/revocable-zone",
-    "volcano.sh/jdb-min-available",
-    "volcano.sh/jdb-max-unavailable",
-)
 _POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
@@ -44,19 +40,29 @@ def owner_resource(pod: Pod) -> tuple[Resource, OwnerReference] | None:
     return None if resource is None else (resource, owner)
 
 
-def pod_group_for(pod: Pod, owner_annotations: dict[str, str], name: str) -> JsonObject:
+def pod_group_for(
+    pod: Pod, owner: Workload | None, name: str, *, queue_notes: Mapping[str, str] | None = None
+) -> JsonObject:
     """The manifest of the PodGroup `name` for `pod` and its siblings.
 
-    An owner's gang size that is no positive number counts as 1, as Volcano takes it.
+    Args:
+        pod: One of them.
+        owner: Their owner, if it is of a kind whose word counts.
+        name: Of the group.
+        queue_notes: Annotations of the queue that it goes to.
     """
     metadata = pod.metadata
-    min_member = _gang_size(owner_annotations.get(annotations.OWNER_MIN_MEMBER, ""))
+    controller = metadata.controller
+    min_member = gang_size(
+        controller.kind if controller is not None else "", owner, queue_notes or {}
+    )
+    owner_annotations = owner.metadata.annotations if owner is not None else {}
     notes = {
         key: text for key, text in owner_annotations.items() if key.startswith(_OWNER_PREFIX)
-    } | {key: metadata.annotations[key] for key in _POD_ANNOTATIONS if key in metadata.annotations}
+    } | {key: metadata.annotations[key] for key in FROM_PODS if key in metadata.annotations}
     spec: JsonObject = {
         "minMember": min_member,
-        "queue": metadata.annotations.get(annotations.QUEUE_NAME, "") or "default",
+        "queue": queue_of(pod),
     }
     if pod.spec.priority_class_name:
         spec["priorityClassName"] = pod.spec.priority_class_name
@@ -81,13 +87,14 @@ def pod_group_for(pod: Pod, owner_annotations: dict[str, str], name: str) -> Jso
     }
 
 
+def queue_of(pod: Pod) -> str:
+    """The queue that the group of `pod` goes to."""
+    return pod.metadata.annotations.get(annotations.QUEUE_NAME, "") or "default"
+
+
 def joins(uid: str, group: str) -> JsonObject:
     """The patch by which the pod with that UID joins `group`."""
     return {"metadata": {"uid": uid, "annotations": {annotations.GROUP_NAME: group}}}
-
-
-def _gang_size(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and 1 <= int(text) <= _INT32_MAX else 1
 
 
 def _owner_reference(pod: Pod) -> JsonObject:
@@ -103,7 +110,7 @@ def _owner_reference(pod: Pod) -> JsonObject:
         "name": owner.name,
         "uid": owner.uid,
         "controller": True,
-        "blockOwnerDeletion": False,
+        "blockOwnerDeletion": True,
     }
 
 

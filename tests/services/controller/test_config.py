@@ -8,8 +8,8 @@ from shared.runtime.settings import SettingsError, parse
     ("given", "chosen"),
     [
         pytest.param("status,podgroup", ("podgroup", "status"), id="a list by commas"),
-        pytest.param("pg-controller", ("podgroup",), id="a name of Volcano's"),
-        pytest.param("+pg-controller,status", ("podgroup", "status"), id="with a plus"),
+        pytest.param("pg-controller", ("podgroup", "workload"), id="a name of Volcano's"),
+        pytest.param("+pg-controller,status", ("podgroup", "status", "workload"), id="with a plus"),
         pytest.param("podgroup,-status,status", ("podgroup",), id="a minus wins"),
     ],
 )
@@ -22,7 +22,7 @@ def test_a_star_is_all_of_them_and_a_minus_takes_one_away() -> None:
     everything = parse(ControllerSettings, ["--controllers=*"], {}).chosen()
     assert {"podgroup", "status"} <= set(everything)
     without = parse(ControllerSettings, ["--controllers=*,-pg-controller"], {}).chosen()
-    assert set(everything) - set(without) == {"podgroup"}
+    assert set(everything) - set(without) == {"podgroup", "workload"}
 
 
 def test_an_unknown_controller_is_refused_with_those_that_there_are() -> None:

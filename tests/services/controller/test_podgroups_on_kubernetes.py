@@ -55,6 +55,7 @@ async def make_replica_set(api: RawClient, namespace: str) -> Object:
         "kind": "ReplicaSet",
         "metadata": {"name": "rs", "annotations": {annotations.OWNER_MIN_MEMBER: "2"}},
         "spec": {
+            "replicas": 3,
             "selector": {"matchLabels": {"a": "b"}},
             "template": {
                 "metadata": {"labels": {"a": "b"}},

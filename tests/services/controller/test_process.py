@@ -38,6 +38,7 @@ STATUS_RIGHTS = [
 PODGROUP_RIGHTS = [
     ("", "pods", ["get", "patch"]),
     ("apps", "replicasets", ["get"]),
+    ("scheduling.volcano.sh", "queues", ["get"]),
     ("apps", "daemonsets", ["get"]),
     ("apps", "statefulsets", ["get"]),
     ("batch", "jobs", ["get"]),

@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from services.controller.core.bare_pods import joins, owner_resource, pod_group_for
+from services.controller.core.workloads.sizes import Workload
 from shared.kube.objects import Pod
 
 CONTAINER = {
@@ -20,6 +21,11 @@ OWNER = {
 }
 
 
+def a_workload(replicas: int, notes: dict[str, str]) -> Workload:
+    raw = {"metadata": {"uid": "rs-uid", "annotations": notes}, "spec": {"replicas": replicas}}
+    return msgspec.convert(raw, Workload)
+
+
 def make_pod(**metadata: object) -> Pod:
     raw = {
         "metadata": {"name": "p", "namespace": "team", "uid": "p-uid", **metadata},
@@ -34,12 +40,15 @@ def test_a_pod_of_a_replica_set_gets_the_group_that_its_owner_asks_for() -> None
         annotations={"scheduling.volcano.sh/queue-name": "q", "volcano.sh/preemptable": "false"},
         labels={"volcano.sh/cooldown-time": "60s", "app": "a"},
     )
-    owner_notes = {
-        "scheduling.volcano.sh/group-min-member": "3",
-        "volcano.sh/note": "kept",
-        "other": "left",
-    }
-    assert pod_group_for(pod, owner_notes, "podgroup-rs-uid") == {
+    owner = a_workload(
+        4,
+        {
+            "scheduling.volcano.sh/group-min-member": "3",
+            "volcano.sh/note": "kept",
+            "other": "left",
+        },
+    )
+    assert pod_group_for(pod, owner, "podgroup-rs-uid") == {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {
@@ -47,7 +56,7 @@ def test_a_pod_of_a_replica_set_gets_the_group_that_its_owner_asks_for() -> None
             "namespace": "team",
             "annotations": {"volcano.sh/note": "kept", "volcano.sh/preemptable": "false"},
             "labels": {"volcano.sh/cooldown-time": "60s"},
-            "ownerReferences": [{**OWNER, "blockOwnerDeletion": False}],
+            "ownerReferences": [{**OWNER, "blockOwnerDeletion": True}],
         },
         "spec": {
             "minMember": 3,
@@ -70,7 +79,7 @@ def test_a_pod_of_a_replica_set_gets_the_group_that_its_owner_asks_for() -> None
 
 
 def test_a_pod_without_controller_owns_its_group() -> None:
-    group = pod_group_for(make_pod(), {}, "podgroup-p-uid")
+    group = pod_group_for(make_pod(), None, "podgroup-p-uid")
     assert group["metadata"]["ownerReferences"][0]["kind"] == "Pod"
     assert group["metadata"]["ownerReferences"][0]["uid"] == "p-uid"
     assert (group["spec"]["minMember"], group["spec"]["queue"]) == (1, "default")
@@ -78,8 +87,9 @@ def test_a_pod_without_controller_owns_its_group() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "many", "99999999999", "1.5", "٣"])
 def test_a_gang_size_that_is_none_counts_as_one(text: str) -> None:
-    notes = {"scheduling.volcano.sh/group-min-member": text}
-    assert pod_group_for(make_pod(), notes, "g")["spec"]["minMember"] == 1
+    owner = a_workload(4, {"scheduling.volcano.sh/group-min-member": text})
+    pod = make_pod(ownerReferences=[OWNER])
+    assert pod_group_for(pod, owner, "g")["spec"]["minMember"] == 1
 
 
 def test_only_the_four_kinds_that_volcano_reads_are_asked_for_annotations() -> None:
@@ -95,7 +105,7 @@ def test_amounts_that_cannot_be_read_leave_min_resources_out() -> None:
     odd = msgspec.structs.replace(pod.spec.containers[0].resources, requests={"cpu": "-1"})
     container = msgspec.structs.replace(pod.spec.containers[0], resources=odd)
     spec = msgspec.structs.replace(pod.spec, containers=(container,))
-    group = pod_group_for(msgspec.structs.replace(pod, spec=spec), {}, "g")
+    group = pod_group_for(msgspec.structs.replace(pod, spec=spec), None, "g")
     assert "minResources" not in group["spec"]
 
 
@@ -106,7 +116,7 @@ def test_topology_annotations_become_fields() -> None:
             "volcano.sh/network-topology-highest-tier": "2",
         }
     )
-    assert pod_group_for(pod, {}, "g")["spec"]["networkTopology"] == {
+    assert pod_group_for(pod, None, "g")["spec"]["networkTopology"] == {
         "mode": "hard",
         "highestTierAllowed": 2,
     }

@@ -1,0 +1,145 @@
+"""Looks after the PodGroups that were made for ReplicaSets and StatefulSets.
+
+`podgroup_controller` makes a group when the first pods of a workload want one. Here it follows the
+workload's annotations and size from then on, and goes when the workload was scaled to nothing: old
+revisions of Deployments leave no groups behind. A group that any pod names is never deleted.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from services.controller.core.workloads.sizes import Workload
+from services.controller.core.workloads.upkeep import PREFIX, Upkeep, owner_of, upkeep
+from services.controller.reconciling.controller import Runtime, Wake
+from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.writes import Outcome
+from shared.contracts import annotations
+from shared.kinds.metadata import OwnerReference
+from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.resources import PODGROUPS_VOLCANO, PODS, REPLICA_SETS, STATEFUL_SETS
+
+#: Pods that still end keep their group so long; then it is looked again.
+_AGAIN_S: Final = 2.0
+
+
+class _Pod(KubeStruct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class WorkloadReconciler:
+    """A key is "namespace/name" of a PodGroup."""
+
+    name = "workload"
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Nothing is read or written before `watches` and `reconcile`."""
+        self._client = runtime.client
+        self._writes = runtime.writes
+        self._groups: Informer[PodGroup]
+        self._workloads: dict[str, Informer[Workload]] = {}
+        self._wake: Wake = lambda _key: None
+
+    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+        """The workloads, and the groups."""
+        self._wake = wake
+        self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
+        self._groups.on_change(self._group_changed)
+        for resource in (REPLICA_SETS, STATEFUL_SETS):
+            informer = informers.of(resource, Workload)
+            informer.on_change(self._workload_changed)
+            self._workloads[resource.kind] = informer
+        return self._groups, *self._workloads.values()
+
+    def keys(self) -> Iterable[str]:
+        """All groups that are looked after."""
+        return (group.metadata.key for group in self._groups.all() if owner_of(group) is not None)
+
+    async def reconcile(self, key: str) -> float | None:
+        """Make the group what its workload wants, or take it away."""
+        group = self._groups.get(key)
+        owner = owner_of(group) if group is not None else None
+        if group is None or owner is None or group.metadata.deletion_timestamp is not None:
+            return None
+        workload = self._workload(group, owner)
+        if workload is None:
+            return None  # gone: Kubernetes collects what it owned
+        decided = upkeep(group, owner.kind, workload)
+        if decided.action == "change":
+            await self._change(group, decided)
+        elif decided.action == "remove":
+            return await self._remove(group, workload)
+        return None
+
+    def _workload(self, group: PodGroup, owner: OwnerReference) -> Workload | None:
+        found = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
+        same = found is not None and found.metadata.uid == owner.uid
+        return found if same else None
+
+    async def _change(self, group: PodGroup, decided: Upkeep) -> None:
+        metadata = group.metadata
+        written = await self._writes.patch(
+            PODGROUPS_VOLCANO,
+            metadata.name,
+            decided.patch,
+            uid=metadata.uid,
+            namespace=metadata.namespace,
+        )
+        if written.done:
+            self._groups.learn(written.body)
+
+    async def _remove(self, group: PodGroup, workload: Workload) -> float | None:
+        """Delete the group unless a pod names it; make it again if one came to name it meanwhile.
+
+        (A workload that is scaled up again in the same moment: its new pods find the group by their
+        owner, and would name one that is gone.)
+        """
+        if await self._is_named(group, workload):
+            return _AGAIN_S
+        metadata = group.metadata
+        written = await self._writes.delete(
+            PODGROUPS_VOLCANO, metadata.name, uid=metadata.uid, namespace=metadata.namespace
+        )
+        if written.outcome is Outcome.DONE and await self._is_named(group, workload):
+            again = msgspec.structs.replace(
+                metadata, uid="", resource_version="", generation=0, creation_timestamp=None
+            )
+            made = msgspec.structs.replace(group, metadata=again)
+            await self._writes.create(PODGROUPS_VOLCANO, made, namespace=metadata.namespace)
+        return None
+
+    async def _is_named(self, group: PodGroup, workload: Workload) -> bool:
+        """Whether a pod names the group, as the API server has it now."""
+        selector = workload.spec.selector
+        labels = selector.match_labels if selector is not None else {}
+        page = await self._client.list(
+            PODS,
+            _Pod,
+            namespace=group.metadata.namespace,
+            label_selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
+        )
+        return any(
+            isinstance(pod, _Pod)
+            and pod.metadata.annotations.get(annotations.GROUP_NAME) == group.metadata.name
+            for pod in page.items
+        )
+
+    def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        del old
+        if new is not None and owner_of(new) is not None:
+            self._wake(new.metadata.key)
+
+    def _workload_changed(self, old: Workload | None, new: Workload | None) -> None:
+        """Its status changes with every pod; only what a group depends on wakes its key."""
+        if new is None:
+            return
+        key = f"{new.metadata.namespace}/{PREFIX}{new.metadata.uid}"
+        if self._groups.get(key) is not None and (old is None or _seen(old) != _seen(new)):
+            self._wake(key)
+
+
+def _seen(workload: Workload) -> tuple[object, ...]:
+    spec = workload.spec
+    return spec.replicas, workload.status.replicas == 0, workload.metadata.annotations

@@ -1,0 +1,55 @@
+"""How large a gang the pods of a workload are."""
+
+import msgspec
+import pytest
+
+from services.controller.core.workloads.sizes import Workload, gang_size
+
+MIN = "scheduling.volcano.sh/group-min-member"
+GANG = "tutti.dev/gang"
+
+
+def a_workload(notes: dict[str, str] | None = None, **spec: object) -> Workload:
+    return msgspec.convert({"metadata": {"annotations": notes or {}}, "spec": spec}, Workload)
+
+
+@pytest.mark.parametrize(
+    ("kind", "workload", "queue", "size"),
+    [
+        pytest.param("ReplicaSet", None, {}, 1, id="no owner"),
+        pytest.param("ReplicaSet", a_workload(replicas=3), {}, 1, id="nothing declared"),
+        pytest.param("ReplicaSet", a_workload({MIN: "2"}, replicas=3), {}, 2, id="declared"),
+        pytest.param(
+            "ReplicaSet", a_workload({MIN: "3"}, replicas=1), {}, 1, id="a rolling update begins"
+        ),
+        pytest.param("DaemonSet", a_workload({MIN: "3"}), {}, 3, id="a DaemonSet has no replicas"),
+        pytest.param(
+            "StatefulSet", a_workload({MIN: "3"}, replicas=3), {}, 1, id="pods one by one"
+        ),
+        pytest.param(
+            "StatefulSet",
+            a_workload({MIN: "3"}, replicas=3, podManagementPolicy="Parallel"),
+            {},
+            3,
+            id="pods at once",
+        ),
+        pytest.param("Job", a_workload(parallelism=4), {}, 1, id="a Job as in Volcano"),
+        pytest.param("Job", a_workload({MIN: "2"}, parallelism=4), {}, 2, id="a Job's minimum"),
+        pytest.param("Job", a_workload({GANG: "all"}, parallelism=4), {}, 4, id="a whole Job"),
+        pytest.param(
+            "Job", a_workload({GANG: "all"}, parallelism=4, completions=3), {}, 3, id="a short one"
+        ),
+        pytest.param("Job", a_workload({GANG: "all"}), {}, 1, id="a Job of one"),
+        pytest.param("Job", a_workload(parallelism=4), {GANG: "all"}, 4, id="its queue says so"),
+        pytest.param(
+            "Job", a_workload({GANG: "none"}, parallelism=4), {GANG: "all"}, 1, id="it says no"
+        ),
+        pytest.param(
+            "ReplicaSet", a_workload(replicas=4), {GANG: "all"}, 1, id="a queue speaks of Jobs"
+        ),
+    ],
+)
+def test_the_gang_of(
+    kind: str, workload: Workload | None, queue: dict[str, str], size: int
+) -> None:
+    assert gang_size(kind, workload, queue) == size

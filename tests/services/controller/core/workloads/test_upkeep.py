@@ -1,0 +1,98 @@
+"""PodGroups of workloads follow them, and go with them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from services.controller.core.workloads.sizes import Workload
+from services.controller.core.workloads.upkeep import NOTHING, REMOVE, owner_of, upkeep
+from shared.kinds.podgroup import PodGroup
+
+OWNER = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "name": "rs",
+    "uid": "u",
+    "controller": True,
+}
+
+
+def a_group(
+    notes: dict[str, str] | None = None, owner: dict[str, Any] | None = None, **spec: Any
+) -> PodGroup:
+    metadata = {
+        "name": "podgroup-u",
+        "annotations": notes or {},
+        "ownerReferences": [owner or OWNER],
+    }
+    return msgspec.convert({"metadata": metadata, "spec": {"minMember": 1, **spec}}, PodGroup)
+
+
+def a_workload(replicas: int = 2, alive: int = 2, notes: dict[str, str] | None = None) -> Workload:
+    raw = {
+        "metadata": {"uid": "u", "annotations": notes or {}},
+        "spec": {"replicas": replicas},
+        "status": {"replicas": alive},
+    }
+    return msgspec.convert(raw, Workload)
+
+
+def test_a_group_as_its_workload_wants_it_is_left_alone() -> None:
+    group = a_group({"volcano.sh/note": "n", "tutti.dev/verdict": "v"})
+    workload = a_workload(notes={"volcano.sh/note": "n", "other": "o"})
+    assert upkeep(group, "ReplicaSet", workload) == NOTHING
+
+
+def test_annotations_are_passed_on_changed_and_taken_away() -> None:
+    group = a_group(
+        {
+            "volcano.sh/old": "x",
+            "volcano.sh/changed": "1",
+            "volcano.sh/preemptable": "true",
+            "volcano.sh/job-allocated-hypernode": "s1",
+        }
+    )
+    workload = a_workload(notes={"volcano.sh/changed": "2", "volcano.sh/new": "y"})
+    assert upkeep(group, "ReplicaSet", workload).patch == {
+        "metadata": {
+            "annotations": {
+                "volcano.sh/changed": "2",
+                "volcano.sh/new": "y",
+                "volcano.sh/old": None,
+            }
+        }
+    }
+
+
+def test_a_new_gang_size_takes_its_resources_along() -> None:
+    group = a_group(
+        minMember=2, minResources={"cpu": "500m", "pods": "2", "requests.memory": "2Gi"}
+    )
+    workload = a_workload(3, notes={"scheduling.volcano.sh/group-min-member": "3"})
+    assert upkeep(group, "ReplicaSet", workload).patch == {
+        "spec": {
+            "minMember": 3,
+            "minResources": {"cpu": "750m", "pods": "3", "requests.memory": "3Gi"},
+        }
+    }
+
+
+def test_a_workload_scaled_to_nothing_gives_its_group_up_once_no_pod_is_left() -> None:
+    assert upkeep(a_group(), "ReplicaSet", a_workload(0, 1)) == NOTHING
+    assert upkeep(a_group(), "ReplicaSet", a_workload(0, 0)) == REMOVE
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        {**OWNER, "controller": False},
+        {**OWNER, "uid": "another"},
+        {**OWNER, "apiVersion": "v1", "kind": "Pod"},
+        {**OWNER, "apiVersion": "batch/v1", "kind": "Job"},
+    ],
+    ids=["no controller", "another name", "a pod", "a Job"],
+)
+def test_groups_that_are_not_ours_to_keep_up(owner: dict[str, Any]) -> None:
+    assert owner_of(a_group()) is not None
+    assert owner_of(a_group(owner=owner)) is None
