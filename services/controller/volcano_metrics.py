@@ -93,7 +93,8 @@ class ControllerMetrics:
         if old is None or not self._owns(key):
             return
         before, now = old.status, new.status
-        if not _pods(old) and _pods(new) and not now.retry_count:
+        # Its version counts how often its pods were killed: 0 means that these are its first.
+        if not _pods(old) and _pods(new) and not now.version:
             self._creation_ms.observe(max(0, self._now_ms() - job.metadata.created_ms))
         name = _JOB_PHASES.get(now.state.phase)
         if name is not None and before.state.phase != now.state.phase:

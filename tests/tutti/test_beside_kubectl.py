@@ -51,6 +51,8 @@ class Typed:
             "PATH": os.pathsep.join([str(kubectl.parent), str(SCRIPTS), os.environ["PATH"]]),
         }
         self.namespace = namespace
+        #: Standard error of the last command.
+        self.told = ""
 
     def __call__(self, *words: str, stdin: str = "") -> str:
         program = shutil.which(words[0], path=self._environ["PATH"])
@@ -59,6 +61,7 @@ class Typed:
             [program, *words[1:]], input=stdin, env=self._environ, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
+        self.told = done.stderr
         return done.stdout
 
 
@@ -79,6 +82,17 @@ def test_the_same_objects_come_out_whichever_command_put_them_in(typed: Typed) -
     given = yaml.safe_load(ours)["spec"]
     assert spec["plugins"] == given["plugins"]
     assert spec["tasks"][0]["template"] == given["tasks"][0]["template"]
+
+
+def test_a_dry_run_stores_nothing_and_warnings_are_told_as_kubectl_tells_them(
+    typed: Typed,
+) -> None:
+    here = ("-n", typed.namespace)
+    odd = MANIFEST.replace("NAME", "odd").replace("TEAM", "red") + "  nonsense: 1\n"
+    said = typed("tutti", "job", "run", "--dry-run", "-f", "-", *here, stdin=odd)
+    assert said == "run job odd successfully (server dry run)\n"
+    assert 'Warning: unknown field "spec.nonsense"' in typed.told
+    assert typed("vjobs", "-N", typed.namespace) == "No resources found\n"
 
 
 def test_a_suspended_jobs_command_goes_with_its_job(typed: Typed) -> None:

@@ -1,10 +1,14 @@
 """Reads manifests of one kind from files, creates what they say, deletes what they name."""
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
+import click
 import msgspec
+from multidict import MultiMapping
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
@@ -15,6 +19,9 @@ from tutti.api.output import echo
 
 #: The standard input, as kubectl names it.
 STANDARD_INPUT = "-"
+
+_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"(?: ".*")?')
+_ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def read(files: Sequence[str], resource: Resource) -> list[Object]:
@@ -52,17 +59,34 @@ def _documents(file: str) -> list[Object]:
 
 
 async def create(
-    client: KubeClient, resource: Resource, manifest: Object, namespace: str = ""
+    client: KubeClient,
+    resource: Resource,
+    manifest: Object,
+    namespace: str = "",
+    *,
+    dry_run: bool = False,
 ) -> Object:
     """Create one object, in its own namespace or else the one given; return it as stored.
+
+    The API server's warnings are told on standard error, as kubectl tells them: whether the gang
+    would fit, and what it would wait for, is among them. In a dry run nothing is stored.
 
     Raises:
         ApiError: The API server refuses.
     """
     place = namespace_of(manifest) or namespace if resource.namespaced else ""
-    reply = await client.create(resource, manifest, namespace=place)
+    reply = await client.create(resource, manifest, namespace=place, dry_run=dry_run)
+    for warning in warnings_of(reply.headers):
+        click.echo(f"Warning: {warning}", err=True)
     found: Object = msgspec.json.decode(reply.body)
     return found
+
+
+def warnings_of(headers: Mapping[str, str]) -> list[str]:
+    """The texts of `Warning: 299 - "text"` headers; what is written otherwise is left out."""
+    given = headers.getall("Warning", []) if isinstance(headers, MultiMapping) else []
+    found = (_WARNING.fullmatch(each) for each in given)
+    return [_ESCAPED.sub(r"\1", each[1]) for each in found if each is not None]
 
 
 async def create_all(

@@ -76,6 +76,11 @@ def job() -> None:
     metavar="FILE",
     help="Manifest; the flags above do not count then. - is the standard input.",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Store nothing; say whether it would be accepted, and where it would fit.",
+)
 @click.option("--wait", is_flag=True, help="Show how it gets on, until it is finished.")
 @click.option(
     "--until",
@@ -105,6 +110,7 @@ def run_(
     wait: bool,
     goal: Goal,
     timeout: str,
+    dry_run: bool,
     output: Format,
 ) -> None:
     """Submit a Job, from flags or from a manifest.
@@ -127,6 +133,7 @@ def run_(
             command=split_command(command),
             goal=goal if wait else None,
             timeout_s=seconds("--timeout", timeout),
+            dry_run=dry_run,
             output=output,
         )
     except Refusal as error:

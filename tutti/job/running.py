@@ -39,6 +39,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         command: The container's command; () for the image's.
         goal: What to wait for; None to end once it is created.
         timeout_s: How long to wait; None for as long as it takes.
+        dry_run: Have everything checked and answered, and nothing stored.
         output: How to print what was created; "table" for a sentence.
     """
 
@@ -56,6 +57,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     goal: Goal | None = None
     timeout_s: float | None = None
+    dry_run: bool = False
     output: Format = "table"
 
 
@@ -69,6 +71,8 @@ async def run_job(wish: Wish) -> bool:
         Refusal: Flags or files that make no Job.
         KubeError: The API server refuses, or does not answer.
     """
+    if wish.dry_run and wish.goal is not None:
+        raise Refusal("--dry-run and --wait: nothing is stored that could be waited for")
     manifests = read(wish.files, JOBS_VOLCANO) if wish.files else [manifest(wish)]
     async with opened(wish.access) as client:
         place = namespace_or_default(wish.namespace, client.credentials.namespace)
@@ -84,9 +88,10 @@ async def _created(client: KubeClient, job: Object, place: str, wish: Wish) -> O
             f"Job {name_of(job)} names the namespace {namespace_of(job)!r}, and --namespace "
             f"{wish.namespace!r}: leave one of them out"
         )
-    made = await create(client, JOBS_VOLCANO, job, place)
+    made = await create(client, JOBS_VOLCANO, job, place, dry_run=wish.dry_run)
     if wish.output == "table":
-        echo(f"run job {name_of(made)} successfully")
+        dry = " (server dry run)" if wish.dry_run else ""
+        echo(f"run job {name_of(made)} successfully{dry}")
     else:
         Printer(JOBS_VOLCANO, layout(), wish.output).one(made)
     return made

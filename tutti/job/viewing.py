@@ -6,12 +6,23 @@ from typing import Final
 
 import msgspec
 
-from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO
+from shared.kube.client import KubeClient
+from shared.kube.errors import ApiError
+from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO, PODGROUPS_VOLCANO
 from tutti.api.access import Access, opened
 from tutti.api.ages import since
 from tutti.api.fetching import Wanted, fetch, get
 from tutti.api.flags import namespace_or_default
-from tutti.api.objects import Object, field, labels_of, name_of, namespace_of, number, text
+from tutti.api.objects import (
+    Object,
+    field,
+    labels_of,
+    name_of,
+    namespace_of,
+    number,
+    text,
+    why_unschedulable,
+)
 from tutti.api.output import Format, Printer, echo
 from tutti.job.columns import layout, phase, queue, tasks
 
@@ -41,12 +52,22 @@ async def view_job(access: Access, namespace: str, name: str, output: Format) ->
         selector = f"involvedObject.kind=Job,involvedObject.uid={text(job, 'metadata.uid')}"
         wanted = Wanted(resource=CORE_EVENTS, namespace=place, field_selector=selector)
         events = await fetch(client, wanted)
-    for line in described(job, events, datetime.now(UTC)):
+        why = await _why(client, job)
+    for line in described(job, events, datetime.now(UTC), why):
         echo(line)
 
 
-def described(job: Object, events: Sequence[Object], now: datetime) -> Iterator[str]:
-    """The lines."""
+async def _why(client: KubeClient, job: Object) -> str:
+    """What the Job's gang waits for; "" where nobody may know or it does not wait."""
+    name = f"{name_of(job)}-{text(job, 'metadata.uid')}"
+    try:
+        return why_unschedulable(await get(client, PODGROUPS_VOLCANO, name, namespace_of(job)))
+    except ApiError:
+        return ""
+
+
+def described(job: Object, events: Sequence[Object], now: datetime, why: str = "") -> Iterator[str]:
+    """The lines; `why` is what its gang waits for."""
     yield from _head(job)
     yield "Spec:"
     yield _row(1, "Min Available:", number(job, "spec.minAvailable"), 19)
@@ -57,7 +78,7 @@ def described(job: Object, events: Sequence[Object], now: datetime) -> Iterator[
     yield "  Tasks:"
     for task in tasks(job):
         yield from _task(task)
-    yield from _status(job)
+    yield from _status(job, why)
     yield from _events(events, now)
 
 
@@ -111,7 +132,7 @@ def _container(container: Object) -> Iterator[str]:
             yield f"        {key.capitalize()}:\t{listed}"
 
 
-def _status(job: Object) -> Iterator[str]:
+def _status(job: Object, why: str) -> Iterator[str]:
     yield "Status:"
     for title, key in _COUNTS:
         if count := number(job, f"status.{key}"):
@@ -121,6 +142,8 @@ def _status(job: Object) -> Iterator[str]:
     for key in ("reason", "message"):
         if words := text(job, f"status.state.{key}"):
             yield f"    {key.capitalize()}:\t{words}"
+    if why:
+        yield f"    Waits For:\t{why}"
     if controlled := field(job, "status.controlledResources", {}):
         yield "  Controlled Resources:"
         for key, value in sorted(controlled.items()):

@@ -20,6 +20,8 @@ from tutti.job.columns import FINAL_PHASES, phase, replicas
 
 Goal: TypeAlias = Literal["running", "finished"]
 
+#: A gang that finds room has it by then: before, that it waits is no news.
+_PATIENCE_S: Final = 2.0
 #: Phases that a Job cannot leave without somebody's help, and in which it has not succeeded.
 _LOST: Final = FINAL_PHASES - {"Completed"}
 
@@ -90,10 +92,12 @@ class _Waiting:
         self._goal: Goal = goal
         self._progress = progress
         self._why = ""
+        self._impatient = False
 
     async def run(self) -> bool:
         """Whether it reached the goal."""
         told = asyncio.create_task(self._listen(), name="podgroup")
+        impatient = asyncio.get_running_loop().call_later(_PATIENCE_S, self._grow_impatient)
         try:
             async for kind, job in follow(self._client, _named(JOBS_VOLCANO, self._job)):
                 if text(job, "metadata.uid") != text(self._job, "metadata.uid"):
@@ -108,6 +112,7 @@ class _Waiting:
                     return reached == "yes"
             raise AssertionError("a watch never ends by itself")
         finally:
+            impatient.cancel()
             told.cancel()
             await asyncio.wait([told])
 
@@ -126,8 +131,13 @@ class _Waiting:
         except KubeError:
             self._why = ""
 
+    def _grow_impatient(self) -> None:
+        self._impatient = True
+        self._show()
+
     def _show(self) -> None:
-        self._progress.show(name_of(self._job), sentence(self._job, self._why))
+        why = self._why if self._impatient else ""
+        self._progress.show(name_of(self._job), sentence(self._job, why))
 
 
 def _named(resource: Resource, obj: Object) -> Wanted:

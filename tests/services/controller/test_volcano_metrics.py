@@ -100,8 +100,8 @@ def test_the_time_to_the_first_pods_is_measured_once_for_each_job(
 ) -> None:
     put(controllers.jobs, "train", **job(""))
     put(controllers.jobs, "train", **job("Pending", pending=2))
-    put(controllers.jobs, "train", **job("Restarting"))
-    put(controllers.jobs, "train", **job("Pending", pending=2, retryCount=1))
+    put(controllers.jobs, "train", **job("Aborted", version=1))
+    put(controllers.jobs, "train", **job("Pending", pending=2, version=1))
     name = "controller_job_to_pod_creation_latency_milliseconds"
     assert controllers[f"{name}_count"] == {"": 1}
     assert controllers[f"{name}_sum"] == {"": 1_500}

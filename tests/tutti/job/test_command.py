@@ -11,6 +11,7 @@ from tests.tutti.conftest import Typed
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 
 pytestmark = pytest.mark.integration
 
@@ -127,6 +128,7 @@ async def test_a_manifest_wins_over_flags_and_may_come_by_standard_input(
         pytest.param(["-N", "a", "-L", "cpu=x"], "--limits cpu=x: 'x' is no quantity", id="amount"),
         pytest.param(["-N", "a", "-c", "'"], "--command '", id="open quote"),
         pytest.param(["-N", "a", "--timeout", "5"], "--timeout 5: must be a duration", id="time"),
+        pytest.param(["-N", "a", "--dry-run", "--wait"], "nothing is stored", id="dry wait"),
         pytest.param(["-f", "/none"], "/none: cannot be read", id="no file"),
         pytest.param(["-N", "a", "-n", "none"], "there is no namespace 'none'", id="namespace"),
     ],
@@ -201,7 +203,16 @@ async def test_view_tells_the_state_and_the_events_of_this_very_job(
             "source": {"component": "vc-controller-manager"},
         }
         await cluster_api.create("/api/v1/namespaces/default/events", event)
+    waits = {"type": "Unschedulable", "status": "True", "message": "for 2 GPUs"}
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": f"train-{made['metadata']['uid']}"},
+        "status": {"conditions": [waits]},
+    }
+    await cluster_api.create(GROUPS, group)
     told = (await typed("job", "view", "train")).output
+    assert "    Waits For:\tfor 2 GPUs" in told
     assert "Svc:\t[--a=b]" in told
     assert "Phase:\tFailed\n    Reason:\tPodFailed\n    Message:\tit broke" in told
     assert "RetryCount:   \t3" in told

@@ -7,13 +7,11 @@ import pytest
 
 from tests.api_suite.client import Client
 from tests.tutti.conftest import Typed
-from tests.tutti.job.test_command import JOBS, set_status
-from tutti.job.waiting import Goal, Progress, verdict
+from tests.tutti.job.test_command import GROUPS, JOBS, set_status
+from tutti.job.waiting import Goal, Progress, sentence, verdict
 
 if TYPE_CHECKING:
     from tutti.api.objects import Object
-
-GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 
 
 @pytest.mark.integration
@@ -78,6 +76,31 @@ async def test_a_job_that_stays_away_from_the_goal_is_left_after_the_time(
 def test_a_phase_is_the_goal_the_way_or_the_end(phase: str, goal: Goal, expected: str) -> None:
     job: Object = {"status": {"state": {"phase": phase}}}
     assert verdict(job, goal) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "told"),
+    [
+        ({}, "no room", "j: not yet seen by a controller, 2 pods, no room"),
+        ({"state": {"phase": "Pending"}, "pending": 2}, "", "j: Pending, 2 pods, 2 pending"),
+        (
+            {"state": {"phase": "Running"}, "running": 2},
+            "old news",
+            "j: Running, 2 pods, 2 running",
+        ),
+        (
+            {"state": {"phase": "Failed", "message": "it broke"}, "failed": 1},
+            "old news",
+            "j: Failed, 2 pods, 1 failed, it broke",
+        ),
+    ],
+    ids=["fresh", "pending", "running", "failed"],
+)
+def test_a_line_says_how_it_stands_and_why_it_waits_while_it_waits(
+    status: Object, why: str, told: str
+) -> None:
+    spec = {"tasks": [{"replicas": 2}]}
+    assert sentence({"metadata": {"name": "j"}, "spec": spec, "status": status}, why) == told
 
 
 def test_on_a_terminal_one_line_is_drawn_over_and_elsewhere_changes_are_lines() -> None:

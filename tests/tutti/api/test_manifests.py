@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from shared.kube.resources import JOBS_VOLCANO
+from tutti.api.failing import Refusal
+from tutti.api.manifests import read, warnings_of
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param(['299 - "would fit now"', '299 k8s "b"'], ["would fit now", "b"], id="two"),
+        pytest.param(['299 - "say \\"a\\\\b\\""'], ['say "a\\b"'], id="escapes"),
+        pytest.param(['299 - "x" "Wed, 21 Oct 2026 07:28:00 GMT"'], ["x"], id="date"),
+        pytest.param(["199 - nonsense"], [], id="another kind"),
+    ],
+)
+def test_warnings_are_read_from_every_header_of_that_name(
+    headers: list[str], expected: list[str]
+) -> None:
+    given = CIMultiDict([("Warning", each) for each in headers])
+    assert warnings_of(CIMultiDictProxy(given)) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param("a: [", "no YAML", id="no yaml"),
+        pytest.param("---\n", "no manifest of a Job in it", id="empty"),
+        pytest.param("- a\n", "no kind of no apiVersion where Job", id="a list"),
+    ],
+)
+def test_a_file_without_manifests_is_refused_by_its_name(
+    tmp_path: Path, content: str, words: str
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(content)
+    with pytest.raises(Refusal, match=words) as refused:
+        read([str(path)], JOBS_VOLCANO)
+    assert str(path) in str(refused.value)
