@@ -1,17 +1,14 @@
 """`tutti job run --wait` while somebody plays the controller."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.api_suite.client import Client
 from tests.tutti.conftest import Typed
 from tests.tutti.job.test_command import GROUPS, JOBS, set_status
+from tutti.api.objects import Object
 from tutti.job.waiting import Goal, Progress, sentence, verdict
-
-if TYPE_CHECKING:
-    from tutti.api.objects import Object
 
 
 @pytest.mark.integration
