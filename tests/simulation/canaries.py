@@ -12,12 +12,14 @@ from typing import Any, Final
 import msgspec
 
 from services.binder.api import KubePods
+from services.binder.core.admission import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
-from services.gang_planner.core import memory, releasing
+from services.gang_planner.core import inflight, memory, releasing, repairing
 from services.gang_planner.core.debts import DebtTable
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.preempting import asking, following
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
@@ -152,6 +154,31 @@ def _assumed_room_dropped_on_restart() -> Replaced:
     return [(memory, "_recall_act", lambda *_: None)]
 
 
+def _late_room_ended_early() -> Replaced:
+    return [(inflight, "LATE_ROOM_MS", 0)]
+
+
+def _repair_never_opened() -> Replaced:
+    return [(repairing, "_open_when_due", lambda *_: None)]
+
+
+def _stale_epoch_obeyed() -> Replaced:
+    """Each fifth decision is written under an epoch that is over, as if there were no fence, and
+    binders do not look at it.
+    """
+    step, count = Planner.step, [0]
+
+    def stale(self: Planner, now_ms: int) -> Any:
+        done = step(self, now_ms)
+        for one in done.decisions:
+            count[0] += 1
+            if count[0] % 5 == 0:
+                msgspec.structs.force_setattr(one, "epoch", one.epoch - 1)
+        return done
+
+    return [(Planner, "step", stale), (EpochsSeen, "check", lambda *_: "")]
+
+
 def _replay_off_by_one() -> Replaced:
     """Whoever reads a log from somewhere leaves its first record out."""
     run = LogReader.run
@@ -190,6 +217,11 @@ CANARIES: Final[dict[str, Canary]] = {
     "bound_by_name": Canary(_bound_by_name, 60, ("does not say",)),
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",)),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
+    "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",)),
+    "repair_never_opened": Canary(_repair_never_opened, 40, ("nobody repairs", "undisturbed")),
+    "stale_epoch_obeyed": Canary(
+        _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
+    ),
     "release_forgotten": Canary(_release_forgotten, 24, ("undisturbed", "nobody repairs")),
     "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
     "hold_never_closed": Canary(_hold_never_closed, 6, ("still open",)),

@@ -31,6 +31,10 @@ _OWNED_WITHIN_S: Final = 5.0
 #: Beyond the repair's deadline: the release, its kubelets' time, and a decision's redelivery.
 _RELEASED_WITHIN_S: Final = 10.0
 _REPAIR_DEADLINE_S: Final = 30
+#: The planner keeps room for two minutes of its own clock, which may be set in between.
+_LEFT_OPEN_MS: Final = 100_000
+#: Results after which no request of that delivery is under way.
+_DEFINITE: Final = ("refused", "conflict", "gone", "skipped", "unprepared")
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -90,6 +94,9 @@ class Checkers:
         #: Our pods that take room, by node.
         self._ours: dict[str, dict[str, int]] = {}
         self._foreign: dict[str, dict[str, int]] = {}
+        #: (pod UID, node) of which an outcome left open whether a request still binds it: since
+        #: when, and in which DECISIONS. Who starts after a loss waits longer than requests last.
+        self._left_open: dict[tuple[str, str], tuple[int, str]] = {}
         self._restored_ms = 0
         self._evictions = Evictions(
             world, truth, taken=lambda *given: sum(self._taken(*given)), broken=self.broken
@@ -128,18 +135,24 @@ class Checkers:
             if not self._lately_restored():
                 self._evictions.judge(self.truth.unanswered[seq])
             self._victims.update(victim.uid for victim in record.victims)
-        if isinstance(record, Outcome) and any(
-            member.result == "refused" for member in record.members
-        ):
+        if isinstance(record, Outcome) and record.members:
             key = self.truth.incarnations.get(subjects.DECISIONS, ""), record.decision_seq
             stored = self.truth.acts.get(key)
             if stored is not None and isinstance(stored.act, GangDecision):
-                life = self._life_of_act(stored.act)
-                if life is not None:
-                    watched = self.watch(life)
-                    watched.refused_in, watched.refused_seq = key
-                    watched.refused_told = seq
+                self._answered(seq, stored, stored.act, record)
         del stream
+
+    def _answered(self, seq: int, stored: Stored, act: GangDecision, outcome: Outcome) -> None:
+        """An outcome says that some members were not bound, or not to anybody's knowledge."""
+        several = outcome.delivered > 1 or act.again
+        for one in outcome.members:
+            if one.result != "bound" and (several or one.late or one.result not in _DEFINITE):
+                self._left_open[one.uid, one.node] = self.loop.now_ms, stored.incarnation
+        life = self._life_of_act(act)
+        if life is not None and any(one.result == "refused" for one in outcome.members):
+            watched = self.watch(life)
+            watched.refused_in, watched.refused_seq = stored.incarnation, stored.seq
+            watched.refused_told = seq
 
     def _may_land(self, act: GangDecision) -> bool:
         """Whether a pod of it is there and not bound. After a restore nobody is to blame."""
@@ -233,10 +246,14 @@ class Checkers:
         return sum(self._ours.get(node, {}).values()), told
 
     def _leaves_room(self, act: GangDecision) -> None:
-        """Room that a request under way may still take is given to nobody else."""
+        """Room that a request under way may still take is given to nobody else, nor room of which
+        an outcome could not say that none is.
+        """
         pairs = {(binding.uid, binding.node) for binding in act.bindings}
         nodes = {node for _, node in pairs}
-        late = {one for one in self.world.api.under_way.values() if one[1] in nodes} - pairs
+        self._forget_answered()
+        asking = (*self.world.api.under_way.values(), *self._left_open)
+        late = {one for one in asking if one[1] in nodes} - pairs
         if not late or act.again or self._lately_restored():
             return
         pods = {pod["metadata"]["uid"]: pod for pod in self.etcd.all(PODS)}
@@ -248,9 +265,17 @@ class Checkers:
             if kubelet is not None and taken + more > kubelet.cpu_milli:
                 self._broken_id(
                     act.gang_id,
-                    f"{node} is given away while requests under way may still take it: {taken} of "
+                    f"{node} is given away while earlier requests may still take it: {taken} of "
                     f"{kubelet.cpu_milli} are taken, {more} more are asked for {asked}",
                 )
+
+    def _forget_answered(self) -> None:
+        """After so long no request is under way any more."""
+        ends_ms = self.loop.now_ms - _LEFT_OPEN_MS
+        incarnation = self.truth.incarnations.get(subjects.DECISIONS)
+        for pair, (since_ms, of) in list(self._left_open.items()):
+            if since_ms <= ends_ms or of != incarnation:
+                del self._left_open[pair]
 
     def _not_refused(self, life: Life, stored: Stored, told: int) -> None:
         """Of a gang that cannot be whole without a refused member nothing is bound again, by a

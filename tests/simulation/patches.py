@@ -53,8 +53,16 @@ class _Nothing:
 _NOTHING: Final = _Nothing()
 
 
+class _NoRegistry:
+    """Takes metrics that a service makes itself; nobody reads them."""
+
+    def register(self, collector: object) -> None: ...
+
+
 class _NoMetrics:
     """Has the surface of `Metrics`; real ones cost more than the work they count."""
+
+    registry = _NoRegistry()
 
     def __init__(self, service: str) -> None: ...
 
@@ -121,13 +129,14 @@ def on_virtual_time(loop: SimLoop) -> Iterator[None]:
     gc.disable()
     try:
         with _putting() as put:
+            replaced: dict[int, object] = {}
             for (owner, name), value in _machine(loop).items():
-                original = getattr(owner, name)
+                replaced[id(getattr(owner, name))] = value
                 put(owner, name, value)
-                for module in _our_modules():
-                    for bound, held in list(vars(module).items()):
-                        if held is original:
-                            put(module, bound, value)
+            for module in _our_modules():
+                for bound, held in list(vars(module).items()):
+                    if id(held) in replaced:
+                        put(module, bound, replaced[id(held)])
             yield
     finally:
         if gc_was_on:

@@ -40,7 +40,7 @@ _HOPELESS_EVERY_S: Final = 15.0
 #: Runs in which the status controller takes part: it makes a run half as dear again.
 _CONTROLLER_EVERY: Final = 8
 #: Runs in which gangs may evict each other, and the policy of those.
-_PREEMPTION_EVERY: Final = 3
+_PREEMPTION_EVERY: Final = 4
 _PREEMPTING: Final = Path(__file__).with_name("preempting.conf")
 
 
@@ -111,7 +111,7 @@ class Run:
             disturbed=self.storm.disturbed,
             overlook=options.overlook,
         )
-        preempts = options.seed % _PREEMPTION_EVERY == 0
+        preempts = options.seed % _PREEMPTION_EVERY == 1
         self.suite = Suite(
             self.loop,
             self.nats,

@@ -86,7 +86,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     gangs: int = 40
     #: Over which time they arrive.
     over_ms: int = 60_000
-    nodes: int = 4
+    nodes: int = 5
     node_cpu_milli: int = 6000
 
 

@@ -341,12 +341,16 @@ def need_of(state: State, gang: Gang) -> Need:
         avoid=_avoided(gang),
         structure=structure,
         ranks=_ranks(gang, wanted),
-        lacking=_lacking(gang, structure) if gang.history.started else 0,
+        lacking=_lacking(gang, structure),
     )
 
 
 def _lacking(gang: Gang, structure: Structure | None) -> int:
-    """How many members it is short of what it needs to be whole."""
+    """How many members a started gang is short of its minima. One that was evicted for others does
+    not count: it would take their room back.
+    """
+    if not gang.history.started or gang.evicted[0]:
+        return 0
     of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
     of_parts = 0
     if structure is not None and structure.sub_minima:

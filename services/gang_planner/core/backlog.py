@@ -205,6 +205,8 @@ class Backlog:
         self.demand = Demand()
         #: Buckets that leave room to claimants.
         self.held: dict[tuple[object, ...], Bucket] = {}
+        #: Buckets of started gangs that lack members.
+        self.lacking: dict[tuple[object, ...], Bucket] = {}
 
     def put(self, gang: Gang, need: Need, order: OrderKey) -> None:
         """The gang wants to be placed, with this need and in this place."""
@@ -216,6 +218,8 @@ class Backlog:
         bucket = self.buckets.get(signature)
         if bucket is None:
             bucket = self.buckets[signature] = self.fresh[signature] = Bucket(need)
+            if need.lacking:
+                self.lacking[signature] = bucket
         gang.bucket = bucket
         gang.order = order
         # Keys are unique: gangs themselves are never compared.
@@ -249,6 +253,7 @@ class Backlog:
             del self.buckets[signature]
             self.fresh.pop(signature, None)
             self.held.pop(signature, None)
+            self.lacking.pop(signature, None)
 
     def refuse(
         self,

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core import (
     assessing,
+    completing,
     deadlines,
     holding,
     inflight,
@@ -23,8 +24,8 @@ from services.gang_planner.core import (
     ledger,
     memory,
     picture,
-    queue_figures,
     questions,
+    queue_figures,
     reissuing,
     releasing,
     repairing,
@@ -319,6 +320,7 @@ class Planner:
             admitted = len(state.gangs.unadmitted)
             if state.debts.open_count:
                 restoring.run(work)
+            completing.run(work)
             self._act(work)
             if decided == len(work.decisions) and admitted == len(state.gangs.unadmitted):
                 break
