@@ -13,8 +13,11 @@ from services.gang_planner.core.queue_figures import QueueFigures
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.volcano import SERIES_MAX, Column, Row, VolcanoMetrics
+from shared.telemetry.volcano import Column, Row, VolcanoMetrics
 
+#: Gangs that have series, those that changed last: what happens now is what dashboards are looked at
+#: for. A series costs 15 us to write, and the planner decides nothing meanwhile.
+JOBS_SHOWN_MAX: Final = 200
 #: Milliseconds.
 _CYCLE_MS: Final = (0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500)
 _WAIT_MS: Final = (5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 10_000, 60_000, 600_000, 3_600_000)
@@ -168,8 +171,7 @@ class SchedulerMetrics:
             yield (), self._preemptions
 
     def _of_jobs(self, name: str) -> Iterator[Row]:
-        # The ones that changed last: what happens now is what dashboards are looked at for.
-        newest = list(self._jobs.values())[-SERIES_MAX:]
+        newest = list(self._jobs.values())[-JOBS_SHOWN_MAX:]
         for job in newest:
             value = _VALUES[name](job)
             if value is not None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from services.gang_planner.reporting import Reporting
+from services.gang_planner.volcano_metrics import JOBS_SHOWN_MAX
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Queue
@@ -96,6 +97,17 @@ def test_a_job_has_series_while_it_waits_and_none_when_it_is_gone() -> None:
     shown.reporting.published(verdict(gang_id="other", phase="Gone"))
     assert shown["job_retry_counts"] == {}
     assert "train,q1,team" not in shown["e2e_job_scheduling_last_time"]
+
+
+def test_of_many_jobs_those_that_changed_last_have_series() -> None:
+    shown = Shown()
+    for index in range(JOBS_SHOWN_MAX + 5):
+        shown.reporting.published(verdict(gang_id=str(index), name=f"job-{index}", attempt=2))
+    shown.reporting.published(verdict(gang_id="1", name="job-1", attempt=3))
+    retries = shown["job_retry_counts"]
+    assert len(retries) == JOBS_SHOWN_MAX
+    assert retries["team/job-1"] == 2
+    assert "team/job-2" not in retries
 
 
 def test_what_an_earlier_planner_said_is_shown_but_not_counted_again() -> None:
