@@ -15,8 +15,8 @@ from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.volcano import Column, Row, VolcanoMetrics
 
-#: Gangs that have series, those that changed last: what happens now is what dashboards are looked at
-#: for. A series costs 15 us to write, and the planner decides nothing meanwhile.
+#: Gangs that have series, those that changed last: what happens now is what dashboards are looked
+#: at for. A series costs 15 us to write, and the planner decides nothing meanwhile.
 JOBS_SHOWN_MAX: Final = 200
 #: Milliseconds.
 _CYCLE_MS: Final = (0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500)
