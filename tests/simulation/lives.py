@@ -37,6 +37,8 @@ class Life:
         self.running: set[str] = set()
         #: As many as it needs have run at the same time: only from then on is its work done.
         self.together = False
+        #: Its user has asked for it.
+        self.arrived = False
         self.made = 0
         self.retries = 0
         self.gave_up = False
@@ -134,6 +136,7 @@ class Lives:
 
     def _arrive(self, life: Life) -> None:
         plan = life.plan
+        life.arrived = True
         self._note(plan.name, f"arrives: {plan.minimum} of {plan.size}, {plan.owner or 'bare'}")
         if plan.group is not None:
             manifest = group_manifest(plan, NAMESPACE, life.minimum)
@@ -352,7 +355,7 @@ class Lives:
                 life.ended = False
                 self._end(life, "it had ended before the restore")
                 continue
-            if life.plan.group is not None and life.made and self._group(life) is None:
+            if life.plan.group is not None and life.arrived and self._group(life) is None:
                 self._make_group(life)
             for slot in range(life.size if life.made else 0):
                 left = found.get((life.name, slot))
