@@ -25,6 +25,21 @@ Volcano's controller does (`core.bare_pods`), and patches its name onto the pods
   Rights: list, watch `replicasets`, `statefulsets`, `podgroups`; list `pods`; create, patch, delete
   `podgroups`.
 
+`--controllers=queue` opens and closes queues by Commands and with their parents, and is the one
+writer of their status (`core.queues`); what they hold it asks of the planner's ledger.
+  Rights: list, watch `queues`, `commands`, `podgroups`; create, patch `queues`; patch
+  `queues/status`; delete `commands`; create, get, patch `events`.
+  API writes: per queue that opens or closes two at most and an Event; one patch a second while what
+  it holds changes.
+`--controllers=jobflow` makes the Jobs of JobFlows (`core.jobflows`), `cronjob` those of CronJobs
+(`core.cronjobs`), `gc` deletes finished Jobs when their time is over (`core.garbage`).
+  Rights: list, watch `jobs`, `jobflows`, `jobtemplates`, `cronjobs`; create, delete `jobs`; update
+  the `status` of the other three; create, get, patch `events`.
+`--controllers=hypernode` counts the nodes of HyperNodes and makes those that labels of nodes ask
+for (`core.hypernodes`).
+  Rights: list, watch `hypernodes`, `nodes`, the one `configmap`; create, patch, delete
+  `hypernodes`; patch `hypernodes/status`.
+
 Invariants:
 * A verdict is acknowledged when all it asks for is written, found written, or refused for good.
 * The newest verdict of a gang wins: what was overtaken is never written, and after each write of a
