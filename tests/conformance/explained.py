@@ -28,6 +28,19 @@ EXPLAINED: Final = (
         ".*", r"\d+/PodGroup~1.*/conditions.*", "conditions tell more than a session's count"
     ),
     Explained(".*", r"\d+/Pod~1[^/]*/scheduled.*", "the message says what is missing where"),
+    Explained(
+        ".*",
+        r"\d+/Job~1[^/]*/(succeeded|failed|taskStatusCount)",
+        "the counts of finished jobs are kept",
+    ),
+    Explained(
+        "workloads/own-podgroup-no-minimum", r"0/PodGroup~1none/phase", "nothing ran: not Completed"
+    ),
+    Explained(
+        "workloads/own-podgroup-min-resources-too-big",
+        r".*",
+        "missing room keeps nobody out whose pods would fit",
+    ),
 )
 
 

@@ -12,7 +12,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,11 +30,15 @@ from tests.controlplane.nodes import NodeShape, delete_nodes, node_manifest
 from tests.integration.suite import RunningSuite, running_suite
 from tests.support.waiting import eventually
 
-#: A state counts when nothing has changed for so long; the recordings waited 3 s for Volcano.
-QUIET_S: Final = 1.5
+#: A state counts when nothing has changed for so long, as in the recordings.
+QUIET_S: Final = 3.0
 #: The planner looks at its file every second.
 RELOAD_S: Final = 2.0
 _CONF: Final = "volcano-scheduler.conf"
+
+
+Cases = Mapping[str, Sequence[Object]]
+"""Cases by theme."""
 
 
 class Outcome(NamedTuple):
@@ -52,33 +56,47 @@ class Stand:
     def __init__(self, api: RawClient, view: ClusterView, conf: Path, quiet_s: float) -> None:
         self._api, self._view, self._conf, self._quiet_s = api, view, conf, quiet_s
 
-    async def play(self, theme: str, cases: Sequence[Object], *, at_once: int = 3) -> list[Outcome]:
-        """Play cases of one file; exclusive ones have the nodes to themselves."""
-        found = read(f"lifecycle/{theme}")
-        if self._conf.read_text() != found["schedulerConf"]:
-            self._conf.write_text(found["schedulerConf"])
-            await asyncio.sleep(RELOAD_S)
-        gate = asyncio.Semaphore(at_once)
+    async def play(self, cases: Cases, *, at_once: int = 3) -> AsyncIterator[Outcome]:
+        """Play cases; those with the same scheduler configuration together, exclusive ones alone.
+        Gives each as it ends.
+        """
+        by_conf: dict[str, list[tuple[str, Object]]] = {}
+        for theme, chosen in cases.items():
+            conf = read(f"lifecycle/{theme}")["schedulerConf"]
+            by_conf.setdefault(conf, []).extend((theme, case) for case in chosen)
+        for conf, together in by_conf.items():
+            if self._conf.read_text() != conf:
+                self._conf.write_text(conf)
+                await asyncio.sleep(RELOAD_S)
+            for exclusive in (False, True):
+                sort = [one for one in together if bool(one[1].get("exclusive")) is exclusive]
+                async for outcome in self._all(sort, 1 if exclusive else at_once):
+                    yield outcome
 
-        async def one(case: Object) -> Outcome:
-            async with gate:
-                scenario = Scenario(self._api, self._view, case, quiet_s=self._quiet_s)
-                key = f"{theme}/{case['name']}"
-                try:
-                    played = await scenario.play()
-                except (ApiError, AssertionError) as error:  # a step that cannot be taken
-                    return Outcome(key, [Difference("step", repr(error))])
-                return Outcome(key, list(differences(case, played)))
+    async def _all(
+        self, cases: Sequence[tuple[str, Object]], at_once: int
+    ) -> AsyncIterator[Outcome]:
+        left = iter(cases)
+        ended: asyncio.Queue[Outcome] = asyncio.Queue()
+
+        async def work() -> None:
+            for theme, case in left:
+                await ended.put(await self._one(theme, case))
 
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(one(case), name=case["name"])
-                for case in cases
-                if not case.get("exclusive")
-            ]
-        outcomes = [task.result() for task in tasks]
-        outcomes += [await one(case) for case in cases if case.get("exclusive")]
-        return outcomes
+            for number in range(at_once):
+                group.create_task(work(), name=f"player-{number}")
+            for _ in cases:
+                yield await ended.get()
+
+    async def _one(self, theme: str, case: Object) -> Outcome:
+        key = f"{theme}/{case['name']}"
+        scenario = Scenario(self._api, self._view, case, quiet_s=self._quiet_s)
+        try:
+            played = await scenario.play()
+        except (ApiError, AssertionError) as error:  # a step that cannot be taken
+            return Outcome(key, [Difference("step", repr(error))])
+        return Outcome(key, list(differences(case, played)))
 
 
 @contextmanager
@@ -120,8 +138,9 @@ async def stand(
 
 
 def control_plane() -> ControlPlane:
-    """With the controllers that workloads need; not started yet."""
-    return ControlPlane(ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS))
+    """With default-scheduler and the controllers that workloads need; not started yet."""
+    options = ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS, scheduler=True)
+    return ControlPlane(options)
 
 
 def selected(pattern: str) -> dict[str, list[Object]]:
@@ -139,16 +158,15 @@ def selected(pattern: str) -> dict[str, list[Object]]:
 
 async def _main(arguments: argparse.Namespace, plane: ControlPlane, conf: Path) -> int:
     bad = count = 0
-    async with stand(plane, conf) as here:
-        for theme, cases in selected(arguments.only).items():
-            for key, found in await here.play(theme, cases):
-                shown = found if arguments.all else unexplained(key, found, events=arguments.events)
-                count += 1
-                bad += bool(shown)
-                sys.stdout.write(f"{'DIFF' if shown else 'ok  '} {key}\n")
-                for one in shown:
-                    sys.stdout.write(f"     {one.where} -> {one.what[:300]}\n")
-                sys.stdout.flush()
+    async with stand(plane, conf, quiet_s=arguments.quiet) as here:
+        async for key, found in here.play(selected(arguments.only)):
+            shown = found if arguments.all else unexplained(key, found, events=arguments.events)
+            count += 1
+            bad += bool(shown)
+            sys.stdout.write(f"{'DIFF' if shown else 'ok  '} {key}\n")
+            for one in shown:
+                sys.stdout.write(f"     {one.where} -> {one.what[:300]}\n")
+            sys.stdout.flush()
     sys.stdout.write(f"{count} cases, {bad} differ\n")
     return 1 if bad else 0
 
@@ -159,6 +177,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose THEME/CASE matches")
     parser.add_argument("--all", action="store_true", help="also differences that are explained")
     parser.add_argument("--events", action="store_true", help="also differences of events")
+    parser.add_argument("--quiet", type=float, default=QUIET_S, help="seconds without a change")
     parser.add_argument("--suite", default="", help="more flags for tutti up")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, control_plane() as plane:

@@ -223,7 +223,7 @@ class Scenario:
         try:
             await eventually(none_left, timeout_s=_GONE_S, because="the case's objects are gone")
         finally:
-            for found in self._own:
+            for found in reversed(self._own):
                 if found["kind"] in CLUSTER_WIDE:
                     where = path(kind_of(found), None, found["metadata"]["name"])
                     await self._removed(where)

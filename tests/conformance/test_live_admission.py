@@ -16,6 +16,7 @@ DIFFERENT = {
     "job/schema-scheduler-name-dotted": "another scheduler's job is none of our business",
     "job/numa-thousand-milli": "a quantity is left as it was written",
     "job/depends-empty-names": "what was written is left: an empty list",
+    "queue/update-parent-cycle": "a queue that is its own ancestor is a mistake",
     "queue/defaults-no-spec": "Volcano's patch fails with 500; ours makes the spec",
 }
 #: Plays in every run: each kind, each way of being refused.

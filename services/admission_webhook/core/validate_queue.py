@@ -123,7 +123,15 @@ def _place_errors(name: str, parent: str, queues: QueueTree) -> Iterator[FieldEr
             f'queue {name}: queue.scheduling.volcano.sh "{parent[:100]}" not found'
             f"{did_you_mean(parent, queues.names())}",
         )
-    if sum(1 for _ in queues.ancestors(parent)) + 1 > DEPTH_MAX:
+    above = [queue.name for queue in queues.ancestors(parent)]
+    if name in above:
+        way = " -> ".join([name, *above[: above.index(name) + 1]])
+        yield FieldError(
+            path="spec.parent",
+            message=f"Invalid value: {shown(parent)}: "
+            f"queue {name} would be its own ancestor: {way}",
+        )
+    elif len(above) + 1 > DEPTH_MAX:
         yield FieldError(
             path="spec.parent",
             message=f"Invalid value: {shown(parent)}: "
