@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import aiohttp
 import msgspec
 import psutil
 
@@ -54,6 +55,20 @@ class RunningSuite:
         finally:
             await bus.close()
         return {one.instance: one for one in found}
+
+    async def series(self, service: str) -> list[dict[str, float]]:
+        """What each process of a service shows at /metrics, by name and labels."""
+        found = []
+        async with aiohttp.ClientSession() as session:
+            for row in self.ready.services:
+                if row.service == service:
+                    url = f"http://127.0.0.1:{row.http_port}/metrics"
+                    async with session.get(url) as response:
+                        text = await response.text()
+                    lines = [line for line in text.splitlines() if not line.startswith("#")]
+                    pairs = [line.rpartition(" ") for line in lines]
+                    found.append({name: float(value) for name, _, value in pairs})
+        return found
 
     async def pids(self) -> dict[str, int]:
         """Process ids by instance, once all that were started answer and are ready."""

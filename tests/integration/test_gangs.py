@@ -275,3 +275,24 @@ async def test_gangs_that_want_the_same_gpus_run_one_after_the_other(stage: Stag
     await stage.bound("two", 4)
     group = await stage.api.get(stage.group_path("one", VOLCANO))
     assert group["status"]["phase"] == "Completed"
+
+
+async def test_one_planner_shows_volcanos_queue_metrics_and_the_controller_counts_groups(
+    stage: Stage,
+) -> None:
+    await stage.nodes(1)
+    await stage.gang("train", 3)
+    await stage.bound("train", 3)
+    queue = 'queue_name="default"'
+    allocated = f"volcano_queue_allocated_milli_cpu{{{queue}}}"
+
+    async def shown() -> bool:
+        planners = await stage.suite.series("gang-planner")
+        holding = [each for each in planners if allocated in each]
+        assert len(planners) == 2
+        assert len(holding) == 1, "a standby shows no queues: sums would count twice"
+        assert holding[0][allocated] == 3000
+        (controller,) = await stage.suite.series("controller")
+        return controller[f"volcano_queue_pod_group_running_count{{{queue}}}"] == 1
+
+    await eventually(shown, because="the metrics tell of the gang")
