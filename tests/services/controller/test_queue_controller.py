@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from services.controller.queue_controller import AskHoldings, Holdings, QueueReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from shared.kube.client import KubeClient
+from shared.kube.credentials import load
 from shared.kube.errors import NotFound
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
 from tests.services.controller.playing import Object, becomes, events, make, read, running
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.manifests.crds import manifests
 
 
 @pytest.fixture
@@ -129,3 +133,23 @@ async def test_what_the_planner_says_is_held_is_in_the_status_until_it_is_given_
     async with running(either, maker(*answers)):
         await becomes(allocated, {"cpu": "2", "memory": "0", "pods": "2"})
         await becomes(allocated, {"cpu": "0", "memory": "0"})
+
+
+async def test_a_queue_under_an_old_volcanos_crd_can_be_opened(tmp_path: Path) -> None:
+    """Its schema required status.allocated, which made stored queues unwritable (9.15)."""
+    crds = manifests()
+    (queues,) = (one for one in crds if one["metadata"]["name"] == "queues.scheduling.volcano.sh")
+    schema = queues["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["status"]["required"] = ["allocated"]
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(crds))) as cluster:
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client:
+            await make(client, QUEUES_VOLCANO, {"metadata": {"name": "old"}, "spec": {}})
+
+            async def status() -> object:
+                queue = await read(client, QUEUES_VOLCANO, "old")
+                return queue and queue.get("status")
+
+            opened = {"state": "Open", "allocated": {"cpu": "0", "memory": "0"}}
+            async with running(client, maker()):
+                await becomes(status, opened)
