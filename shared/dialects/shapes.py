@@ -89,11 +89,7 @@ def shape(
                 preemption_policy="",
                 scheduling_gates=(),
                 # Names and tokens of other volumes differ from pod to pod and tie it to no node.
-                volumes=tuple(
-                    volume
-                    for volume in spec.volumes
-                    if volume.persistent_volume_claim is not None or volume.ephemeral is not None
-                ),
+                volumes=tuple(volume for volume in spec.volumes if _matters(volume)),
             ),
             resize_of(status),
             _identity(spec, status, metadata),
@@ -102,6 +98,17 @@ def shape(
     if len(source) > _CACHED_SOURCE_BYTES_MAX:
         return _shape(source)
     return _cached_shape(source)
+
+
+def _matters(volume: kube.Volume) -> bool:
+    return (
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.iscsi is not None
+        or volume.rbd is not None
+    )
 
 
 def unjudged(why: str) -> bytes:
@@ -190,6 +197,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         images=_images(spec),
         claims=claims,
         device_claims=device_claims,
+        disks=tuple(sorted(_disks(spec), key=lambda one: (one.name, one.read_only))),
         namespace=identity.namespace if looks_around else "",
         unsupported=tuple(_shared_devices(requests)),
     )
@@ -285,6 +293,24 @@ def _claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
             yield volume.persistent_volume_claim.claim_name
         elif volume.ephemeral is not None:
             yield f"{identity.name}-{volume.name}"
+
+
+def _disks(spec: kube.PodSpec) -> Iterator[model.Disk]:
+    for volume in spec.volumes:
+        gce, aws = volume.gce_persistent_disk, volume.aws_elastic_block_store
+        iscsi, rbd = volume.iscsi, volume.rbd
+        if gce is not None:
+            yield model.Disk(name=f"gce {gce.pd_name}", read_only=gce.read_only)
+        if aws is not None:
+            # A second pod is refused even if both only read.
+            yield model.Disk(name=f"aws {aws.volume_id}")
+        if iscsi is not None:
+            yield model.Disk(name=f"iscsi {iscsi.iqn}", read_only=iscsi.read_only)
+        if rbd is not None:
+            # Two images are one if they share a monitor.
+            for monitor in sorted(set(rbd.monitors)):
+                name = f"rbd {monitor} {rbd.pool} {rbd.image}"
+                yield model.Disk(name=name, read_only=rbd.read_only)
 
 
 def _device_claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:

@@ -234,14 +234,47 @@ class ClaimSource(KubeStruct, frozen=True, kw_only=True):
     claim_name: str = ""
 
 
+class GceDisk(KubeStruct, frozen=True, kw_only=True):
+    """`volumes[].gcePersistentDisk`."""
+
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AwsDisk(KubeStruct, frozen=True, kw_only=True):
+    """`volumes[].awsElasticBlockStore`."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class IscsiDisk(KubeStruct, frozen=True, kw_only=True):
+    """`volumes[].iscsi`."""
+
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RbdImage(KubeStruct, frozen=True, kw_only=True):
+    """`volumes[].rbd`."""
+
+    monitors: tuple[str, ...] = ()
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
 class Volume(KubeStruct, frozen=True, kw_only=True):
-    """`spec.volumes[]`: the two kinds that tie a pod to certain nodes; with neither set it is of
-    another kind.
+    """`spec.volumes[]`: the kinds that tie a pod to certain nodes, or keep it from some; with none
+    set it is of another kind.
     """
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: Present | None = None
+    gce_persistent_disk: GceDisk | None = None
+    aws_elastic_block_store: AwsDisk | None = None
+    iscsi: IscsiDisk | None = None
+    rbd: RbdImage | None = None
 
 
 class SchedulingGate(KubeStruct, frozen=True, kw_only=True):

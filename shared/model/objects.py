@@ -102,6 +102,13 @@ class HostPort(Struct, frozen=True, kw_only=True):
     ip: str = ""
 
 
+class Disk(Struct, frozen=True, kw_only=True):
+    """A disk that a pod mounts without a claim: what identifies it, with its kind."""
+
+    name: str
+    read_only: bool = False
+
+
 DEVICE_PREFIX: Final = "device:"
 """Of an entry of `Shape.unsupported` that names a resource which stands for a part of a device."""
 
@@ -134,6 +141,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     claims: tuple[str, ...] = ()
     #: Names of DRA ResourceClaims; "?<name>" for one whose template has made none yet.
     device_claims: tuple[str, ...] = ()
+    #: Disks of kinds that two pods on a node may not share, sorted.
+    disks: tuple[Disk, ...] = ()
     #: The pod's namespace where terms, claims or spread constraints are read in it, else "".
     namespace: str = ""
     #: What the pod asks for that is not judged, by field path, or `DEVICE_PREFIX` and a resource:

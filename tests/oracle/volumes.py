@@ -1,5 +1,6 @@
 """Strategies for storage: claims that are bound, that wait for their first consumer, that can be
-provisioned or not, limits per node, volumes that are still attached, ReadWriteOncePod.
+provisioned or not, limits per node, volumes that are still attached, ReadWriteOncePod,
+disks without a claim.
 """
 
 from typing import Any, Final
@@ -161,7 +162,28 @@ def pod(draw: st.DrawFn, name: str, claims: tuple[str, ...]) -> Json:
         {"name": f"v{index}", "persistentVolumeClaim": {"claimName": claim}}
         for index, claim in enumerate(chosen)
     ]
+    disks = draw(st.one_of(st.just([]), st.lists(_disk(), max_size=2)))
+    found["spec"]["volumes"] += [
+        {"name": f"disk{index}", **disk} for index, disk in enumerate(disks)
+    ]
     return found
+
+
+@st.composite
+def _disk(draw: st.DrawFn) -> Json:
+    """A volume without a claim that two pods on a node may not share."""
+    name, reads = draw(st.sampled_from(("a", "b"))), draw(st.booleans())
+    monitors = draw(st.sampled_from((["m0"], ["m1"], ["m0", "m1"])))
+    return draw(
+        st.sampled_from(
+            (
+                {"gcePersistentDisk": {"pdName": name, "readOnly": reads}},
+                {"awsElasticBlockStore": {"volumeID": name, "readOnly": reads}},
+                {"iscsi": {"targetPortal": "p", "iqn": name, "lun": 0, "readOnly": reads}},
+                {"rbd": {"monitors": monitors, "pool": "rbd", "image": name, "readOnly": reads}},
+            )
+        )
+    )
 
 
 @st.composite
@@ -179,6 +201,6 @@ def cluster(draw: st.DrawFn) -> Cluster:
     )
     pods = [
         clusters.on(draw(st.sampled_from(names)), draw(pod(f"other-{index}", bound)))
-        for index in range(draw(st.integers(0, 2)) if bound else 0)
+        for index in range(draw(st.integers(0, 3)) if bound else 0)
     ]
     return {**found, "nodes": drawn["nodes"], "pods": pods, "namespaces": []}

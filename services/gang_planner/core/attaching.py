@@ -12,6 +12,7 @@ from services.gang_planner.core.members import Member
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.storage import ledger as storage
 from services.gang_planner.core.storage.demand import Key, claim_keys
+from services.gang_planner.core.storage.disks import Disks
 from services.gang_planner.state import State
 from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
 
@@ -99,7 +100,10 @@ def contradiction(ground: Ground, loads: Iterable[tuple[int, ShapeEntry]]) -> st
     """
     volumes: dict[Key, dict[int, int]] = {}
     claims: dict[Key, int] = {}
+    mounted = Disks()
     for slot, shape in loads:
+        if shape.shape.disks:
+            mounted.take(slot, shape.shape.disks)
         for key in claim_keys(shape.shape):
             users = volumes.setdefault(key, {})
             users[slot] = users.get(slot, 0) + 1
@@ -109,6 +113,8 @@ def contradiction(ground: Ground, loads: Iterable[tuple[int, ShapeEntry]]) -> st
         return f"{ground.storage.uses} are in use, pods and room use {volumes}"
     if claims != ground.devices.uses:
         return f"{ground.devices.uses} are in use, pods and room use {claims}"
+    if mounted.content() != ground.disks.content():
+        return f"disks {ground.disks.content()} are mounted, by pods {mounted.content()}"
     return ground.storage.contradiction() or ground.devices.contradiction()
 
 

@@ -14,6 +14,7 @@ from services.gang_planner.core.pairwise.counts import PairCounts
 from services.gang_planner.core.pairwise.domains import DomainTable
 from services.gang_planner.core.ports import PortTable
 from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.storage.disks import Disks
 from services.gang_planner.core.storage.ledger import Storage
 from services.gang_planner.core.surroundings import Surroundings
 
@@ -30,6 +31,7 @@ class Ground:
         self.pairs = PairCounts(DomainTable(nodes))
         self.storage = Storage(tables, nodes)
         self.devices = Devices(tables, nodes)
+        self.disks = Disks()
         #: Columns whose free amounts or ports changed.
         self.changes = ChangeLog()
         self.freed = 0
@@ -122,6 +124,7 @@ class Ground:
         ground.pairs = self.pairs.copy()
         ground.storage = self.storage.copy()
         ground.devices = self.devices.copy()
+        ground.disks = self.disks.copy()
         return ground
 
     def fit_cells(self) -> None:
@@ -151,9 +154,13 @@ class Ground:
             self.changes.extend(self.storage.take(slot, shape, count))
         if shape.shape.device_claims:
             self.devices.take(slot, shape, count)
+        if shape.shape.disks:
+            self.disks.take(slot, shape.shape.disks, count)
 
     def _give_claims(self, slot: int, count: int, shape: ShapeEntry) -> None:
         if shape.shape.claims:
             self.changes.extend(self.storage.give(slot, shape, count))
         if shape.shape.device_claims:
             self.devices.give(shape, count)
+        if shape.shape.disks:
+            self.disks.take(slot, shape.shape.disks, -count)

@@ -61,7 +61,7 @@ class Found:
 def searchable(shapes: Sequence[ShapeEntry]) -> bool:
     """Whether amounts are all that these shapes compete for."""
     return len(shapes) > 1 and all(
-        not (one.shape.host_ports or one.shape.claims or one.shape.device_claims)
+        not (one.shape.host_ports or one.attached)
         and one.shape.pod_affinity is None
         and not one.shape.spread
         for one in shapes

@@ -62,8 +62,8 @@ class ShapeEntry:
         self.amounts: Ints = np.array([amount for _, amount in self.pairs], dtype=np.int64)
         #: Amounts standing, to be multiplied with a row of counts.
         self.column: Ints = self.amounts.reshape(-1, 1)
-        #: Has claims, to volumes or devices.
-        self.attached: bool = bool(shape.claims or shape.device_claims)
+        #: Has claims, to volumes or devices, or disks without a claim.
+        self.attached: bool = bool(shape.claims or shape.device_claims or shape.disks)
         #: Asks for nothing but its place in the node's count of pods.
         self.best_effort: bool = all(name == PODS or not amount for name, amount in shape.requests)
         self.profile = profile

@@ -192,6 +192,25 @@ def test_claims_are_named_those_of_ephemeral_volumes_by_pod_and_volume() -> None
     assert (shape.claims, shape.namespace) == (("data-0", "w-0-scratch"), "team")
 
 
+def test_disks_without_a_claim_are_named_by_what_makes_two_of_them_one() -> None:
+    rbd = {"monitors": ["m1", "m0"], "image": "i", "readOnly": True}
+    volumes = [
+        {"name": "a", "gcePersistentDisk": {"pdName": "pd", "readOnly": True}},
+        {"name": "b", "awsElasticBlockStore": {"volumeID": "vol", "readOnly": True}},
+        {"name": "c", "iscsi": {"iqn": "t", "lun": 0, "targetPortal": "p"}},
+        {"name": "d", "rbd": rbd},
+        {"name": "e", "emptyDir": {}},
+    ]
+    shape = shape_of(pod({"volumes": volumes}))
+    assert [(one.name, one.read_only) for one in shape.disks] == [
+        ("aws vol", False),
+        ("gce pd", True),
+        ("iscsi t", False),
+        ("rbd m0 rbd i", True),
+        ("rbd m1 rbd i", True),
+    ]
+
+
 def test_device_claims_are_named_and_those_not_made_yet_are_marked() -> None:
     claims = [
         {"name": "a", "resourceClaimName": "shared"},

@@ -1,4 +1,6 @@
-"""ReadWriteOncePod: a claim that one pod uses is no other pod's."""
+"""ReadWriteOncePod: a claim that one pod uses is no other pod's. And disks without a claim that two
+pods on a node may not share.
+"""
 
 from collections import Counter
 from typing import Final
@@ -16,24 +18,34 @@ IN_USE: Final = (
 )
 
 
+DISK_CONFLICT: Final = "node(s) had no available disk"
+
+
 class VolumeRestrictions:
-    """The same on all nodes: such a claim is in use, or free for one pod."""
+    """Of claims the same on all nodes: such a one is in use, or free for one pod."""
 
     name = "VolumeRestrictions"
 
     def capacity(self, shape: ShapeEntry, ground: Ground, slots: Slots) -> Ints:
         """See `RoomFilter`."""
-        size = len(ground.nodes.exists[: ground.nodes.size][slots])
-        exclusive = ground.storage.demand(shape).exclusive
-        if not exclusive:
-            return np.full(size, UNLIMITED, dtype=np.int64)
-        used = any(ground.storage.in_use(key) for key in exclusive)
-        return np.full(size, 0 if used else 1, dtype=np.int64)
+        counts = np.full(ground.nodes.size, UNLIMITED, dtype=np.int64)
+        exclusive = ground.storage.demand(shape).exclusive if shape.shape.claims else ()
+        if exclusive:
+            counts[:] = 0 if any(ground.storage.in_use(key) for key in exclusive) else 1
+        disks = shape.shape.disks
+        if disks:
+            if not all(one.read_only for one in disks):
+                np.minimum(counts, 1, out=counts)
+            counts[ground.disks.conflicts(disks)] = 0
+        return counts[slots]
 
     def reasons(self, shape: ShapeEntry, ground: Ground, slots: Ints) -> Counter[str]:
         """See `RoomFilter`."""
-        del shape, ground
-        return Counter({IN_USE: len(slots)})
+        mounted = np.zeros(ground.nodes.size, dtype=np.bool_)
+        mounted[ground.disks.conflicts(shape.shape.disks)] = True
+        conflicting = int(np.count_nonzero(mounted[slots]))
+        found = {DISK_CONFLICT: conflicting, IN_USE: len(slots) - conflicting}
+        return Counter({text: count for text, count in found.items() if count})
 
 
 FILTER: Final[RoomFilter] = VolumeRestrictions()

@@ -7,7 +7,7 @@ import pytest
 
 from services.gang_planner.core.filters import volume_binding, volume_restrictions
 from shared.contracts.decisions import GangDecision, VolumeChoice
-from shared.model.objects import Node, Pod
+from shared.model.objects import Disk, Node, Pod
 from shared.model.surroundings import (
     Claim,
     CsiDriver,
@@ -31,6 +31,11 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+
+PACKED = """
+actions: "allocate"
+tiers: [{plugins: [{name: gang}, {name: predicates}, {name: binpack}]}]
+"""
 
 
 def hosts(count: int, **labels: str) -> list[Node]:
@@ -390,6 +395,38 @@ def test_attaching_the_volumes_of_pods_that_are_there_moves_nothing() -> None:
     before = storage.version(shape)
     attach("b", "w")
     assert storage.version(shape) != before
+
+
+def with_disks(gang: str, count: int, *disks: Disk) -> list[Pod]:
+    """Members that mount disks without a claim."""
+    return make_pods(gang, count, make_shape({"cpu": 10}, disks=disks))
+
+
+@pytest.mark.parametrize(
+    ("read_only", "nodes"), [(False, {"n0", "n1"}), (True, {"n0"})], ids=["written", "only read"]
+)
+def test_a_disk_that_somebody_writes_is_mounted_once_on_a_node(
+    read_only: bool, nodes: set[str]
+) -> None:
+    scene = Scene(hosts(2, packed="yes"), conf=PACKED)
+    disk = Disk(name="gce pd-1", read_only=read_only)
+    scene.put(make_group("g", 2), *with_disks("g", 2, disk))
+    (decision,) = scene.settle()
+    assert set(scene.where(decision).values()) == nodes
+
+
+def test_who_reads_waits_for_who_writes() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_group("g", 1), *with_disks("g", 1, Disk(name="iscsi t")))
+    (decision,) = scene.settle()
+    scene.bind(decision, phase="Running")
+    reader = Disk(name="iscsi t", read_only=True)
+    scene.put(make_group("h", 1), *with_disks("h", 1, reader))
+    assert scene.settle() == []
+    scene.step(after_ms=3000)
+    assert "1 node(s) had no available disk" in sentence(scene, "h")
+    scene.change(decision.bindings[0].uid, phase="Succeeded")
+    assert len(scene.settle()) == 1
 
 
 def test_a_volume_with_a_zones_label_stays_in_the_zone() -> None:
