@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 #: for the answers.
 QUESTIONS_MAX: Final = 16
 
+#: How long who only tries may wait: the API server gives up after three seconds.
+PATIENCE_S: Final = 2.0
+
 Ending = Literal["answered", "unanswered", "skipped"]
 
 
@@ -31,8 +34,12 @@ class Adviser:
         self._on_end = on_end
         self._under_way = 0
 
-    async def fit(self, question: FitRequest) -> FitAnswer | None:
-        """The planner's answer; None when there is none in time."""
+    async def fit(self, question: FitRequest, *, patient: bool = False) -> FitAnswer | None:
+        """The planner's answer; None when there is none in time.
+
+        `patient`: nothing is stored, and somebody has asked for the answer: to find out who would
+        have to go for a large gang takes a while.
+        """
         if not self._timeout_s:
             return None
         if not self._bus.connected or self._under_way >= QUESTIONS_MAX:
@@ -45,7 +52,7 @@ class Adviser:
                 subjects.ASK_FIT,
                 question,
                 codec.decode_fit_answer,
-                timeout_s=self._timeout_s,
+                timeout_s=max(self._timeout_s, PATIENCE_S) if patient else self._timeout_s,
             )
         except NoAnswer:
             self._on_end("unanswered")

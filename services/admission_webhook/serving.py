@@ -172,10 +172,12 @@ class ReviewServer:
 
     async def _advised(self, review: AdmissionRequest, asked: Subject, verdict: Verdict) -> Verdict:
         question = gangs.question(asked, review)
-        answer = await self._adviser.fit(question) if question is not None else None
-        if answer is None:
+        if question is None:
             return verdict
         tried = bool(review.dry_run)
+        answer = await self._adviser.fit(question, patient=tried)
+        if answer is None:
+            return verdict
         more = gangs.advice(answer, namespace=asked.case.namespace, dry_run=tried)
         return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
 

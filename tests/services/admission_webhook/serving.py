@@ -63,7 +63,7 @@ class MemoryAdviser(Adviser):
         self.asked: list[FitRequest] = []
 
     @override
-    async def fit(self, question: FitRequest) -> FitAnswer | None:
+    async def fit(self, question: FitRequest, *, patient: bool = False) -> FitAnswer | None:
         self.asked.append(question)
         return self.answer
 

@@ -76,6 +76,19 @@ async def test_a_planner_that_thinks_too_long_is_not_waited_for(nats_server: Nat
         planner.free.set()
 
 
+async def test_who_only_tries_has_the_patience_to_wait(nats_server: NatsServer) -> None:
+    async with a_bus(nats_server.url) as bus, a_bus(nats_server.url) as other:
+        planner = Planner()
+        planner.free.clear()
+        await serve(other, subjects.ASK_FIT, codec.decode_fit_request, planner.answer)
+        asking = Asking(bus, 0.05)
+        async with asyncio.TaskGroup() as tasks:
+            tried = tasks.create_task(asking.adviser.fit(QUESTION, patient=True))
+            assert await asking.adviser.fit(QUESTION) is None, "the usual time is over"
+            planner.free.set()
+        assert tried.result() == ANSWER
+
+
 async def test_without_a_planner_the_answer_is_none_at_once(nats_server: NatsServer) -> None:
     async with a_bus(nats_server.url) as bus:
         asking = Asking(bus, 30)
