@@ -34,6 +34,46 @@ EXPLAINED: Final = (
         "the counts of finished jobs are kept",
     ),
     Explained(
+        "jobflow/.*",
+        r"\d+/JobFlow~1f/conditions/[^/]*/taskStatusCount",
+        "the counts of finished jobs are kept",
+    ),
+    Explained(
+        "job/(suspend|resume)-.*|jobflow/flow-step-aborted",
+        r"\d+/(Job~1[^/]*/retryCount|JobFlow~1f/jobs/0/restartCount|Pod~1[^/]*/of)",
+        "a resume is no retry",
+    ),
+    Explained(
+        "job/resume-counts-as-retry",
+        r"4/.*",
+        "a resume is no retry: the job runs again, not Failed",
+    ),
+    Explained(
+        "job/depends-on-(running|minimum-met-gang)",
+        r"0/.*",
+        "a job with dependsOn and the default minAvailable starts",
+    ),
+    Explained(
+        "jobflow/flow-template-missing",
+        r"0/JobFlow~1f/.*",
+        "steps that can run are followed; Volcano tells nothing of them",
+    ),
+    Explained(
+        "jobflow/flow-job-deleted",
+        r"1/(Job|Pod|PodGroup)~1f-one.*",
+        "a missing job is made again at once; Volcano makes it again with the next event",
+    ),
+    Explained(
+        "plugins/plugin-ray-without-head",
+        r"0/Job~1a/controlledResources",
+        "what plugins made is told also while pods cannot be made",
+    ),
+    Explained(
+        "job/volume-claim-made",
+        r"0/PersistentVolumeClaim~1.*/spec/storageClassName",
+        "the recording's cluster had a default storage class",
+    ),
+    Explained(
         "workloads/own-podgroup-no-minimum", r"0/PodGroup~1none/phase", "nothing ran: not Completed"
     ),
     Explained(

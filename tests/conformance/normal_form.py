@@ -9,7 +9,7 @@ import re
 import time
 from typing import Any, Final
 
-from tests.conformance.recordings import Object, without_empty
+from tests.conformance.recordings import Object
 
 PREFIX: Final = "volcano.sh/"
 #: Annotations that Tutti adds for itself; nobody who knows Volcano looks at them.
@@ -204,7 +204,7 @@ def _pod_group(found: Object) -> Object:
     ]
     return {
         **_meta(found),
-        "spec": without_empty(found.get("spec", {})),
+        "spec": found.get("spec", {}),
         "phase": status.get("phase"),
         **picked(status, "running", "succeeded", "failed"),
         "conditions": conditions,
@@ -300,7 +300,7 @@ def _claim(found: Object) -> Object:
 def _queue(found: Object) -> Object:
     status = {key: value for key, value in _status(found).items() if key != "reservation"}
     notes = picked(found["metadata"], "annotations")
-    return {**notes, "spec": without_empty(found.get("spec", {})), "status": status}
+    return {**notes, "spec": found.get("spec", {}), "status": status}
 
 
 def _job_flow(found: Object) -> Object:

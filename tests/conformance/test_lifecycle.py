@@ -36,6 +36,7 @@ async def played(
     }
 
 
+@pytest.mark.timeout(240)
 async def test_a_part_of_each_themes_cases_ends_as_in_volcano(
     control_plane: ControlPlane, scheduler_conf: Path
 ) -> None:

@@ -35,6 +35,7 @@ async def played(api: RawClient, only: str) -> list[Played]:
     ]
 
 
+@pytest.mark.timeout(240)
 async def test_a_part_of_each_kinds_cases_is_answered_as_volcano_answers(
     scheduler_conf: Path, api: RawClient
 ) -> None:
