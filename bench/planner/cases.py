@@ -1,5 +1,6 @@
 """The cases of the table: each returns figures with the bar that they are held to."""
 
+import math
 import resource
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -13,6 +14,7 @@ from bench.planner.world import (
     World,
     make_gang,
     make_nodes,
+    make_storage,
     shape_of,
 )
 from bench.planner_core import yardstick
@@ -22,6 +24,7 @@ from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, Spre
 
 NODES: Final = 5_000
 LOADS: Final = ((1000, 3), (3000, 3), (3, 1000), (9, 1000))
+CLAIMS: Final = 1_000
 _RUNS: Final = 3
 _SIZES: Final = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 _APP: Final = Selector(requirements=(Requirement(key="app", operator="In", values=("x",)),))
@@ -74,9 +77,25 @@ def topology() -> Iterator[Figure]:
     """The same, each gang within one rack."""
     within = NetworkTopology(mode="hard", label_key=RACK, highest_tier=1)
     for gangs, size in LOADS:
-        cpu_s, _ = drain(NODES, gangs, size, topology=within)
-        name = f"{gangs} gangs of {size} in one rack each"
-        yield _rate("topology", name, gangs * size / cpu_s, 30_000)
+        for shapes in (1, 3):
+            cpu_s, _ = drain(NODES, gangs, size, shapes=shapes, topology=within)
+            name = f"{gangs} gangs of {size} in one rack each, {shapes} shape{'s' * (shapes > 1)}"
+            yield _rate("topology", name, gangs * size / cpu_s, 30_000)
+
+
+def claims() -> Iterator[Figure]:
+    """A gang with a volume to be made for each member, where racks say what they have left."""
+    best = math.inf
+    for _ in range(_RUNS):
+        world = World(make_nodes(NODES))
+        make_storage(world, CLAIMS)
+        shapes = [shape_of(500, namespace="team", claims=(f"data-{at}",)) for at in range(CLAIMS)]
+        world.put_gangs([make_gang("job", CLAIMS, shapes)])
+        binds, _ = world.decide()
+        assert [len(one.volumes) for one in binds] == [CLAIMS]
+        best = min(best, world.cycle_s)
+    name = f"a gang of {CLAIMS}, a claim each"
+    yield Figure(group="claims", name=name, value=best * 1e3, unit="ms")
 
 
 def terms() -> Iterator[Figure]:
@@ -170,6 +189,7 @@ def growth() -> Iterator[Figure]:
 CASES: Final[dict[str, Callable[[], Iterator[Figure]]]] = {
     "placement": placement,
     "topology": topology,
+    "claims": claims,
     "terms": terms,
     "evictions": evicting,
     "full": full_cluster,

@@ -9,15 +9,21 @@ import msgspec
 from services.gang_planner.core.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
+    ClaimChanges,
+    CsiDriverChanges,
     NodeChanges,
     PodChanges,
     PodGroupChanges,
     QueueChanges,
     SnapshotPage,
+    StorageCapacityChanges,
+    StorageClassChanges,
     Synced,
 )
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.model.objects import NetworkTopology, Node, Owner, Pod, PodGroup, Queue, Shape
+from shared.model.surroundings import Claim, CsiDriver, StorageCapacity, StorageClass
+from shared.model.terms import Requirement, Selector
 
 #: Racks and blocks of the cases with a topology.
 NODES_PER_RACK = 32
@@ -100,10 +106,60 @@ def make_gang(
     return group, pods
 
 
+def make_storage(world: "World", claims: int) -> None:
+    """Claims that wait for their first consumer, of a class whose driver publishes per rack what it
+    has left.
+    """
+    stamp: dict[str, Any] = {"epoch": 1, "at_ms": _NOW_MS}
+    driver = "csi.example"
+    made = StorageClass(
+        uid="class",
+        name="fast",
+        resource_version=1,
+        provisioner=driver,
+        wait_for_first_consumer=True,
+    )
+    racks = sorted({dict(node.labels)[RACK] for node in make_nodes(world.nodes)})
+    left = tuple(
+        StorageCapacity(
+            uid=f"left-{rack}",
+            namespace="storage",
+            name=rack,
+            resource_version=1,
+            storage_class="fast",
+            capacity_bytes=1 << 40,
+            node_topology=Selector(
+                requirements=(Requirement(key=RACK, operator="In", values=(rack,)),)
+            ),
+        )
+        for rack in racks
+    )
+    wanted = tuple(
+        Claim(
+            uid=f"claim-{at}",
+            namespace="team",
+            name=f"data-{at}",
+            resource_version=1,
+            storage_class="fast",
+            request_bytes=1 << 30,
+            access_modes=("ReadWriteOnce",),
+            phase="Pending",
+        )
+        for at in range(claims)
+    )
+    csi = CsiDriver(uid="driver", name=driver, resource_version=1, storage_capacity=True)
+    world.apply(StorageClassChanges(**stamp, changed=(made,)))
+    world.apply(CsiDriverChanges(**stamp, changed=(csi,)))
+    world.apply(StorageCapacityChanges(**stamp, changed=left))
+    world.apply(ClaimChanges(**stamp, changed=wanted))
+
+
 class World:
     """The planner, and what it decided."""
 
     def __init__(self, nodes: Iterable[Node], *, configuration: str = "") -> None:
+        listed = tuple(nodes)
+        self.nodes = len(listed)
         self.planner = Planner(parse_configuration(configuration))
         self.cpu_s = 0.0
         #: CPU of the slowest cycle.
@@ -118,7 +174,7 @@ class World:
             epoch=1,
             cluster_seq=10,
             synced=Synced(epoch=1, at_ms=_NOW_MS, watcher="bench"),
-            records=(NodeChanges(epoch=1, at_ms=_NOW_MS, changed=tuple(nodes)),),
+            records=(NodeChanges(epoch=1, at_ms=_NOW_MS, changed=listed),),
         )
         self.planner.load_snapshot([page])
         self.planner.lead(1)

@@ -61,7 +61,7 @@ def place(work: CycleWork, bucket: Bucket, gangs: Sequence[Gang]) -> int:
     most = min(most, -(-session.bindings_left // size), _quota(gangs[0].queue, groups))
     if most < _GANGS_MIN:
         return 0
-    space = _space(session, need, groups, gangs[0].queue)
+    space = _space(session, bucket, groups, gangs[0].queue)
     if space is None:
         return 0
     most = min(most, _room_for(session, groups, space))
@@ -137,12 +137,13 @@ def _quota(queue: QueueEntry, groups: Iterable[_Group]) -> int:
 
 
 def _space(
-    session: Session, need: Need, groups: Sequence[_Group], queue: QueueEntry
+    session: Session, bucket: Bucket, groups: Sequence[_Group], queue: QueueEntry
 ) -> Space | None:
     """Where the first of the gangs would be placed; the others follow it while there is room, as
     its domain has become the fullest that holds them.
     """
     base = session.policies.within(queue, None)
+    need = bucket.need
     structure = need.structure
     if structure is None or structure.topology is None:
         return Space(base)
@@ -155,7 +156,11 @@ def _space(
         quorum=need.quorum,
         minima=need.minima,
     )
-    return next(spaces(found, demand, slots_of(session, ()), "", base), None)
+    spent = bucket.spent_spaces(session.ground)
+    for space in spaces(found, demand, slots_of(session, ()), "", base):
+        if (space.level, space.domain) not in spent:
+            return space
+    return None
 
 
 def _room_for(session: Session, groups: Sequence[_Group], space: Space) -> int:

@@ -18,6 +18,7 @@ from shared.model.objects import NetworkTopology
 
 if TYPE_CHECKING:
     from services.gang_planner.core.explaining import Explanation
+    from services.gang_planner.core.ground import Ground
 
 Wanted: TypeAlias = tuple[str, int, int]
 """(role, shape id, members that can be placed)."""
@@ -147,6 +148,8 @@ class Bucket:
         "short_by",
         "short_nodes_at",
         "short_of_quota",
+        "spent",
+        "spent_at",
     )
 
     def __init__(self, need: Need) -> None:
@@ -173,12 +176,23 @@ class Bucket:
         self.short_by = 0
         self.short_at = -1
         self.short_nodes_at = -1
+        #: Spaces (level, domain) that did not hold one of its gangs, as of `spent_at`.
+        self.spent: set[tuple[int, int]] = set()
+        self.spent_at: tuple[int, int] = (-1, -1)
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None
         self.explained_at = -1
         #: What was true when its first gang last failed to take room held for gangs that it
         #: outranks.
         self.over: tuple[object, ...] = ()
+
+    def spent_spaces(self, ground: "Ground") -> set[tuple[int, int]]:
+        """Spaces that need not be tried: in vain before, and nothing has been freed since."""
+        now = ground.freed, ground.nodes.changes.position
+        if self.spent_at != now:
+            self.spent_at = now
+            self.spent.clear()
+        return self.spent
 
     @property
     def reason(self) -> str:

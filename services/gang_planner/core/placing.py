@@ -97,8 +97,11 @@ class Attempt:
         *,
         members_max: int,
         withheld: Ints | None = None,
+        spent: set[tuple[int, int]] | None = None,
     ) -> None:
-        """`withheld` are slots of nodes that are left to others."""
+        """`withheld` are slots of nodes that are left to others. `spent` are spaces that are known
+        not to hold it, and take those that turn out not to; None: no matter.
+        """
         self._session = session
         self._queue = queue
         self._need = need
@@ -109,6 +112,7 @@ class Attempt:
         #: Nodes that its queue may use; None: all.
         self._base = session.policies.within(queue, None)
         self._failures_left = _FAILURES_MAX
+        self._spent = spent
         self.statement = Statement(session.ground, queue)
         #: The search ended by its budget: whether the need fits is not known.
         self.exceeded = False
@@ -166,12 +170,17 @@ class Attempt:
             self.groups, self._need.quorum, self._need.minima, structure.topology, structure.near
         )
         for space in self._spaces(whole, structure.home, self._base):
+            place = space.level, space.domain
+            if self._spent is not None and place in self._spent:
+                continue
             if self._fill(space, structure):
                 self._grow(whole, space)
                 if self.placed:
                     self.domain = space.name
                     return True
             self._undo(0, self.groups)
+            if self._spent is not None and not self.exceeded:
+                self._spent.add(place)
             if self._gives_up():
                 break
         return False
@@ -363,7 +372,8 @@ class Attempt:
             self._place(part, group, min(missing, group.left), within)
 
     def _place_extras(self, part: Part, within: Bools | None) -> None:
-        for group in sorted(_scarcest_first(part.groups), key=lambda one: -one.rank):
+        growing = [group for group in part.groups if group.left]
+        for group in sorted(_scarcest_first(growing), key=lambda one: -one.rank):
             wanted = min(group.left, self._members_max - self.placed)
             self._place(part, group, wanted, within)
 

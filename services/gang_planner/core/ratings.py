@@ -39,7 +39,7 @@ class Ratings:
         Not to be written to.
         """
         ground = self._ground
-        rating = self._cache.get(shape.encoded)
+        rating = self._cache.get(shape.rated)
         position, nodes_position = ground.changes.position, ground.nodes.changes.position
         if rating is not None and rating.nodes_position == nodes_position:
             if rating.position == position:
@@ -53,7 +53,7 @@ class Ratings:
             self._cache.clear()
         slots = np.arange(ground.nodes.size, dtype=np.int64)
         score, slope = self._policies.scores(shape, ground, slots)
-        self._cache[shape.encoded] = _Rating(score, slope, position, nodes_position)
+        self._cache[shape.rated] = _Rating(score, slope, position, nodes_position)
         return score, slope
 
     def _repair(self, rating: _Rating, shape: ShapeEntry, changed: Ints) -> None:

@@ -81,7 +81,16 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
         most = deciding.members_max(state, gang, need)
         if limit.members_max is not None:
             most = min(most, limit.members_max)
-        tried = Attempt(work.session, gang.queue, need, members_max=most, withheld=limit.withheld)
+        # What was found with room that somebody lends, or leaves to others, is true for this once.
+        usual = not lent and limit is UNLIMITED
+        tried = Attempt(
+            work.session,
+            gang.queue,
+            need,
+            members_max=most,
+            withheld=limit.withheld,
+            spent=gang.bucket.spent_spaces(state.ground) if usual else None,
+        )
         fits = tried.run()
         gang.bucket.exceeded = tried.exceeded
         if not fits:

@@ -35,6 +35,7 @@ class ShapeEntry:
         "pairs",
         "pairwise",
         "profile",
+        "rated",
         "rows",
         "shape",
         "tallies",
@@ -64,6 +65,11 @@ class ShapeEntry:
         self.column: Ints = self.amounts.reshape(-1, 1)
         #: Has claims, to volumes or devices, or disks without a claim.
         self.attached: bool = bool(shape.claims or shape.device_claims or shape.disks)
+        #: What scores look at: members with a claim each are rated as one shape.
+        self.rated: bytes = encoded
+        if self.attached:
+            without = msgspec.structs.replace(shape, claims=(), device_claims=(), disks=())
+            self.rated = msgspec.msgpack.encode(without)
         #: Asks for nothing but its place in the node's count of pods.
         self.best_effort: bool = all(name == PODS or not amount for name, amount in shape.requests)
         self.profile = profile

@@ -101,10 +101,13 @@ class _Pass:
         if len(bucket.entries) < 2 or not alike.suits(work.session, need):
             return False
         queue = bucket.entries[0][2].queue
-        most = work.session.bindings_left // need.quorum + 1
-        gangs = self._line.alike(bucket, self._claims.unlimited(queue, need, most))
+        most = min(work.session.bindings_left // need.quorum + 1, len(bucket.entries))
+        most = self._claims.unlimited(queue, need, most)
         if following is not None:
-            gangs = gangs[: alike.turns_kept(work, queue, need, len(gangs), following)]
+            most = alike.turns_kept(work, queue, need, most, following)
+        if most < 2:
+            return False
+        gangs = self._line.alike(bucket, most)
         return alike.place(work, bucket, gangs) > 0
 
     def _limit(self, bucket: Bucket, gang: Gang, *, alone: bool) -> Limit | None:

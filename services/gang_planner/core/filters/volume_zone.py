@@ -39,7 +39,10 @@ class VolumeZone:
         """See `RoomFilter`."""
         nodes = ground.nodes
         mask: Bools = np.ones(nodes.size, dtype=np.bool_)
-        for volume in ground.storage.demand(shape).bound:
+        bound = ground.storage.demand(shape).bound
+        if not bound:
+            return np.full(len(mask[slots]), UNLIMITED, dtype=np.int64)
+        for volume in bound:
             for key, value in volume.labels:
                 if key in _KEYS:
                     mask &= _inside(key, tuple(value.split(_SEPARATOR)), nodes)

@@ -33,6 +33,8 @@ from shared.model.surroundings import Claim
 _DEMANDS_MAX = 65_536
 #: A chosen volume that so many nodes could use changes the picture for all of them at once.
 _WIDE = 16
+#: Classes and sizes of claims for which it is kept where volumes can be made.
+_MAKERS_MAX = 1024
 
 
 class Choice(NamedTuple):
@@ -75,6 +77,9 @@ class Storage:
         self._demands: dict[bytes, Demand] = {}
         self._demands_at = -1
         self._pruned_at = -1
+        #: Where volumes can be made, and where there is room for them, by class and size.
+        self._makers: dict[tuple[str | None, int], tuple[Bools, Bools]] = {}
+        self._makers_at: tuple[int, int] = (-1, -1)
 
     def copy(self) -> "Storage":
         """An independent ledger of the same state of things."""
@@ -276,8 +281,7 @@ class Storage:
             only = nobody.copy()
             only[choice.slot] = not choice.volume_uid
             return nobody, only, only
-        made = provisioning.allowed(claim, self.tables, self.nodes)
-        room = provisioning.enough(claim, self.tables, self.nodes) if made.any() else nobody
+        made, room = self._making(claim)
         if claim.selected_node:
             there = nobody.copy()
             slot = self.nodes.find(claim.selected_node)
@@ -285,7 +289,25 @@ class Storage:
                 there[slot] = True
             return nobody, made & there, room
         candidates = self.shelf.candidates(claim)
+        if not candidates.volumes:
+            return nobody, made, room
         return candidates.mask(self._current().free(candidates)), made, room
+
+    def _making(self, claim: Claim) -> tuple[Bools, Bools]:
+        """Slots where a volume can be made for the claim, and those with the capacity for it; the
+        same for all claims of one class and size. Not to be written to.
+        """
+        now = self.changes, self.nodes.changes.position
+        if self._makers_at != now or len(self._makers) >= _MAKERS_MAX:
+            self._makers_at = now
+            self._makers.clear()
+        kind = claim.storage_class, claim.request_bytes
+        found = self._makers.get(kind)
+        if found is None:
+            made = provisioning.allowed(claim, self.tables, self.nodes)
+            room = provisioning.enough(claim, self.tables, self.nodes) if made.any() else made
+            found = self._makers[kind] = made, room
+        return found
 
     def _current(self) -> Chosen:
         """What is chosen for claims that the cluster does not show bound."""

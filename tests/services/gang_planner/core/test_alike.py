@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.gang_planner.core import alike
-from services.gang_planner.core.backlog import Bucket
+from services.gang_planner.core.backlog import Bucket, Structure
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.placing import Attempt
+from services.gang_planner.core.topology.spaces import Space
 from shared.model.objects import NetworkTopology, Node, Pod, PodGroup, Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -186,3 +188,28 @@ def test_every_gang_of_a_pass_is_in_one_rack_and_racks_are_filled_in_turn() -> N
     racks = [{int(node[1:]) % 3 for node in pods.values()} for pods in placed(scene).values()]
     assert passes == [4, 4, 4]
     assert racks == [{0}] * 4 + [{1}] * 4 + [{2}] * 4
+
+
+def test_a_rack_that_disappointed_one_gang_is_not_tried_for_its_equals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The small rack holds either shape alone, and not both."""
+    nodes = [
+        make_node("small", {"cpu": 1500, "memory": 64 << 30, "pods": 9}, labels=((_RACK, "r0"),)),
+        make_node(
+            "large", {"cpu": 64_000, "memory": 64 << 30, "pods": 99}, labels=((_RACK, "r1"),)
+        ),
+    ]
+    gangs = [make_gang(index, 2, (1000, 700), topology=_IN_ONE_RACK) for index in range(6)]
+    tried: list[str] = []
+    real = Attempt._fill
+
+    def fill(attempt: Attempt, space: Space, structure: Structure) -> bool:
+        tried.append(space.name)
+        return real(attempt, space, structure)
+
+    monkeypatch.setattr(Attempt, "_fill", fill)
+    scene, passes = place_all((nodes, gangs, []), at_once=True)
+    assert tried == ["rack=r0", "rack=r1"]
+    assert passes == [5]
+    assert len(placed(scene)) == 6
