@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
+import click
 import msgspec
 
 from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError, NotFound
+from shared.kube.errors import ApiError
 from shared.kube.resources import JOBS_VOLCANO, PODS
 from tutti.api.access import CONNECTIONS_MAX, Access, opened
-from tutti.api.failing import Refusal, explained
+from tutti.api.failing import Refusal
 from tutti.api.fetching import Wanted, fetch, follow, get
 from tutti.api.flags import namespace_or_default
 from tutti.api.objects import Object, field, labels_of, name_of, text
@@ -124,7 +125,7 @@ class _Logs:
             try:
                 await self._read(pod, container, several=len(sources) > 1)
             except ApiError as error:
-                silent.append(f"{pod}/{container}: {explained(error)}")
+                silent.append(f"{pod}/{container}: no log: {error.message}")
         if silent:
             raise Refusal("\n".join(silent))
 
@@ -164,8 +165,9 @@ class _Logs:
     async def _read_along(self, pod: str, container: str) -> None:
         try:
             await self._read(pod, container, several=True)
-        except NotFound:
-            self._out(f"[{pod}/{container}] gone")
+        except ApiError as error:
+            # The others are worth reading all the same.
+            click.echo(f"[{pod}/{container}] no log: {error.message}", err=True)
 
     async def _finished(self, job: Object) -> None:
         wanted = Wanted(

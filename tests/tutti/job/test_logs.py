@@ -75,6 +75,9 @@ class Server:
     async def log(self, request: web.Request) -> web.StreamResponse:
         name, container = request.match_info["name"], request.query["container"]
         self.asked.append(dict(request.query))
+        if (name, container) not in self.logs:
+            answer = {"kind": "Status", "message": "it is waiting to start", "code": 400}
+            return web.json_response(answer, status=400)
         response = web.StreamResponse()
         await response.prepare(request)
         for chunk in self.logs[name, container]:
@@ -162,6 +165,20 @@ async def test_following_takes_later_pods_too_and_ends_with_the_job(
     done = await logs(kubeconfig_file, "-f")
     assert (done.exit_code, done.output) == (0, "[w-0/c] zero\n[w-1/c] one\n")
     assert all(asked["follow"] == "true" for asked in served.asked)
+
+
+async def test_a_container_without_log_is_named_and_keeps_no_other_from_being_read(
+    server: tuple[Server, str], kubeconfig_file: Path
+) -> None:
+    served, _ = server
+    served.pods = [pod("w-0", 0, "c"), pod("w-1", 1, "c")]
+    served.logs = {("w-1", "c"): [b"one\n"]}
+    done = await logs(kubeconfig_file)
+    assert (done.exit_code, done.stdout) == (1, "[w-1/c] one\n")
+    assert "w-0/c: no log: it is waiting to start" in done.stderr
+    followed = await logs(kubeconfig_file, "-f")
+    assert (followed.exit_code, followed.stdout) == (0, "[w-1/c] one\n")
+    assert "[w-0/c] no log: it is waiting to start" in followed.stderr
 
 
 async def test_a_job_without_pods_says_so(
