@@ -193,6 +193,9 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     #: Role of the lost pod, and msgpack of its `Shape`: what is held, or kept for its successor.
     role: str = ""
     shape: bytes = b""
+    #: The lost pod's namespace, and msgpack of its `Labels`: terms of others may be about them.
+    namespace: str = ""
+    labels: bytes = b""
     #: Where room is held; "": nowhere yet, a debt.
     node: str = ""
     #: The node that the lost pod was on.

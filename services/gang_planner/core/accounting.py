@@ -202,6 +202,8 @@ def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str)
             key=gang.key,
             role=pod.role,
             shape=labelling.lasting(state, member),
+            namespace=pod.namespace,
+            labels=pod.labels,
             node=pod.node,
             reason=reason,
             message=f"{pod.name} {what}",

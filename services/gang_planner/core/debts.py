@@ -41,6 +41,9 @@ class Loss(NamedTuple):
     key: GangKey
     role: str
     shape: ShapeEntry
+    namespace: str
+    #: msgpack of its labels.
+    labels: bytes
     #: Name of the node it was on.
     node: str
     #: CamelCase, as a debt's reason.
@@ -67,9 +70,11 @@ class Debt:
         "dirty",
         "gang",
         "gang_id",
+        "labels",
         "logged",
         "lost_on",
         "message",
+        "namespace",
         "node",
         "reason",
         "role",
@@ -90,6 +95,8 @@ class Debt:
         reason: str,
         message: str,
         lost_on: str,
+        namespace: str,
+        labels: bytes,
     ) -> None:
         #: UID of the lost pod.
         self.uid = uid
@@ -98,6 +105,9 @@ class Debt:
         self.gang: Gang | None = None
         self.role = role
         self.shape = shape
+        #: Of the lost pod; the labels as msgpack.
+        self.namespace = namespace
+        self.labels = labels
         self.reason = reason
         self.message = message
         #: Name of the node that it was lost on.
@@ -225,6 +235,22 @@ class DebtTable:
         self._ended.clear()
         return told
 
+    def relabel(self, state: "State") -> None:
+        """What terms ask for has changed: lost pods are counted as they would be."""
+        for debt in self.by_uid.values():
+            before = debt.shape
+            entry = labelling.entry_of_lost(state, before.encoded, debt.namespace, debt.labels)
+            if entry is before:
+                continue
+            debt.shape, debt.tried = entry, ()
+            if debt.room is None:
+                continue
+            state.ground.exchange(debt.room.slot, before, entry)
+            debt.room.shape = entry
+            if debt.gang is not None:
+                debt.gang.hold(before, -1)
+                debt.gang.hold(entry, 1)
+
     # ---------------------------------------------------------------- from the log
 
     def recall(self, state: "State", note: NoteOpened) -> None:
@@ -244,10 +270,12 @@ class DebtTable:
                 uid=uid,
                 gang_id=note.gang_id,
                 role=note.role,
-                shape=labelling.entry_of_shape(state, note.shape),
+                shape=labelling.entry_of_lost(state, note.shape, note.namespace, note.labels),
                 reason=note.reason,
                 message=note.message,
                 lost_on=note.lost_on,
+                namespace=note.namespace,
+                labels=note.labels,
             )
             debt.at_ms, debt.until_ms = note.at_ms, note.until_ms
             debt.dirty, debt.logged = False, True
@@ -362,6 +390,8 @@ def _opened(debt: Debt, epoch: int, cycle: Cycle | None) -> NoteOpened:
         pod_uids=(debt.uid,),
         role=debt.role,
         shape=debt.shape.encoded,
+        namespace=debt.namespace,
+        labels=debt.labels,
         node=debt.node,
         lost_on=debt.lost_on,
         message=debt.message,

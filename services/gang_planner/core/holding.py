@@ -73,6 +73,8 @@ def open_pending(work: CycleWork) -> None:
             reason=loss.reason if loss.started else REPAIR,
             message=loss.message,
             lost_on=loss.node,
+            namespace=loss.namespace,
+            labels=loss.labels,
         )
         debt.at_ms, debt.until_ms = work.now_ms, until_ms
         debt.cluster_seq = state.view.cluster_seq

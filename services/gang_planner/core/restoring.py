@@ -233,6 +233,7 @@ def _fill(work: CycleWork, gang: Gang) -> None:
             # What it held is free for the others.
             full.clear()
             debt.shape, debt.dirty = shape, True
+            debt.labels = next(iter(gang.waiting[role, shape_id].values())).pod.labels
     for debt in loan.take_back_if_fits(session, filled):
         debt.dirty = True
     if filled:

@@ -115,9 +115,20 @@ def entry_of_shape(state: "State", encoded: bytes) -> ShapeEntry:
     return entry
 
 
+def entry_of_lost(state: "State", encoded: bytes, namespace: str, labels: bytes) -> ShapeEntry:
+    """The entry of a pod that is gone, as its successor will have it."""
+    entry = entry_of_shape(state, encoded)
+    terms = state.shapes.terms
+    if not terms.any or not namespace:
+        return entry
+    subject = Subject(namespace, state.labels.namespace(namespace), decoded(labels), False)
+    profile = terms.profile(subject)
+    return state.shapes.intern(encoded, profile) if profile else entry
+
+
 def lasting(state: "State", member: Member) -> ShapeEntry:
     """The entry that the pod would have if it were not being deleted: its successor's."""
-    if not member.pod.deleting or not member.shape.pairwise:
+    if not member.pod.deleting or not state.shapes.terms.any:
         return member.shape
     return entry_of(state, msgspec.structs.replace(member.pod, deleting=False))
 
@@ -187,6 +198,8 @@ def _refresh_all(state: "State", matchers: Iterable[Matcher]) -> None:
         found.update(dict.fromkeys(state.labels.candidates(one, state.members)))
     for uid in found:
         refresh(state, state.members[uid])
+    if state.debts.open_count:
+        state.debts.relabel(state)
 
 
 def _reshape(state: "State", member: Member, entry: ShapeEntry) -> None:

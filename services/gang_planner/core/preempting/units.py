@@ -56,8 +56,8 @@ class Unit:
         #: Equal for units of one pod that leave the same on their node.
         self.kind = members[0].shape.id if len(members) == 1 else -id(self)
         first = members[0].pod
-        #: How much a single member counts among those of its gang.
-        self.importance = _NO_MATTER if whole else task_priority(first)
+        #: How much the one that counts most counts among those of its gang.
+        self.importance = max(task_priority(member.pod) for member in members)
         #: Those that cost less go first; between equals the last of their rank, and names, decide.
         self.place: Place = (
             self.breaks,
@@ -148,8 +148,8 @@ def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
 
 def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
     """What evicting all of it costs, the lower the better: budgets violated, gangs broken, the
-    highest priority among them, pods, gangs that end, the importance of members that go alone, work
-    lost (in seconds of pods), restarts.
+    highest priority among them, pods, gangs that end, the importance of members, work lost (in
+    seconds of pods), restarts.
     """
     members = members_of(taken) if len(taken) > 1 else taken[0].members if taken else ()
     started = [one.pod.started_ms or now_ms for one in members]

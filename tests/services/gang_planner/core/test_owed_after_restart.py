@@ -14,6 +14,7 @@ from typing_extensions import override
 from services.gang_planner.core.planner import Step
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import PriorityClass
+from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector
 from tests.services.gang_planner.core.scene import GPU, make_group, make_node, make_pods, make_shape
 from tests.services.gang_planner.core.story import Story
 
@@ -153,3 +154,49 @@ def test_who_finds_a_hold_filled_and_not_closed_in_the_log_closes_it_once() -> N
     story.restart()
     story.until_quiet()
     assert story.notes("hold") == [("opened", "PodFailed"), ("closed", "Filled")]
+
+
+@pytest.mark.parametrize("picture_first", [False, True])
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("known_before", [False, True])
+def test_held_room_keeps_others_away_as_the_lost_pod_did(
+    known_before: bool, restarted: bool, picture_first: bool
+) -> None:
+    """Its successor will have its labels: who must not be beside it must not be beside its room,
+    whether that was asked before the pod was lost or later, by the same planner or the next one.
+    """
+    story = Story([make_node("n0", labels=(("hostname", "n0"),))])
+    labelled: dict[str, Any] = {"labels": msgspec.msgpack.encode([("app", "db")])}
+    story.put(
+        make_group("db", 2),
+        *make_pods("db", 1, make_shape({"cpu": 2000}), role="store", **labelled),
+        *make_pods("db", 1, make_shape({"cpu": 100}), role="proxy"),
+    )
+    story.until_quiet()
+    story.carry_out(phase="Running")
+    story.until_quiet()
+    away = PodAffinity(
+        anti_affinity=(
+            PodTerm(
+                selector=Selector(
+                    requirements=(Requirement(key="app", operator="In", values=("db",)),)
+                ),
+                namespaces=("team",),
+                topology_key="hostname",
+            ),
+        )
+    )
+    shy = make_shape({"cpu": 1500}, pod_affinity=away)
+    if known_before:
+        story.put(make_group("first", 1), *make_pods("first", 1, shy))
+        story.until_quiet()
+    story.change("db-store-0", phase="Failed")
+    story.until_quiet()
+    assert [one.node for one in story.debts()] == ["n0"]
+    if restarted:
+        story.restart(picture_first=picture_first)
+    story.put(make_group("other", 1), *make_pods("other", 1, shy))
+    story.until_quiet()
+    assert [one.gang for _, one in story.decisions if one.gang != "team/db"] == []
+    story.until_quiet(within_ms=600_000)
+    assert [one.gang for _, one in story.decisions if one.gang != "team/db"] != []
