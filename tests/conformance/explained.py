@@ -78,7 +78,7 @@ EXPLAINED: Final = (
     ),
     Explained(
         "workloads/own-podgroup-min-resources-too-big",
-        r".*",
+        r"[01]/(PodGroup~1big|Pod~1p1)/.*",
         "missing room keeps nobody out whose pods would fit",
     ),
 )
