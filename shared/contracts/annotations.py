@@ -26,6 +26,9 @@ REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
 MINIMUM_RUN_SECONDS = "tutti.dev/minimum-run-seconds"
 #: On a queue: how many of its groups are admitted although no node can hold them; 4 unless said.
 ENQUEUE_WITHOUT_ROOM = "tutti.dev/enqueue-without-room"
+#: Roles of a group that come only when the others run, and how many pods of each (1 unless said):
+#: "launcher", "driver=2,monitor".
+LATE_ROLES = "tutti.dev/late-roles"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"
 #: "all" on a Kubernetes Job: all its pods that run at once are one gang; on a Queue: so are those of

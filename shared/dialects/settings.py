@@ -5,6 +5,7 @@ A malformed one is an objection that names it, where the object is made (webhook
 read: it is never taken for "not said", which would be a promise silently broken.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -21,9 +22,19 @@ _SECONDS: Final = (
     annotations.REPAIR_DEADLINE_SECONDS,
     annotations.START_DEADLINE_SECONDS,
 )
+_ROLE: Final = r"[A-Za-z0-9]([-\w.]*\w)?(=[1-9][0-9]{0,5})?"
+_ROLES: Final = re.compile(f"{_ROLE}(,{_ROLE})*", re.ASCII)
+_ROLES_CHARACTERS_MAX: Final = 1_000
 _PREFLIGHT: Final = ("", "always")
 SETTINGS: Final = tuple(
-    sorted((*_SECONDS, annotations.ENQUEUE_WITHOUT_ROOM, annotations.PREFLIGHT))
+    sorted(
+        (
+            *_SECONDS,
+            annotations.ENQUEUE_WITHOUT_ROOM,
+            annotations.LATE_ROLES,
+            annotations.PREFLIGHT,
+        )
+    )
 )
 
 
@@ -59,6 +70,9 @@ def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
 def _objection(key: str, value: str) -> str:
     if key == annotations.PREFLIGHT:
         return "" if value in _PREFLIGHT else f'"{value[:50]}" is neither "always" nor ""'
+    if key == annotations.LATE_ROLES:
+        known = len(value) <= _ROLES_CHARACTERS_MAX and _ROLES.fullmatch(value)
+        return "" if known else f'"{value[:50]}" is not a list of roles, as in "launcher,driver=2"'
     if value.isascii() and value.isdigit() and len(value) < 10:
         return ""
     what = "" if key == annotations.ENQUEUE_WITHOUT_ROOM else " of seconds"

@@ -7,13 +7,15 @@ are placed, each as it comes.
 
 Only controllers that do so are believed: the MPI operator's and Volcano's Job. Which role is
 missing is said by the group's minima per role; a group of an MPIJob has none, there it is the one
-launcher.
+launcher. Of other controllers the group's annotation `tutti.dev/late-roles` says so, and nobody
+waits to find out.
 """
 
 from typing import Final
 
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Gang
+from services.gang_planner.core.settings import late_roles
 
 #: Controllers make the pods that do not wait for anything within a second or two.
 _SILENCE_MS: Final = 10_000
@@ -26,12 +28,19 @@ _VOLCANO_API: Final = "batch.volcano.sh/"
 def watch(work: CycleWork, gang: Gang) -> None:
     """Bring the gang's late roles up to date; called before it is assessed."""
     group = gang.group
-    if group is None or not _has_late_roles(gang):
+    if group is None:
+        return
+    told = late_roles(gang) if group.settings else {}
+    if not told and not _has_late_roles(gang):
         return
     if gang.history.started:
         gang.late = {role: n for role, n in gang.late.items() if gang.have(role) < n}
         return
     gang.late = {}
+    if told:
+        there = {member.pod.role for member in gang.members.values()}
+        gang.late = {role: n for role, n in told.items() if role not in there}
+        return
     absent = _absent(gang)
     if not absent or not gang.members:
         return

@@ -58,6 +58,16 @@ def minimum_run_ms(gang: Gang) -> int:
     return _SECOND_MS * (_seconds(gang, annotations.MINIMUM_RUN_SECONDS) or 0)
 
 
+def late_roles(gang: Gang) -> dict[str, int]:
+    """Roles that come only when the others run, as somebody says, and how many pods of each."""
+    found: dict[str, int] = {}
+    for part in (_given(gang, annotations.LATE_ROLES) or "").split(","):
+        role, _, count = part.partition("=")
+        if role:
+            found[role] = int(count or 1)
+    return found
+
+
 def without_room(queue: QueueEntry, default: int) -> int:
     """How many groups of the queue are admitted although no node can hold them."""
     if queue.queue is not None:

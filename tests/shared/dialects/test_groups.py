@@ -92,6 +92,12 @@ def test_a_kube_batch_group_has_neither_roles_nor_an_admission_gate(dialect: Any
             'metadata.annotations[tutti.dev/hold-seconds]: "soon" is not a whole number of seconds',
         ),
         (
+            {},
+            {"tutti.dev/late-roles": "launcher=0"},
+            'metadata.annotations[tutti.dev/late-roles]: "launcher=0" is not a list of roles, as in '
+            '"launcher,driver=2"',
+        ),
+        (
             {"minTaskMember": {f"role-{i}": 1 for i in range(1001)}},
             {},
             "spec.minTaskMember: 1001 roles, more than are supported",
