@@ -8,9 +8,11 @@ import msgspec
 from msgspec import Meta
 
 #: Keys that the generator takes out of a field's schema: it hoists the first to the parent's list
-#: of required fields, and puts a schema of Kubernetes in place of the second.
+#: of required fields, puts a schema of Kubernetes in place of the second, and keeps everything that
+#: is written below the third in place of schemas of Kubernetes.
 REQUIRED: Final = "x-tutti-required"
 BUILT_IN: Final = "x-tutti-built-in"
+SHALLOW: Final = "x-tutti-shallow"
 
 _DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -37,7 +39,8 @@ def rules(description: str = "", /, **schema: Any) -> Meta:
 
     Keyword arguments are the schema's keys in snake case (`max_length`, `min_items`), with `cel`
     for x-kubernetes-validations (a sequence of rule and message), `required` to make the parent
-    insist on the field, `built_in` for a schema of Kubernetes, and `list_type`, `map_type`.
+    insist on the field, `built_in` for a schema of Kubernetes, `shallow` for none of them below it,
+    and `list_type`, `map_type`.
     """
     keys = {
         "max_length": "maxLength",
@@ -48,6 +51,7 @@ def rules(description: str = "", /, **schema: Any) -> Meta:
         "preserve": "x-kubernetes-preserve-unknown-fields",
         "required": REQUIRED,
         "built_in": BUILT_IN,
+        "shallow": SHALLOW,
     }
     extra = {keys.get(key, key): value for key, value in schema.items() if key != "cel"}
     if "cel" in schema:

@@ -21,7 +21,7 @@ from msgspec.inspect import (
     type_info,
 )
 
-from shared.kinds.fields import BUILT_IN, REQUIRED
+from shared.kinds.fields import BUILT_IN, REQUIRED, SHALLOW
 from tutti.manifests.kubernetes_schemas import Schema, inlined
 
 _TEXT: Final[Schema] = {"type": "string"}
@@ -60,9 +60,24 @@ def _with_rules(found: Metadata) -> Schema:
         return BuiltInSchema({**inlined(built_in), **extra})
     if "x-kubernetes-int-or-string" in extra:
         return extra
+    shallow = extra.pop(SHALLOW, False)
     inner = _schema(found.type)
     inner.update(extra)
-    return inner
+    return _without_built_in(inner) if shallow else inner
+
+
+def _without_built_in(schema: Schema) -> Schema:
+    if isinstance(schema, BuiltInSchema):
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    changed = dict(schema)
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            changed[key] = _without_built_in(schema[key])
+    if "properties" in schema:
+        changed["properties"] = {
+            key: _without_built_in(inner) for key, inner in schema["properties"].items()
+        }
+    return changed
 
 
 def _struct(found: StructType) -> Schema:
