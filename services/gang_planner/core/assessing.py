@@ -352,10 +352,11 @@ def _lacking(gang: Gang, structure: Structure | None) -> int:
     if not gang.history.started or gang.evicted[0]:
         return 0
     of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
-    of_parts = 0
-    if structure is not None and structure.sub_minima:
-        of_parts = sum(part.quorum for part in structure.sub_gangs)
-    return max(gang.min_member - gang.have(), of_roles, of_parts, 0)
+    lacking = max(gang.min_member - gang.have(), of_roles, 0)
+    if structure is not None and (lacking or structure.sub_minima):
+        # Of a sub-gang its quorum is placed whole or nothing is.
+        lacking = max(lacking, sum(part.quorum for part in structure.sub_gangs))
+    return lacking
 
 
 def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:

@@ -35,5 +35,5 @@ def run(work: CycleWork) -> None:
             continue
         if work.session.exhausted:
             return
-        if not allocate.place(work, gang, Limit(bucket.need.lacking)):
-            allocate.refuse(work, bucket)
+        # Who does not fit is refused in its turn, in which it may place more than it lacks.
+        allocate.place(work, gang, Limit(bucket.need.lacking))
