@@ -99,6 +99,7 @@ core v1 PersistentVolumeClaim persistentvolumeclaims s pvc
 scheduling.k8s.io v1 PriorityClass priorityclasses g- pc
 policy v1 PodDisruptionBudget poddisruptionbudgets sg pdb
 coordination.k8s.io v1 Lease leases .
+networking.k8s.io v1 NetworkPolicy networkpolicies g netpol
 storage.k8s.io v1 StorageClass storageclasses - sc
 storage.k8s.io v1 CSINode csinodes -
 storage.k8s.io v1 CSIDriver csidrivers -

@@ -74,7 +74,7 @@ def entered(job: Job, status: JobStatus, phase: JobPhase, now_ms: int, why: str 
     """The status with that phase entered now: its condition is the newest one."""
     now = datetime.fromtimestamp(now_ms // 1000, UTC)
     kept = tuple(one for one in status.conditions if one.status != phase)
-    lasted_ms = max(0, now_ms - job.metadata.created_ms)
+    lasted_ms = max(0, now_ms - job.metadata.created_ms) // 1000 * 1000
     return msgspec.structs.replace(
         status,
         state=JobState(phase=phase, reason=why, last_transition_time=now),
