@@ -31,8 +31,8 @@ ENQUEUE_WITHOUT_ROOM = "tutti.dev/enqueue-without-room"
 LATE_ROLES = "tutti.dev/late-roles"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"
-#: "all" on a Kubernetes Job: all its pods that run at once are one gang; on a Queue: so are those of
-#: its Jobs that do not say otherwise.
+#: "all" on a Kubernetes Job: all its pods that run at once are one gang; on a Queue: so are those
+#: of its Jobs that do not say otherwise.
 GANG = "tutti.dev/gang"
 # Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.
 #: All members inside one domain.

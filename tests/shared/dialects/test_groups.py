@@ -94,8 +94,8 @@ def test_a_kube_batch_group_has_neither_roles_nor_an_admission_gate(dialect: Any
         (
             {},
             {"tutti.dev/late-roles": "launcher=0"},
-            'metadata.annotations[tutti.dev/late-roles]: "launcher=0" is not a list of roles, as in '
-            '"launcher,driver=2"',
+            'metadata.annotations[tutti.dev/late-roles]: "launcher=0" is not a list of roles, '
+            'as in "launcher,driver=2"',
         ),
         (
             {"minTaskMember": {f"role-{i}": 1 for i in range(1001)}},
