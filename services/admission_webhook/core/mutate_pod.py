@@ -5,12 +5,18 @@ labels to the node selector (the group's win); its affinity is for a pod without
 """
 
 from collections.abc import Iterator
+from typing import Final
+
+import msgspec
 
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.parts import as_list, as_object
 from services.admission_webhook.core.resource_groups import ResourceGroup
 from services.admission_webhook.core.review import PatchOperation, added
 from shared.dialects.protocol import JsonObject
+
+#: What stands for a member that a pod's head lacks.
+ABSENT: Final = msgspec.Raw(b"null")
 
 
 def group_of(case: Case) -> ResourceGroup | None:
@@ -32,11 +38,17 @@ def _of_group(group: ResourceGroup, spec: JsonObject) -> Iterator[PatchOperation
     if group.scheduler_name:
         yield added(group.scheduler_name, "spec", "schedulerName")
     if group.tolerations:
-        both = [*as_list(spec.get("tolerations")), *group.tolerations]
+        both = [*as_list(_read(spec, "tolerations")), *group.tolerations]
         yield added(both, "spec", "tolerations")
     if group.labels:
-        selector = {**(as_object(spec.get("nodeSelector")) or {}), **group.labels}
+        selector = {**(as_object(_read(spec, "nodeSelector")) or {}), **group.labels}
         yield added(selector, "spec", "nodeSelector")
     affinity = group.node_affinity()
-    if affinity and not spec.get("affinity"):
+    if affinity and not _read(spec, "affinity"):
         yield added(affinity, "spec", "affinity")
+
+
+def _read(spec: JsonObject, key: str) -> object:
+    """A member of a pod's head, which holds it as it came."""
+    found = spec.get(key)
+    return msgspec.json.decode(found) if isinstance(found, msgspec.Raw) else found

@@ -1,11 +1,9 @@
 """What the annotations of a pod of ours must be; the API server knows the rest of a pod."""
 
-from typing import Any
-
 import msgspec
 
 from services.admission_webhook.core.case import Case
-from services.admission_webhook.core.mutate_pod import group_of
+from services.admission_webhook.core.mutate_pod import ABSENT, group_of
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.review import plain_object
 from shared.dialects import native
@@ -19,10 +17,10 @@ class _Metadata(KubeStruct, frozen=True, kw_only=True):
 
 class _Spec(KubeStruct, frozen=True, kw_only=True):
     scheduler_name: str = ""
-    # Only to be added to: by pods of resource groups.
-    tolerations: list[dict[str, Any]] | None = None
-    node_selector: dict[str, str] | None = None
-    affinity: msgspec.Raw = msgspec.Raw(b"")
+    # For pods of resource groups only: who needs them reads them (`mutate_pod`).
+    tolerations: msgspec.Raw = ABSENT
+    node_selector: msgspec.Raw = ABSENT
+    affinity: msgspec.Raw = ABSENT
 
 
 class _Head(KubeStruct, frozen=True, kw_only=True):
@@ -48,7 +46,7 @@ def read_head(raw: msgspec.Raw) -> JsonObject:
             "schedulerName": head.spec.scheduler_name,
             "tolerations": head.spec.tolerations,
             "nodeSelector": head.spec.node_selector,
-            "affinity": bytes(head.spec.affinity) not in {b"", b"null", b"{}"},
+            "affinity": head.spec.affinity,
         },
     }
 
