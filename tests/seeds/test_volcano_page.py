@@ -7,6 +7,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Final
 
+import asyncssh
+
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import NodeShape, create_nodes
 from tests.seeds.playing import SEEN_S, Play
@@ -120,7 +122,10 @@ async def test_the_mpi_job_gets_the_group_that_the_page_prints_and_its_master_co
         async def scheduled() -> Object:
             found = await group_of(play, job)
             assert found["status"]["phase"] == "Running"
-            return {one["type"]: one for one in found["status"]["conditions"]}["Scheduled"]
+            conditions: dict[str, Object] = {
+                one["type"]: one for one in found["status"]["conditions"]
+            }
+            return conditions["Scheduled"]
 
         condition = await eventually(scheduled, timeout_s=SEEN_S)
         assert condition["status"] == "True"
@@ -152,7 +157,37 @@ async def test_the_mpi_jobs_pods_can_log_in_to_each_other(play: Play) -> None:
     mounts = {one["mountPath"]: one for one in master["containers"][0]["volumeMounts"]}
     assert mounts["/root/.ssh"]["subPath"] == ".ssh"
     assert text["authorized_keys"] == text["id_rsa.pub"]
-    assert text["id_rsa"].startswith("-----BEGIN RSA PRIVATE KEY-----")
+    assert await log_in(private=text["id_rsa"], authorized=text["authorized_keys"]) == "hello"
+
+
+async def log_in(*, private: str, authorized: str) -> str:
+    """Log in as a pod does to its neighbour: the neighbour's sshd knows the authorized keys."""
+
+    async def greet(process: asyncssh.SSHServerProcess[str]) -> None:
+        process.stdout.write("hello")
+        process.exit(0)
+
+    server = await asyncssh.listen(
+        "127.0.0.1",
+        0,
+        server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
+        authorized_client_keys=asyncssh.import_authorized_keys(authorized),
+        process_factory=greet,
+    )
+    async with (
+        server,
+        asyncssh.connect(
+            "127.0.0.1",
+            server.get_port(),
+            username="root",
+            client_keys=[asyncssh.import_private_key(private)],
+            known_hosts=None,
+            config=None,
+            agent_path=None,
+        ) as connection,
+    ):
+        answer = await connection.run("true", check=True)
+    return str(answer.stdout)
 
 
 async def test_of_two_jobs_of_four_workers_on_four_gpus_the_second_waits_whole(play: Play) -> None:
