@@ -6,7 +6,8 @@ Nodes come and go in bursts, so a pass over all comes at most once a second.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.writes import Written
 from shared.kinds.hypernode import TOPOLOGY_SOURCE, HyperNode
 from shared.kinds.metadata import Metadata
+from shared.kube.errors import KubeError
 from shared.kube.resources import CONFIGMAPS, HYPERNODES, NODES
 
 logger = logging.getLogger(__name__)
@@ -101,9 +103,16 @@ class HyperNodeReconciler:
         self._passed_s = now_s
         nodes = {node.metadata.name: node.metadata.labels for node in self._nodes.all()}
         discovered = self._discovered(nodes)
-        if discovered is not None:
-            await self._publish(discovered)
-        await self._count(nodes)
+        writes = [] if discovered is None else self._publishing(discovered)
+        refused: KubeError | None = None
+        for write in chain(writes, self._counting(nodes)):
+            try:
+                await write
+            except KubeError as error:
+                # One HyperNode that nobody can write must not keep the others from being written.
+                refused = error
+        if refused is not None:
+            raise refused
         return None
 
     def _discovered(self, nodes: Mapping[str, Labels]) -> Discovered | None:
@@ -126,30 +135,38 @@ class HyperNodeReconciler:
                 logger.warning("HyperNodes are not discovered: %s", problem)
         self._told = problems
 
-    async def _publish(self, discovered: Discovered) -> None:
+    def _publishing(self, discovered: Discovered) -> Iterator[Coroutine[Any, Any, None]]:
+        """What is to be made, changed and deleted."""
         for name, wanted in sorted(discovered.hypernodes.items()):
             known = self._hypernodes.get(name)
             if known is None:
-                self._learn(await self._writes.create(HYPERNODES, wanted))
+                yield self._create(wanted)
             elif known.spec != wanted.spec or not _has(known, wanted.metadata.labels):
                 patch = {
                     "metadata": {"labels": wanted.metadata.labels},
                     "spec": msgspec.to_builtins(wanted.spec),
                 }
-                await self._patch(known, patch, "")
-        torn = discovered.torn
+                yield self._patch(known, patch, "")
         for one in [*self._hypernodes.all()]:
             labels = one.metadata.labels
-            ours = labels.get(TOPOLOGY_SOURCE) == SOURCE and labels.get(PROFILE) not in torn
-            if ours and one.metadata.name not in discovered.hypernodes:
-                await self._writes.delete(HYPERNODES, one.metadata.name, uid=one.metadata.uid)
+            ours = labels.get(TOPOLOGY_SOURCE) == SOURCE
+            stays = labels.get(PROFILE) in discovered.torn
+            if ours and not stays and one.metadata.name not in discovered.hypernodes:
+                yield self._delete(one)
 
-    async def _count(self, nodes: Mapping[str, Labels]) -> None:
+    def _counting(self, nodes: Mapping[str, Labels]) -> Iterator[Coroutine[Any, Any, None]]:
+        """Counts that changed."""
         counts = counted(self._hypernodes.all(), nodes)
         for one in [*self._hypernodes.all()]:
             count = counts.get(one.metadata.name)
             if count is not None and count != one.status.node_count:
-                await self._patch(one, {"status": {"nodeCount": count}}, "status")
+                yield self._patch(one, {"status": {"nodeCount": count}}, "status")
+
+    async def _create(self, wanted: HyperNode) -> None:
+        self._learn(await self._writes.create(HYPERNODES, wanted))
+
+    async def _delete(self, one: HyperNode) -> None:
+        await self._writes.delete(HYPERNODES, one.metadata.name, uid=one.metadata.uid)
 
     async def _patch(self, one: HyperNode, patch: dict[str, Any], subresource: str) -> None:
         metadata = one.metadata

@@ -31,6 +31,7 @@ from shared.kinds.queue import (
     Queue,
     QueueSpec,
 )
+from shared.kube.errors import KubeError
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
 
@@ -122,14 +123,22 @@ class QueueReconciler:
         )
         orders = [_order(command) for command in commands]
         changes = plan(map(_seen, self._queues.all()), self._groups, orders, self._holdings)
+        refused: dict[str, KubeError] = {}
         for change in changes:
-            await self._carry_out(change)
+            try:
+                await self._carry_out(change)
+            except KubeError as error:
+                # One queue that nobody can write must not keep the others from being written.
+                refused[change.name] = error
         # Carrying out twice does no harm, forgetting would: so a Command goes last.
-        for command in commands:
-            metadata = command.metadata
-            await self._writes.delete(
-                COMMANDS, metadata.name, uid=metadata.uid, namespace=metadata.namespace
-            )
+        for command, order in zip(commands, orders, strict=True):
+            if order.queue not in refused:
+                metadata = command.metadata
+                await self._writes.delete(
+                    COMMANDS, metadata.name, uid=metadata.uid, namespace=metadata.namespace
+                )
+        if refused:
+            raise next(iter(refused.values()))
         return _ASK_EVERY_S if self._questions else None
 
     async def _furnish(self) -> None:

@@ -13,8 +13,17 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import NotFound
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
-from tests.services.controller.playing import Object, becomes, events, make, read, running
+from tests.services.controller.playing import (
+    Object,
+    becomes,
+    events,
+    make,
+    names_of,
+    read,
+    running,
+)
 from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.cluster.misbehave import Rule
 from tutti.manifests.crds import manifests
 
 
@@ -153,3 +162,25 @@ async def test_a_queue_under_an_old_volcanos_crd_can_be_opened(tmp_path: Path) -
             opened = {"state": "Open", "allocated": {"cpu": "0", "memory": "0"}}
             async with running(client, maker()):
                 await becomes(status, opened)
+
+
+async def test_a_queue_that_cannot_be_written_keeps_no_other_one_closed(tmp_path: Path) -> None:
+    """Its Command stays, that of the other queue goes."""
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client:
+            for name in ("bad", "good"):
+                queue = {"metadata": {"name": name}, "spec": {}, "status": {"state": "Open"}}
+                made = await make(client, QUEUES_VOLCANO, queue)
+                await command(client, "CloseQueue", made)
+            cluster.misbehave.rules = [
+                Rule(verb="patch", resource="queues", name="bad", status=403)
+            ]
+
+            async def closed() -> object:
+                queue = await read(client, QUEUES_VOLCANO, "good")
+                left = await names_of(client, COMMANDS, "default")
+                return (queue or {})["status"]["state"], [name[:3] for name in left]
+
+            async with running(client, maker()):
+                await becomes(closed, ("Closed", ["bad"]))
