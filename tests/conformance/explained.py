@@ -49,6 +49,21 @@ EXPLAINED: Final = (
         "a resume is no retry: the job runs again, not Failed",
     ),
     Explained(
+        "policies/policy-(timeout-fires|pending-timeout-aborts)",
+        r"[02]/.*",
+        "a delayed AbortJob ends Aborted; Volcano's loses its status write (a defect, recorded)",
+    ),
+    Explained(
+        "policies/policy-unknown-restartjob",
+        r"[23]/Pod~1a-x-0/life",
+        "the restart comes before the lost pod was made again, not after",
+    ),
+    Explained(
+        "policies/policy-unknown-abortjob",
+        r"2/Job~1a/conditions/[01]",
+        "the policy acts before the job has gone back to Pending",
+    ),
+    Explained(
         "job/depends-on-(running|minimum-met-gang)",
         r"0/.*",
         "a job with dependsOn and the default minAvailable starts",
