@@ -79,6 +79,11 @@ EXPLAINED: Final = (
         "a missing job is made again at once; Volcano makes it again with the next event",
     ),
     Explained(
+        "queues/queue-close-child-then-parent",
+        r"2/Queue~1q-kid2/annotations.*",
+        "the wish to open below a closed queue is remembered on the queue, not in memory",
+    ),
+    Explained(
         "plugins/plugin-ray-without-head",
         r"0/Job~1a/controlledResources",
         "what plugins made is told also while pods cannot be made",
