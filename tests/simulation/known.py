@@ -11,11 +11,7 @@ FIRST: Final = 1
 SEEDS: Final = 510
 
 #: Seed -> what is known of it.
-BROKEN: Final[dict[int, str]] = {
-    63: "a started gang of queue `other` lost members, and their hold has ended: it gets no room "
-    "for successors up to its quorum, because `other` then holds what it deserves and gangs of "
-    "the default queue claim the rest, which none of them fits into; so both wait for ever",
-}
+BROKEN: Final[dict[int, str]] = {}
 
 #: Pairs of fault and state that chance does not bring together in this range.
 UNMET: Final[frozenset[tuple[str, str]]] = frozenset()
