@@ -8,9 +8,10 @@ suffice is proven. Two rounds: first the cost that counts (`_DECISIVE`), then wh
 All of it is counted: beyond its budget the best choice found so far stands.
 """
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.preempting.units import Unit
+from services.gang_planner.core.preempting.units import Unit, work_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -29,6 +30,10 @@ _PROOFS_MAX: Final = 100
 #: after it choose between equals.
 _DECISIVE: Final = 4
 _PODS: Final = 3
+#: A gang, in parts of which each of its pods counts one.
+_WHOLE: Final = 1_000_000
+_ENDS: Final = 4
+_WORK: Final = 6
 
 
 class Exact:
@@ -41,6 +46,7 @@ class Exact:
         cost: "Callable[[Sequence[Unit]], Cost]",
         allowances: "Allowances",
         proven: "Callable[[Sequence[Unit]], bool]",
+        now_ms: int,
     ) -> None:
         """`cost` never falls when a unit is added; `proven`: whether the gang fits without them."""
         self._pool = pool
@@ -49,6 +55,7 @@ class Exact:
         self._allowances = allowances
         self._proven = proven
         self._alike = [_likeness(unit) for unit in pool]
+        self._least = [_Least(pool[at:], now_ms) for at in range(len(pool) + 1)]
         self._choices_left = _CHOICES_MAX
         self._proofs_left = _PROOFS_MAX
         self._compared: int | None = _DECISIVE
@@ -99,7 +106,12 @@ class Exact:
         if self._best_cost is None:
             return True
         cost = list(self._cost(self._chosen))
-        cost[_PODS] += max((hope.pods_missing() for hope in self._hopes), default=0)
+        pods = max((hope.pods_missing() for hope in self._hopes), default=0)
+        cost[_PODS] += pods
+        if pods and self._compared is None:
+            least = self._least[at]
+            cost[_ENDS] += least.ends(pods)
+            cost[_WORK] += least.work_s(pods)
         return tuple(cost[: self._compared]) < self._best_cost[: self._compared]
 
     def _may(self, unit: Unit) -> bool:
@@ -120,6 +132,27 @@ class Exact:
         while at < len(self._pool) and self._alike[at] == alike:
             at += 1
         return at
+
+
+class _Least:
+    """What so many pods of some units cost at least, beside the harm that decides."""
+
+    def __init__(self, units: "Sequence[Unit]", now_ms: int) -> None:
+        #: Of a gang that ends each pod counts for its part.
+        ends = [
+            _WHOLE // len(unit.members) if unit.whole else 0 for unit in units for _ in unit.members
+        ]
+        work = [work_s(member, now_ms) for unit in units for member in unit.members]
+        self._ends = [0, *accumulate(sorted(ends))]
+        self._work_s = [0, *accumulate(sorted(work))]
+
+    def ends(self, pods: int) -> int:
+        """Gangs that end."""
+        return self._ends[min(pods, len(self._ends) - 1)] // _WHOLE
+
+    def work_s(self, pods: int) -> int:
+        """Work that is lost."""
+        return self._work_s[min(pods, len(self._work_s) - 1)]
 
 
 def is_few(pool: "Sequence[Unit]") -> bool:

@@ -176,7 +176,7 @@ class Search:
         keeps_budgets = self._rules.keeps_budgets and self._budgets.any
         allowances = self._allowances(ledgers, keeps_budgets=keeps_budgets)
         hopes = [Hope(wish, pool) for wish in self._wishes]
-        exact = Exact(pool, hopes, self._cost, allowances, self._proven_without)
+        exact = Exact(pool, hopes, self._cost, allowances, self._proven_without, self._asks.now_ms)
         found = exact.better_than(known)
         self.exceeded = found is None and (self.exceeded or exact.exceeded)
         return found

@@ -152,7 +152,6 @@ def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
     seconds of pods), restarts.
     """
     members = members_of(taken) if len(taken) > 1 else taken[0].members if taken else ()
-    started = [one.pod.started_ms or now_ms for one in members]
     return (
         budgets.violations(members),
         len({one.gang.key for one in taken if one.breaks}),
@@ -160,9 +159,14 @@ def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
         len(members),
         sum(one.whole for one in taken),
         max((one.importance for one in taken), default=_NO_MATTER),
-        sum(max(now_ms - at_ms, 0) // 1000 for at_ms in started),
+        sum(work_s(one, now_ms) for one in members),
         sum(one.pod.restarts for one in members),
     )
+
+
+def work_s(member: "Member", now_ms: int) -> int:
+    """Seconds for which a pod has run: what it has done since is lost."""
+    return max(now_ms - (member.pod.started_ms or now_ms), 0) // 1000
 
 
 def in_order(unit: Unit) -> Place:
