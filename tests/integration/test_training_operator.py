@@ -13,7 +13,7 @@ import pytest
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators import TrainingOperator, running_operator
-from tests.integration.stage import Stage
+from tests.integration.stage import VOLCANO, Stage
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(180)]
@@ -118,6 +118,26 @@ async def test_of_two_tfjobs_on_four_gpus_the_second_waits_whole_until_the_first
     await stage.bound("second", 4, timeout_s=30)
     await remove(stage, "tfjobs", "second")
     await nothing_left(stage)
+
+
+async def test_the_operator_makes_pods_only_when_the_groups_queue_admits_it(
+    stage: Stage, operator: None
+) -> None:
+    await gpu_nodes(stage)
+    queue = stage.namespace
+    manifest = job("PyTorchJob", "train", "pytorch", Master=1, Worker=1)
+    manifest["spec"]["runPolicy"]["schedulingPolicy"] = {"queue": queue, "minAvailable": 2}
+    await create(stage, "pytorchjobs", manifest)
+    await eventually(lambda: stage.seen_group("train"), because="the operator wrote a group")
+    await stage.stays_unbound("train")
+    assert not await stage.pods()
+    path = f"/apis/{VOLCANO}/queues"
+    identity = {"apiVersion": VOLCANO, "kind": "Queue", "metadata": {"name": queue}}
+    await stage.api.create(path, {**identity, "spec": {"weight": 1}})
+    await stage.bound("train", 2, timeout_s=30)
+    await remove(stage, "pytorchjobs", "train")
+    await nothing_left(stage)
+    await stage.api.delete(f"{path}/{queue}")
 
 
 async def test_a_pytorchjobs_worker_that_dies_gets_its_place_back_although_others_wait_for_it(
