@@ -1,6 +1,8 @@
 """What a test acts through: one namespace of one cluster on which the suite runs, and the audit."""
 
 import asyncio
+import json
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -94,6 +96,26 @@ class Stage:
     async def bare_pods(self, *manifests: Object) -> list[Object]:
         """Make pods as they are given."""
         return await create_pods(self.api, self.namespace, manifests)
+
+    async def tried(self, manifest: Object) -> str:
+        """The warnings of `kubectl create --dry-run=server`, which it prints on its standard
+        error.
+        """
+        command = [str(self.control_plane.binaries.kubectl)]
+        command += [f"--kubeconfig={self.control_plane.admin_kubeconfig}", "create"]
+        command += ["--dry-run=server", f"--namespace={self.namespace}", "-f", "-"]
+        done = await asyncio.to_thread(
+            subprocess.run,
+            command,
+            input=json.dumps(manifest),
+            env={"HOME": str(self.control_plane.dir), "PATH": ""},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
 
     def path(self, kind: str = "pods", name: str = "", version: str = "v1") -> str:
         """Path of a namespaced collection, or of one object in it."""

@@ -2,9 +2,6 @@
 when it is dead.
 """
 
-import asyncio
-import json
-import subprocess
 from typing import Any, Final
 
 import pytest
@@ -74,7 +71,7 @@ async def test_who_only_tries_a_workload_is_told_whether_and_where_it_would_run(
     await stage.nodes(2)
 
     async def told(cpu: str) -> str:
-        return await asyncio.to_thread(_tried, stage, _workload(kind, cpu, spec))
+        return await stage.tried(_workload(kind, cpu, spec))
 
     async def fits() -> bool:
         return "tutti: this gang would fit now: 1 on node-" in await told("3")
@@ -97,21 +94,3 @@ def _workload(kind: str, cpu: str, spec: dict[str, Any]) -> dict[str, Any]:
     else:
         spec = {**spec, "template": template}
     return {"apiVersion": version, "kind": name, "metadata": {"name": "tried"}, "spec": spec}
-
-
-def _tried(stage: Stage, manifest: dict[str, Any]) -> str:
-    """The warnings of kubectl, which prints them on its standard error."""
-    plane = stage.control_plane
-    command = [str(plane.binaries.kubectl), f"--kubeconfig={plane.admin_kubeconfig}"]
-    command += ["create", "--dry-run=server", f"--namespace={stage.namespace}", "-f", "-"]
-    done = subprocess.run(
-        command,
-        input=json.dumps(manifest),
-        env={"HOME": str(plane.dir), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr

@@ -14,10 +14,7 @@ from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
-SUITE_FLAGS: Final = (
-    "--no-webhook",
-    f"--scheduler-conf={Path(__file__).with_name('preempting.yaml')}",
-)
+SUITE_FLAGS: Final = (f"--scheduler-conf={Path(__file__).with_name('preempting.yaml')}",)
 CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 WHOLE: Final = {"cpu": "4"}
 #: A refused eviction is followed by a pause, and then by another search.
@@ -82,6 +79,32 @@ async def test_the_smallest_set_of_an_elastic_job_is_evicted_and_the_gang_runs_w
         return True
 
     await eventually(told, timeout_s=SEEN_S, because="the job says what happened to it")
+
+
+async def test_who_only_tries_is_told_whom_it_would_preempt_and_nobody_is(stage: Stage) -> None:
+    await crowded(stage)
+    container = {"name": "c", "image": "none", "resources": {"requests": WHOLE}}
+    pod = {
+        "schedulerName": "tutti",
+        "priorityClassName": "high",
+        "restartPolicy": "Never",
+        "containers": [container],
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "urgent"},
+        "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}},
+    }
+
+    async def told() -> bool:
+        words = await stage.tried(job)
+        return "would preempt: 2 pods of 1 gang (elastic) would be evicted for it" in words
+
+    # The standby that answers may see the jobs run a moment later.
+    await eventually(told, timeout_s=SEEN_S, because="the standby knows the cluster")
+    assert "this gang would have to wait: job needs 8 cpu more" in await stage.tried(job)
+    assert len(await stage.placed("elastic")) == 4
 
 
 async def test_a_budget_is_kept_and_the_gang_waits_with_its_words(stage: Stage) -> None:

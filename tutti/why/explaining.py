@@ -181,7 +181,7 @@ def _group_answer(
     why = verdict.why if verdict is not None else None
     state, sentence = _judge(name, group, members, least, scheduler_names)
     waits = state == "waiting" and why is not None
-    if state == "waiting":
+    if state == "waiting" or (state == "running" and any(not each.pod.node for each in members)):
         sentence = "; ".join([sentence, *_more(verdict, troubles)])
     return GangAnswer(
         gang=name,
@@ -210,7 +210,7 @@ def _more(verdict: Verdict | None, troubles: Sequence[str]) -> list[str]:
     """
     told: list[str] = []
     why = verdict.why if verdict is not None else None
-    if troubles and (why is None or why.reason in PODS_MISSING):
+    if troubles and (verdict is None or (why is not None and why.reason in PODS_MISSING)):
         told.append(troubles[0])
     evicted = _holding(verdict).get("Evicted")
     if evicted:

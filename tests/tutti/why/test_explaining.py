@@ -376,6 +376,13 @@ EVICTED = "2 of its pods were preempted for gang ns/high; what its controller ma
         pytest.param(PENDING, "True", f"ns/g waits: no room; {EVICTED} for room", id="it waits"),
         pytest.param(PENDING, "False", "ns/g waits: no room", id="it was placed since"),
         pytest.param(PLACED, "True", "ns/g runs on 2 nodes: 2 Running", id="it runs"),
+        pytest.param(
+            (*PLACED, member("c")),
+            "True",
+            "ns/g runs on 2 nodes: 1 Pending, 2 Running; 1 beyond its quorum of 2 wait; "
+            f"{EVICTED} for room",
+            id="an extra of it waits",
+        ),
     ],
 )
 def test_who_was_evicted_is_told_by_whom_and_what_happens_next(
