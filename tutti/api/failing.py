@@ -12,12 +12,12 @@ from shared.kube.errors import (
     Conflict,
     CredentialsError,
     Forbidden,
-    Invalid,
     KubeError,
     NotFound,
     TransportError,
     Unauthorized,
 )
+from shared.kube.objects import StatusCause
 from tutti.api.conventions import conventions
 
 T = TypeVar("T")
@@ -80,17 +80,22 @@ def explained(error: Exception) -> str:
             return f"{error.message}: choose another name, or delete it first"
         case Unauthorized():
             return "the API server does not know you: are the credentials in the kubeconfig valid?"
+        case ApiError() if len(error.details.causes) > 1:
+            # The message has them all on one line.
+            causes = [_cause(each) for each in error.details.causes]
+            return "\n  ".join(["the API server refuses it:", *causes])
         case Forbidden():
             return f"not allowed: {error.message}"
-        case Invalid() if len(error.details.causes) > 1:
-            causes = [f"{each.field}: {each.message}" for each in error.details.causes]
-            return "\n  ".join(["the API server refuses it:", *causes])
         case ApiError():
             return f"the API server refuses: {error.message}"
         case TransportError():
             return f"no answer: {error} (is the cluster up, and the right one?)"
         case CredentialsError() | OSError() | _:
             return str(error)
+
+
+def _cause(cause: StatusCause) -> str:
+    return f"{cause.field}: {cause.message}" if cause.field else cause.message
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

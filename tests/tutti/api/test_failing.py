@@ -2,7 +2,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shared.kube.errors import Conflict, Invalid, NotFound, api_error
+from shared.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, api_error
 from shared.kube.objects import StatusCause, StatusDetails
 from tutti.api.conventions import VOLCANO
 from tutti.api.failing import Refusal, explained, run
@@ -65,6 +65,23 @@ def test_volcanos_tools_fail_as_they_always_did() -> None:
             ),
             "\n  spec.x: too big\n  spec.y: too small",
             id="several fields",
+        ),
+        pytest.param(
+            ApiError(
+                400,
+                "BadRequest",
+                "all in one",
+                StatusDetails(
+                    causes=(StatusCause(message="no tasks"), StatusCause(field="a", message="b"))
+                ),
+            ),
+            "it:\n  no tasks\n  a: b",
+            id="a webhook's",
+        ),
+        pytest.param(
+            Forbidden(403, "Forbidden", "alice may not create jobs"),
+            "not allowed: alice may not",
+            id="rights",
         ),
     ],
 )
