@@ -85,7 +85,8 @@ async def ensure_streams(
     binder_in_flight_max: int = 256,
     sizes: Sizes | None = None,
     survivors_wait_s: float = 0.0,
-) -> None:
+    remembered: str = "",
+) -> str:
     """Make or update everything; safe to run again at any time, also beside running services.
 
     Args:
@@ -97,6 +98,11 @@ async def ensure_streams(
         sizes: What the streams keep.
         survivors_wait_s: Where DECISIONS is missing, wait so long for a service that remembers the
             lost one; 0 where none can run yet.
+        remembered: What this returned before, to whoever sets up again: the services may have died
+            with the streams.
+
+    Returns:
+        The incarnation of DECISIONS.
 
     Raises:
         ApiRefused: The server refused (not enough storage, a change that it cannot make).
@@ -107,13 +113,14 @@ async def ensure_streams(
         have, need = (".".join(map(str, v)) for v in (bus.server_version, SERVER_VERSION_MIN))
         raise BusUnavailable(f"nats-server {have} is too old: {need} or newer is needed")
     # Before there are streams: services that see another one than they knew start anew.
-    remembered = await _remembered(bus, survivors_wait_s)
+    lost = await _lost(bus, survivors_wait_s, remembered)
     for config in stream_configs(replicas, sizes or Sizes()):
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
-    await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, remembered)
+    await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, lost)
     for stream, config in consumer_configs(planners, webhooks, binder_in_flight_max):
         await _ensure_consumer(bus, stream, config)
+    return (await bus.stream_info(subjects.DECISIONS)).incarnation
 
 
 def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
@@ -288,9 +295,9 @@ async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str =
         raise ApiRefused(subject, error.code, error.err_code, error.description)
 
 
-async def _remembered(bus: Bus, wait_s: float) -> str:
-    """Which DECISIONS the services that run have worked with, if it is not there any more; "" when
-    none runs, as at first.
+async def _lost(bus: Bus, wait_s: float, remembered: str) -> str:
+    """Which DECISIONS is not there any more: what the caller remembers, or what services that run
+    have worked with; "" when it is there, and when nobody remembers any, as at first.
 
     Its successor has to tell: bindings decided there may still be under way.
     """
@@ -300,6 +307,8 @@ async def _remembered(bus: Bus, wait_s: float) -> str:
     except ApiRefused as error:
         if error.err_code != STREAM_NOT_FOUND:
             raise
+    if remembered:
+        return remembered
     until_s = time.monotonic() + wait_s
     while True:
         statuses = await ask_all(

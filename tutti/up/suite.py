@@ -117,6 +117,8 @@ class _Suite:
         self._say = say
         self._announce = announce
         self._supervisor: Supervisor | None = None
+        #: The DECISIONS that was set up last: our services may die together with it.
+        self._decisions = ""
 
     def hurry(self) -> None:
         """Give what is stopping no more time."""
@@ -202,8 +204,9 @@ class _Suite:
 
     async def _set_up(self, bus: Bus, *, survivors_wait_s: float = 0.0) -> None:
         options = self._options
-        await ensure_streams(
+        self._decisions = await ensure_streams(
             bus,
+            remembered=self._decisions,
             survivors_wait_s=survivors_wait_s,
             planners=max(1, options.count("gang-planner")),
             webhooks=max(1, options.count("admission-webhook")),

@@ -121,6 +121,18 @@ async def test_a_stream_made_in_place_of_a_lost_one_says_so(
     assert second.incarnation != first.incarnation
 
 
+async def test_who_sets_up_again_knows_the_lost_stream_though_every_service_has_died(
+    bus: LossyBus,
+) -> None:
+    first = await ensure_streams(bus)
+    assert first == (await _opened(bus)).incarnation
+    await ensure_streams(bus, remembered=first)
+    assert (await _opened(bus)).replaces == "", "nothing was lost"
+    await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=2.0)
+    assert await ensure_streams(bus, remembered=first) != first
+    assert (await _opened(bus)).replaces == first
+
+
 async def test_more_planners_and_other_sizes_are_added_to_what_is_there(bus: LossyBus) -> None:
     before = await bus.stream_info(CLUSTER)
     await ensure_streams(bus, planners=3, binder_in_flight_max=16)
