@@ -8,7 +8,7 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
-from shared.kube.errors import Gone, MalformedAnswer, TransportError
+from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
 from shared.kube.pacing import Backoff, SystemClock
 from shared.kube.resources import Resource
 from tutti.api.objects import Object, text
@@ -70,7 +70,7 @@ async def follow(
 
     Raises:
         ApiError: The API server refuses to list or watch.
-        TransportError: The first list gets no answer.
+        KubeError: The first list fails. Later, what may pass is waited for.
     """
     backoff = Backoff(
         base_s=_BACKOFF_S_BASE,
@@ -79,11 +79,13 @@ async def follow(
     )
     known: dict[str, Object] = {}
     version = ""
+    first = True
     clock = SystemClock()
     while True:
         try:
             if not version:
                 objects, version = await _listed(client, wanted)
+                first = False
                 for happening in _differences(known, objects):
                     yield happening
             async for kind, obj in _watched(client, wanted, version):
@@ -97,8 +99,8 @@ async def follow(
             await clock.sleep(backoff.next_s())
         except Gone:
             version = ""
-        except (TransportError, MalformedAnswer):
-            if not known and not version:
+        except (TransportError, MalformedAnswer, ApiError) as error:
+            if first or not _passes(error):
                 raise
             await clock.sleep(backoff.next_s())
 
@@ -148,6 +150,11 @@ async def _watched(
                 else:
                     assert not isinstance(change.object, Undecodable), "any JSON object fits"
                     yield change.type, change.object
+
+
+def _passes(error: KubeError) -> bool:
+    """Whether it may go well next time: an API server that starts, or sheds load."""
+    return not isinstance(error, ApiError) or error.status >= 500 or error.status == 429
 
 
 def _differences(known: dict[str, Object], objects: list[Object]) -> list[tuple[Happening, Object]]:

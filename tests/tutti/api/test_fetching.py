@@ -4,6 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from shared.kube.errors import ApiError
 from shared.kube.resources import QUEUES_VOLCANO
 from tests.api_suite.client import Client
 from tutti.api.access import Access, opened
@@ -73,3 +76,33 @@ async def _next(happenings: Any) -> tuple[str, Object]:
     async with asyncio.timeout(10):
         found: tuple[str, Object] = await anext(happenings)
     return found
+
+
+async def test_a_watch_goes_on_after_refusals_that_pass_and_a_lost_connection(
+    kubeconfig: Path, cluster_api: Client
+) -> None:
+    async def misbehave(**order: object) -> None:
+        assert (await cluster_api.call("POST", "/tutti/misbehave", order)).status == 200
+
+    async with opened(Access(kubeconfig=str(kubeconfig))) as client:
+        await cluster_api.create(QUEUES, queue("a"))
+        happenings = follow(client, Wanted(resource=QUEUES_VOLCANO))
+        assert name_of((await _next(happenings))[1]) == "a"
+        rules = [{"verb": "watch", "status": status, "times": 1} for status in (503, 429)]
+        await misbehave(rules=rules)
+        await cluster_api.create(QUEUES, queue("b"))
+        assert name_of((await _next(happenings))[1]) == "b"
+        await misbehave(dropWatches=True)
+        await cluster_api.create(QUEUES, queue("c"))
+        assert name_of((await _next(happenings))[1]) == "c"
+
+
+@pytest.mark.parametrize(("verb", "status"), [("list", 503), ("watch", 403)])
+async def test_what_fails_at_the_start_or_for_good_is_told(
+    kubeconfig: Path, cluster_api: Client, verb: str, status: int
+) -> None:
+    order = {"rules": [{"verb": verb, "status": status}]}
+    assert (await cluster_api.call("POST", "/tutti/misbehave", order)).status == 200
+    async with opened(Access(kubeconfig=str(kubeconfig))) as client:
+        with pytest.raises(ApiError, match=str(status)):
+            await _next(follow(client, Wanted(resource=QUEUES_VOLCANO)))
