@@ -33,8 +33,8 @@ from shared.kube.resources import (
 _OBSTACLE_S: Final = 3.0
 #: A write that was overtaken is planned again with what overtook it, so often in one go.
 _TRIES: Final = 5
-#: Counts alone are written no more often than this: a job's thousand pods start within a second.
-_COUNTS_EVERY_S: Final = 0.25
+#: Counts alone are written no more often than this: a thousand pods start one after the other.
+_COUNTS_EVERY_S: Final = 1.0
 
 
 class _Known:
