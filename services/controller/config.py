@@ -46,6 +46,9 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
         tuple[Annotated[str, Meta(min_length=1, max_length=63)], ...],
         Meta(min_length=1, description="scheduler names that are ours; Jobs name one of them"),
     ] = ("tutti", "kube-batch", "volcano")
+    take_over: Annotated[
+        bool, Meta(description="act although Volcano's controllers live (their Lease is renewed)")
+    ] = False
     lease_namespace: Annotated[
         str,
         Meta(min_length=1, description="where replicas keep the Leases by which they divide keys"),

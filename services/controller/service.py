@@ -71,7 +71,13 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
         await _wait_reachable(ctx, client)
         runtime = Runtime(client, writes_per_s=settings.objects_per_s)
         reconcilers = [name for name in names if name in RECONCILERS]
-        shards = Shards(client, ctx.instance, reconcilers, namespace=settings.lease_namespace)
+        shards = Shards(
+            client,
+            ctx.instance,
+            reconcilers,
+            namespace=settings.lease_namespace,
+            take_over=settings.take_over,
+        )
         controllers = {name: _make(name, ctx, client, runtime, shards) for name in names}
         ControllerMetrics(ctx.metrics, ctx.now_ms).watch(runtime.informers, names, shards)
         async with asyncio.TaskGroup() as group:

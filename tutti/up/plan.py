@@ -81,7 +81,8 @@ def _own_flags(
         case "controller":
             # Who makes PodGroups for bare pods holds Volcano's other kinds as well.
             controllers = "*" if podgroups else "status"
-            return [*_cluster_flags(options), *names, f"--controllers={controllers}"]
+            over = ["--take-over"] if options.take_over else []
+            return [*_cluster_flags(options), *names, *over, f"--controllers={controllers}"]
         case "admission-webhook":
             # Only the first can have the port that was asked for; the others take any free one.
             port = options.webhook_port if ordinal == 0 else 0

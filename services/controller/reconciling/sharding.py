@@ -3,6 +3,8 @@
 Each replica keeps a Lease of its own; its annotation says under which view it acts. One write and
 one list every `RENEW_S` is all that this costs. A replica that stops in order deletes its Lease,
 and the others take over at their next look.
+
+Nothing is ours while Volcano's own controllers live: their Lease is renewed.
 """
 
 import asyncio
@@ -27,6 +29,10 @@ logger = logging.getLogger(__name__)
 RENEW_S: Final = 2.0
 #: Three renewals may be lost.
 EXPIRE_S: Final = 7.0
+#: The Lease of Volcano's controllers, wherever it is, and for how long after a renewal they live.
+RIVAL: Final = "vc-controller-manager"
+RIVAL_LIVES_S: Final = 60.0
+_LOOK_FOR_RIVAL_S: Final = 15.0
 _LABEL: Final = "tutti.dev/controllers"
 _VIEW: Final = "tutti.dev/view"
 
@@ -51,6 +57,7 @@ class Shards:
         controllers: Iterable[str],
         *,
         namespace: str,
+        take_over: bool = False,
         renew_s: float = RENEW_S,
         expire_s: float = EXPIRE_S,
     ) -> None:
@@ -61,6 +68,7 @@ class Shards:
             identity: This replica's name, the same when it is started again.
             controllers: What it runs: only replicas that run the same divide keys.
             namespace: Where the Leases are.
+            take_over: Act beside a living rival.
             renew_s: Seconds between rounds.
             expire_s: A replica silent for so long is taken for dead.
         """
@@ -70,13 +78,18 @@ class Shards:
         self._namespace = namespace
         self._renew_s = renew_s
         self._name = f"tutti-controllers-{self._group}-{identity}"
+        self._expire_s = expire_s
         self._members = Membership(identity, expire_s=expire_s)
         self._left = False
+        self._take_over = take_over
+        #: The rival that lives, as far as is known; None before the first look.
+        self._rival: str | None = "" if take_over else None
+        self._looked_s = float("-inf")
         self._queues: list[tuple[WorkQueue, Callable[[], Iterable[str]]]] = []
 
     def owns(self, key: str) -> bool:
         """Whether this replica may act on the key now."""
-        return self._members.owns(key, _now_s())
+        return self._rival == "" and self._members.owns(key, _now_s())
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
         """Divide the keys of one more controller."""
@@ -101,6 +114,7 @@ class Shards:
             await self._client.delete(LEASES, self._name, namespace=self._namespace)
 
     async def _round(self) -> None:
+        alone = await self._outlived_rival()
         # First be seen, then look: of two that start together, each sees the other.
         await self._renew()
         said = self._members.said
@@ -109,12 +123,25 @@ class Shards:
             # What we say has changed: say it, and hear at once whether the others agree.
             await self._renew()
             gained |= self._members.hear(await self._words(), self._at_work(), _now_s())
-        if gained:
+        if gained or alone:
             logger.info("keys are divided among %s", ", ".join(self._members.view))
             for queue, keys in self._queues:
                 for key in keys():
                     if self.owns(key):
                         queue.add(key)
+
+    async def _outlived_rival(self) -> bool:
+        """Look for a living rival now and then; whether none lives any more where one did."""
+        now_s = _now_s()
+        if self._take_over or now_s - self._looked_s < min(_LOOK_FOR_RIVAL_S, self._expire_s * 2):
+            return False
+        self._looked_s = now_s
+        page = await self._client.list(LEASES, _Lease, field_selector=f"metadata.name={RIVAL}")
+        living = [one for one in page.items if isinstance(one, _Lease) and _lives(one)]
+        before, self._rival = self._rival, living[0].metadata.key if living else ""
+        if self._rival and self._rival != before:
+            logger.warning("Lease %s is renewed: Volcano's controllers act, not ours", self._rival)
+        return bool(before) and not self._rival
 
     def _at_work(self) -> Iterator[str]:
         for queue, _ in self._queues:
@@ -159,6 +186,16 @@ class Shards:
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
         self._members.renewed(now_s)
+
+
+def _lives(lease: _Lease) -> bool:
+    """Whether somebody holds a Lease and has renewed it lately, by the wall clock."""
+    try:
+        renewed = datetime.fromisoformat(lease.spec.renew_time)
+    except ValueError:
+        return False
+    age_s = (datetime.now(UTC) - renewed).total_seconds()
+    return bool(lease.spec.holder_identity) and age_s < RIVAL_LIVES_S
 
 
 def _now_s() -> float:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
-from services.controller.reconciling.sharding import Shards
+from services.controller.reconciling.sharding import RIVAL, RIVAL_LIVES_S, Shards
 from services.controller.reconciling.work_queue import WorkQueue
 from shared.kube.client import KubeClient
+from shared.kube.resources import LEASES
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster
 
@@ -14,14 +16,24 @@ KEYS = [f"default/job-{number}" for number in range(20)]
 
 
 @asynccontextmanager
-async def replica(client: KubeClient, name: str, woken: list[str]) -> AsyncIterator[Shards]:
+async def replica(
+    client: KubeClient, name: str, woken: list[str], *, take_over: bool = False
+) -> AsyncIterator[Shards]:
     """One replica, until the end of the block; it leaves without a word."""
 
     async def work(key: str) -> float | None:
         woken.append(key)
         return None
 
-    shards = Shards(client, name, ["job"], namespace="kube-system", renew_s=0.05, expire_s=1.0)
+    shards = Shards(
+        client,
+        name,
+        ["job"],
+        namespace="kube-system",
+        take_over=take_over,
+        renew_s=0.05,
+        expire_s=1.0,
+    )
     queue = WorkQueue(name, work)
     shards.join(queue, lambda: KEYS)
     tasks = [
@@ -59,3 +71,38 @@ async def test_replicas_divide_the_keys_and_the_one_that_is_left_takes_them_all(
             await third.leave()
             assert not any(map(third.owns, KEYS))
             await eventually(lambda: all(map(first.owns, KEYS)))
+
+
+def rivals_lease(renewed: datetime) -> dict[str, object]:
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": "Lease",
+        "metadata": {"name": RIVAL},
+        "spec": {
+            "holderIdentity": "volcano-controllers-0",
+            "renewTime": renewed.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        },
+    }
+
+
+async def test_nothing_is_owned_while_volcanos_controllers_live(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    await client.create(LEASES, rivals_lease(datetime.now(UTC)), namespace="kube-public")
+    woken: list[str] = []
+    async with replica(client, "a", woken) as waits:
+        # It has said that it lives, and all the same acts on nothing.
+        await eventually(lambda: read_lease(client))
+        assert not any(map(waits.owns, KEYS))
+        async with replica(client, "b", [], take_over=True) as bold:
+            await eventually(lambda: any(map(bold.owns, KEYS)))
+        old = rivals_lease(datetime.now(UTC) - timedelta(seconds=RIVAL_LIVES_S + 1))
+        await client.patch(LEASES, RIVAL, old, namespace="kube-public")
+        await eventually(lambda: all(map(waits.owns, KEYS)))
+        await eventually(lambda: set(woken) == set(KEYS))
+
+
+async def read_lease(client: KubeClient) -> bool:
+    """Whether a replica's own Lease is there, with a view."""
+    reply = await client.request("GET", LEASES.path("kube-system"))
+    return b'"tutti.dev/view":"a"' in reply.body.replace(b": ", b":")
