@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 import msgspec
@@ -17,8 +17,6 @@ from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
 _CONNECT_S: Final = 3.0
-
-_Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 class NoSuite(Exception):
@@ -83,7 +81,7 @@ _OPTIONS: Final = (
 )
 
 
-def suite_options(command: _Command) -> Callable[..., None]:
+def suite_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say which suite is meant, as its argument `suite`."""
 
     @wraps(command)

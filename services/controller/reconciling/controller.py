@@ -58,7 +58,7 @@ class Reconciler(Protocol):
 class Share(Protocol):
     """Which keys are this replica's: see `sharding`."""
 
-    def owns(self, key: str) -> bool:
+    def owns(self, key: str, /) -> bool:
         """Whether this replica may act on the key now."""
         ...
 

@@ -116,7 +116,7 @@ def test_a_suspended_cronjob_starts_nothing_but_goes_on_clearing_away() -> None:
         ("Replace", at(1), ["old"], ["ReplaceConcurrent"]),
     ],
 )
-def test_what_happens_beside_a_job_that_still_runs_is_the_policys(
+def test_the_policy_says_what_happens_beside_a_job_that_still_runs(
     policy: str, start: datetime | None, deleted: list[str], news: list[str]
 ) -> None:
     decided = planned(cron(concurrencyPolicy=policy), job("old"), now=at(1))
