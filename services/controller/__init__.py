@@ -31,6 +31,15 @@ writer of their status (`core.queues`); what they hold it asks of the planner's 
   `queues/status`; delete `commands`; create, get, patch `events`.
   API writes: per queue that opens or closes two at most and an Event; one patch a second while what
   it holds changes.
+`--controllers=job` runs Jobs of batch.volcano.sh (`core.jobs`): their group, pods, claims and what
+their plugins need, policies, restarts, Commands.
+  Rights: list, watch `jobs`, `pods`, `podgroups`, `commands`, `priorityclasses`; patch `jobs`,
+  update `jobs/status`; create, patch, delete `pods`, `podgroups`; get, create, patch, delete
+  `configmaps`, `secrets`, `services`, `networkpolicies`; get, create `persistentvolumeclaims`;
+  delete `commands`; create, get, patch `events`.
+  API writes: per job one for each phase, one for each object and pod; counts once a second at most.
+  All that reconcile keep a Lease each (get, list, create, patch, delete `leases`), by which
+  replicas divide keys.
 `--controllers=jobflow` makes the Jobs of JobFlows (`core.jobflows`), `cronjob` those of CronJobs
 (`core.cronjobs`), `gc` deletes finished Jobs when their time is over (`core.garbage`).
   Rights: list, watch `jobs`, `jobflows`, `jobtemplates`, `cronjobs`; create, delete `jobs`; update
