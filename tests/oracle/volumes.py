@@ -71,6 +71,34 @@ def _volume(draw: st.DrawFn, name: str, claim: str, nodes: list[str]) -> Json:
 
 
 @st.composite
+def _attachments(draw: st.DrawFn, nodes: list[str], volumes: list[str]) -> list[Json]:
+    """What drivers say is attached: any volume, on any node."""
+    attached = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(nodes),
+                st.sampled_from([*volumes, "no-such"]),
+                st.sampled_from((DRIVER, DRIVER, DRIVER, "other.example.com")),
+            ),
+            max_size=3,
+            unique=True,
+        )
+    )
+    return [
+        {
+            "metadata": _meta(f"attached-{index}"),
+            "spec": {
+                "attacher": driver,
+                "nodeName": node,
+                "source": {"persistentVolumeName": volume},
+            },
+            "status": {"attached": True},
+        }
+        for index, (node, volume, driver) in enumerate(attached)
+    ]
+
+
+@st.composite
 def storage(draw: st.DrawFn, nodes: list[str]) -> Cluster:
     """Claims c0, c1, c2, each bound or not, with volumes for some of them and free ones."""
     claims: list[Json] = []
@@ -103,30 +131,10 @@ def storage(draw: st.DrawFn, nodes: list[str]) -> Cluster:
     free = range(draw(st.integers(0, 2)))
     volumes += [draw(_volume(f"free-{index}", "", nodes)) for index in free]
     limits = [draw(st.sampled_from((None, None, 1, 2))) for _ in nodes]
-    attached = draw(
-        st.lists(
-            st.tuples(
-                st.sampled_from(nodes),
-                st.sampled_from([one["metadata"]["name"] for one in volumes] + ["no-such"]),
-                st.sampled_from((DRIVER, DRIVER, DRIVER, "other.example.com")),
-            ),
-            max_size=3,
-            unique=True,
-        )
-    )
     return {
-        "volumeAttachments": [
-            {
-                "metadata": _meta(f"attached-{index}"),
-                "spec": {
-                    "attacher": driver,
-                    "nodeName": node,
-                    "source": {"persistentVolumeName": volume},
-                },
-                "status": {"attached": True},
-            }
-            for index, (node, volume, driver) in enumerate(attached)
-        ],
+        "volumeAttachments": draw(
+            _attachments(nodes, [one["metadata"]["name"] for one in volumes])
+        ),
         "persistentVolumeClaims": claims,
         "persistentVolumes": volumes,
         "storageClasses": storage_classes(),
