@@ -176,8 +176,9 @@ class Bucket:
         self.short_by = 0
         self.short_at = -1
         self.short_nodes_at = -1
-        #: Spaces (level, domain) that did not hold one of its gangs, as of `spent_at`.
-        self.spent: set[tuple[int, int]] = set()
+        #: Spaces (level, domain) that did not hold one of its gangs, as of `spent_at`, and whether
+        #: that is not certain: the search there ended by its budget.
+        self.spent: dict[tuple[int, int], bool] = {}
         self.spent_at: tuple[int, int] = (-1, -1)
         #: Cached by `explaining`, true as of `explained_at`.
         self.explanation: Explanation | None = None
@@ -186,7 +187,7 @@ class Bucket:
         #: outranks.
         self.over: tuple[object, ...] = ()
 
-    def spent_spaces(self, ground: "Ground") -> set[tuple[int, int]]:
+    def spent_spaces(self, ground: "Ground") -> dict[tuple[int, int], bool]:
         """Spaces that need not be tried: in vain before, and nothing has been freed since."""
         now = ground.freed, ground.nodes.changes.position
         if self.spent_at != now:

@@ -31,6 +31,8 @@ from shared.model.objects import NetworkTopology
 
 #: Domains tried in vain before an attempt gives up: each costs as much as a gang that does not fit.
 _FAILURES_MAX: Final = 64
+#: What a domain counts for in which the exact search ended by its budget: there are four at most.
+_EXCEEDED_COST: Final = 16
 #: Cells of the exact search that cost as much as a node column.
 _CELLS_PER_COLUMN: Final = 10
 
@@ -97,7 +99,7 @@ class Attempt:
         *,
         members_max: int,
         withheld: Ints | None = None,
-        spent: set[tuple[int, int]] | None = None,
+        spent: dict[tuple[int, int], bool] | None = None,
     ) -> None:
         """`withheld` are slots of nodes that are left to others. `spent` are spaces that are known
         not to hold it, and take those that turn out not to; None: no matter.
@@ -172,15 +174,18 @@ class Attempt:
         for space in self._spaces(whole, structure.home, self._base):
             place = space.level, space.domain
             if self._spent is not None and place in self._spent:
+                self.exceeded |= self._spent[place]
                 continue
+            before, self.exceeded = self.exceeded, False
             if self._fill(space, structure):
                 self._grow(whole, space)
                 if self.placed:
                     self.domain = space.name
                     return True
             self._undo(0, self.groups)
-            if self._spent is not None and not self.exceeded:
-                self._spent.add(place)
+            if self._spent is not None:
+                self._spent[place] = self.exceeded
+            self.exceeded |= before
             if self._gives_up():
                 break
         return False
@@ -283,7 +288,7 @@ class Attempt:
     def _gives_up(self) -> bool:
         self._failures_left -= 1
         self.exceeded = self.exceeded or self._failures_left <= 0
-        return self.exceeded
+        return self._failures_left <= 0
 
     # ------------------------------------------------------------------- a part
 
@@ -293,7 +298,7 @@ class Attempt:
         if part.quorum <= 0:
             return True
         self._measure(part, within)
-        if _hopeless(part):
+        if _hopeless(part) or self._asks_too_much(part, within):
             return False
         mark = self.statement.checkpoint()
         for part.packed in (False, True):
@@ -328,7 +333,9 @@ class Attempt:
         )
         found = search(session.ground, wish, [counts[at][slots] for at in order], slots)
         session.work_left -= found.work // _CELLS_PER_COLUMN
-        self.exceeded = self.exceeded or found.exceeded
+        if found.exceeded:
+            self.exceeded = True
+            self._failures_left -= _EXCEEDED_COST
         mark = self.statement.checkpoint()
         for group, (where, taken) in zip(groups, found.places, strict=False):
             total = int(taken.sum())
@@ -341,6 +348,24 @@ class Attempt:
                 )
                 group.placed = total
         return bool(found.places)
+
+    def _asks_too_much(self, part: Part, within: Bools | None) -> bool:
+        """Whether all of a part's members together ask for more than there is: cheaper to see than
+        to search. One shape's counts say so by themselves.
+        """
+        if len(part.groups) < 2 or part.wanted != part.quorum:
+            return False
+        session = self._session
+        counts = [session.fits.counts(group.shape) for group in part.groups]
+        usable: Bools = np.stack(counts).any(axis=0)
+        if within is not None:
+            usable = usable & within
+        free = session.ground.free.cells[:, : len(usable)][:, usable]
+        asked: dict[int, int] = {}
+        for group in part.groups:
+            for row, amount in group.shape.pairs:
+                asked[row] = asked.get(row, 0) + amount * group.wanted
+        return any(amount > int(np.maximum(free[row], 0).sum()) for row, amount in asked.items())
 
     def _measure(self, part: Part, within: Bools | None) -> None:
         if within is None:

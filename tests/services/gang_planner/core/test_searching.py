@@ -18,7 +18,7 @@ from services.gang_planner.core.feasibility import Masks
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.session import Session
 from services.gang_planner.state import State
-from shared.model.objects import Shape
+from shared.model.objects import NetworkTopology, Shape
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -171,3 +171,56 @@ def test_a_gang_is_told_that_its_search_was_ended_by_the_budget(
     assert why is not None
     assert why.reason == "SearchBudgetExceeded"
     assert "whether it fits is not known" in why.sentence
+
+
+def two_racks(second: tuple[int, int], *, gangs: int = 1) -> Scene:
+    """Nodes of one rack that only the exact search fills, a rack of one node, and gangs that want
+    to be in one rack.
+    """
+    sizes = (("n0", 6, 7, "a"), ("n1", 5, 4, "a"), ("n2", 8, 3, "a"), ("n3", *second, "b"))
+    scene = Scene(
+        [
+            make_node(name, {"cpu": cpu, "memory": memory, "pods": 9}, labels=(("rack", rack),))
+            for name, cpu, memory, rack in sizes
+        ]
+    )
+    topology = NetworkTopology(mode="hard", label_key="rack", highest_tier=1)
+    for at in range(gangs):
+        name = f"job{at}"
+        scene.put(make_group(name, 2, topology=topology, created_ms=at))
+        scene.put(*make_pods(name, 1, make_shape({"cpu": 1, "memory": 4}), role="a"))
+        scene.put(*make_pods(name, 1, make_shape({"cpu": 3, "memory": 5}), role="b"))
+    return scene
+
+
+def test_a_rack_in_which_the_budget_ends_the_search_does_not_end_it_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(searching, "WORK_MAX", 1)
+    (decision,) = two_racks((90, 90)).settle()
+    assert decision.domain == "rack=b"
+
+
+def test_equals_of_a_gang_whose_search_the_budget_ended_are_told_so_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(searching, "WORK_MAX", 1)
+    scene = two_racks((4, 9), gangs=2)
+    (decision,) = scene.settle()
+    assert decision.domain == "rack=b"
+    why = scene.verdict("job1").why
+    assert why is not None
+    assert why.reason == "SearchBudgetExceeded"
+
+
+def test_what_is_more_than_a_rack_has_is_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either shape alone would find room enough."""
+    monkeypatch.setattr(searching, "WORK_MAX", 1)
+    scene = Scene([make_node("n0", {"cpu": 8, "memory": 99, "pods": 9})])
+    scene.put(make_group("job", 4))
+    scene.put(*make_pods("job", 2, make_shape({"cpu": 3}), role="a"))
+    scene.put(*make_pods("job", 2, make_shape({"cpu": 2}), role="b"))
+    assert scene.settle() == []
+    why = scene.verdict("job").why
+    assert why is not None
+    assert why.reason == "NotEnoughResources"
