@@ -3,16 +3,27 @@ here from the pods themselves.
 """
 
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tests.services.gang_planner.core.preempting.crowd import cluster, evictions, submit
-from tests.services.gang_planner.core.scene import make_shape
+from shared.model.objects import Queue
+from tests.services.gang_planner.core.preempting.crowd import (
+    cluster,
+    configured,
+    evictions,
+    submit,
+)
+from tests.services.gang_planner.core.scene import amounts, make_shape
 from tests.services.gang_planner.core.story import Story
 
 NODE_CPU = 4000
+RECLAIM = configured(
+    "enqueue, allocate, reclaim, backfill",
+    "name: gang, enablePreemptable: false, enableReclaimable: false",
+    "  - name: capacity\n",
+)
 
 
 class Low(NamedTuple):
@@ -48,8 +59,12 @@ def crowds(draw: st.DrawFn) -> tuple[int, list[Low]]:
     return nodes, gangs
 
 
-def cheapest(nodes: int, gangs: list[Low], cpu: int, count: int) -> Cost | None:
-    """The least cost of any choice of victims that makes room; None: none does."""
+def cheapest(
+    nodes: int, gangs: list[Low], cpu: int, count: int, over: int | None = None
+) -> Cost | None:
+    """The least cost of any choice of victims that makes room; None: none does. `over`: by how much
+    their queue holds more than it deserves, None: it does not matter.
+    """
     pods = [(place, node) for place, gang in enumerate(gangs) for node in gang.nodes]
     found: Cost | None = None
     for chosen in chain.from_iterable(
@@ -69,6 +84,8 @@ def cheapest(nodes: int, gangs: list[Low], cpu: int, count: int) -> Cost | None:
                     break
                 broken += gang.minimum > 1
         else:
+            if over is not None and not gives(gangs, lost, over):
+                continue
             if sum(room // cpu for room in free) >= count:
                 highest = max(
                     (g.priority for g, n in zip(gangs, lost, strict=True) if n), default=-1
@@ -76,6 +93,19 @@ def cheapest(nodes: int, gangs: list[Low], cpu: int, count: int) -> Cost | None:
                 cost = broken, highest, len(chosen)
                 found = cost if found is None else min(found, cost)
     return found
+
+
+def gives(gangs: list[Low], lost: list[int], over: int) -> bool:
+    """Whether a queue gives so much: without the largest that goes at once it has still too much,
+    so that each goes while it has.
+    """
+    total = largest = 0
+    for gang, gone in zip(gangs, lost, strict=True):
+        total += gone * gang.cpu
+        if gone:
+            breaks = len(gang.nodes) - gone < gang.minimum
+            largest = max(largest, gang.cpu * (gang.minimum if breaks else 1))
+    return not total or total - largest < over
 
 
 def cost_in(story: Story, gangs: list[Low]) -> Cost:
@@ -100,11 +130,39 @@ def test_no_choice_of_victims_costs_less_than_the_one_that_is_made(
 ) -> None:
     nodes, gangs = crowd
     story = cluster(nodes)
+    fill(story, gangs)
+    submit(story, "high", count, priority=9, shape=make_shape({"cpu": cpu}))
+    story.until_quiet()
+    judge(story, gangs, cheapest(nodes, gangs, cpu, count))
+
+
+@settings(max_examples=100, deadline=None)
+@given(crowds(), st.sampled_from([1000, 2000, 3000, 4000]), st.integers(1, 3), st.integers(0, 12))
+def test_no_choice_of_what_a_queue_may_lose_costs_less_than_the_one_that_is_made(
+    crowd: tuple[int, list[Low]], cpu: int, count: int, deserved: int
+) -> None:
+    nodes, gangs = crowd
+    used = sum(len(gang.nodes) * gang.cpu for gang in gangs)
+    deserved *= 1000
+    # Nobody else is to get less than he declares.
+    assume(deserved + count * cpu <= nodes * NODE_CPU)
+    story = cluster(nodes, RECLAIM)
+    for name, amount in (("rich", deserved), ("poor", count * cpu)):
+        given_to = amounts(cpu=amount)
+        queue = Queue(uid=name, dialect="volcano", name=name, resource_version=1, deserved=given_to)
+        story.put(queue)
+    fill(story, gangs, group={"queue": "rich"})
+    submit(story, "high", count, shape=make_shape({"cpu": cpu}), group={"queue": "poor"})
+    story.until_quiet()
+    judge(story, gangs, cheapest(nodes, gangs, cpu, count, used - deserved))
+
+
+def fill(story: Story, gangs: list[Low], **fields: Any) -> None:
+    """These gangs run."""
     for place, gang in enumerate(gangs):
-        name = f"low-{place}"
         pods = submit(
             story,
-            name,
+            f"low-{place}",
             len(gang.nodes),
             minimum=gang.minimum,
             priority=gang.priority,
@@ -112,13 +170,15 @@ def test_no_choice_of_victims_costs_less_than_the_one_that_is_made(
             phase="Running",
             node="n00",
             started_ms=1_000,
+            **fields,
         )
         for pod, node in zip(pods, gang.nodes, strict=True):
             story.change(pod.uid, node=f"n{node:02d}")
     story.until_quiet()
-    submit(story, "high", count, priority=9, shape=make_shape({"cpu": cpu}))
-    story.until_quiet()
-    best = cheapest(nodes, gangs, cpu, count)
+
+
+def judge(story: Story, gangs: list[Low], best: Cost | None) -> None:
+    """What was decided costs no more than the best choice."""
     if best is None:
         assert evictions(story) == []
         assert story.decisions == []
