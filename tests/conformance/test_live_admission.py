@@ -6,7 +6,8 @@ import pytest
 
 from tests.conformance.live_admission import Played, play
 from tests.conformance.recordings import themes
-from tests.controlplane.client import RawClient
+from tests.controlplane.client import ApiError, RawClient
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -43,6 +44,56 @@ async def test_a_part_of_each_kinds_cases_is_answered_as_volcano_answers(
     assert len(found) > 250
     wrong = {one.key: one for one in found if one.differs and one.key not in DIFFERENT}
     assert not wrong
+
+
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+async def test_a_configuration_made_for_volcano_can_point_at_us(
+    scheduler_conf: Path, api: RawClient
+) -> None:
+    """In kube-system, of which our own configuration keeps away: only Volcano's asks here."""
+    ours = (await api.get(f"{CONFIGURATIONS}/tutti-admission"))["webhooks"][0]["clientConfig"]
+    client = {**ours, "url": ours["url"].removesuffix("/validate") + "/jobs/validate"}
+    rule = {
+        "apiGroups": ["batch.volcano.sh"],
+        "apiVersions": ["v1alpha1"],
+        "resources": ["jobs"],
+        "operations": ["CREATE", "UPDATE"],
+    }
+    webhook = {
+        "name": "validatejob.volcano.sh",
+        "clientConfig": client,
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "NoneOnDryRun",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 10,
+    }
+    name = "volcano-admission-service-jobs-validate"
+    pod = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "trial"},
+        "spec": {"minAvailable": 2, "tasks": [{"name": "w", "replicas": 1, "template": pod}]},
+    }
+
+    async def refused() -> str:
+        where = "/apis/batch.volcano.sh/v1alpha1/namespaces/kube-system/jobs"
+        try:
+            await api.request("POST", where, job, params={"dryRun": "All"})
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    await api.create(CONFIGURATIONS, {"metadata": {"name": name}, "webhooks": [webhook]})
+    try:
+        told = await eventually(refused, because="the API server knows the configuration")
+    finally:
+        await api.delete(f"{CONFIGURATIONS}/{name}")
+    assert "validatejob.volcano.sh" in told
+    assert "job 'minAvailable' should not be greater than total replicas in tasks" in told
 
 
 @pytest.mark.certify
