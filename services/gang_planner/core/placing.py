@@ -356,10 +356,11 @@ class Attempt:
         if len(part.groups) < 2 or part.wanted != part.quorum:
             return False
         session = self._session
-        counts = [session.fits.counts(group.shape) for group in part.groups]
-        usable: Bools = np.stack(counts).any(axis=0)
+        usable: Bools = np.zeros(session.ground.nodes.size, dtype=np.bool_)
+        for group in part.groups:
+            usable |= session.fits.counts(group.shape) > 0
         if within is not None:
-            usable = usable & within
+            usable &= within
         free = session.ground.free.cells[:, : len(usable)][:, usable]
         asked: dict[int, int] = {}
         for group in part.groups:
