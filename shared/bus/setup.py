@@ -117,10 +117,10 @@ async def ensure_streams(
     for config in stream_configs(replicas, sizes or Sizes()):
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
-    await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, lost)
+    made = await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, lost)
     for stream, config in consumer_configs(planners, webhooks, binder_in_flight_max):
         await _ensure_consumer(bus, stream, config)
-    return (await bus.stream_info(subjects.DECISIONS)).incarnation
+    return made
 
 
 def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
@@ -273,11 +273,13 @@ def _born(config: Config, incarnation: str) -> Config:
     return {**config, "metadata": {INCARNATION: incarnation}}
 
 
-async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str = "") -> None:
-    """Write `StreamOpened` into an empty stream; of several setups at once one succeeds."""
+async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str = "") -> str:
+    """Write `StreamOpened` into an empty stream; of several setups at once one succeeds. Returns
+    the stream's incarnation.
+    """
     info = await bus.stream_info(stream)
     if info.last_seq > 0:
-        return
+        return info.incarnation
     record = StreamOpened(
         stream=stream,
         incarnation=info.incarnation,
@@ -293,6 +295,7 @@ async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str =
     error = msgspec.json.decode(answer.payload, type=PublishAnswer).error
     if error is not None and error.err_code != WRONG_LAST_SEQUENCE:
         raise ApiRefused(subject, error.code, error.err_code, error.description)
+    return info.incarnation
 
 
 async def _lost(bus: Bus, wait_s: float, remembered: str) -> str:

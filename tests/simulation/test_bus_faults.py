@@ -32,7 +32,7 @@ class Stage:
         self._time.__enter__()
 
     def process(
-        self, name: str, work: Callable[[Bus], Awaitable[None]], *, for_s: float = 0.0
+        self, name: str, work: Callable[[Bus], Awaitable[object]], *, for_s: float = 0.0
     ) -> Incarnation:
         """Start a process with a bus of its own, and let some time pass."""
         incarnation = self.loop.incarnate(name)
@@ -218,7 +218,7 @@ def test_a_wiped_server_has_streams_of_another_incarnation(stage: Stage) -> None
 def test_an_append_under_way_while_the_server_dies_is_stored_exactly_once() -> None:
     """Whether the first copy arrived is chance; the writer must find out."""
     first_copy_stored: set[bool] = set()
-    for seed in range(12):
+    for seed in range(24):
         stage = Stage(seed)
         stage.process("setup", ensure_streams, for_s=2.0)
         ends: list[int] = []
