@@ -88,6 +88,7 @@ class Reporting:
                 case OutcomeArrival(_, outcome, _, stored_ms):
                     newest["OUTCOMES"] = stored_ms
                     self._outcomes(_result_of(outcome)).inc()
+                    self.volcano.bound(outcome, stored_ms)
                 case _:
                     pass
         if newest:

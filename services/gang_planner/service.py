@@ -72,6 +72,7 @@ class GangPlanner:
             wake=self._inbox.wake,
         )
         self._reporting.volcano.watch(self._queue_figures)
+        self._planner.on_action(self._reporting.volcano.acts)
         self._standby = Standby(context, self._planner, self._applier)
         self._lease = Lease(context.bus, _LEASE_KEY, context.instance)
         #: The lease is ours, and the logs are read up to where they reached when we got it.

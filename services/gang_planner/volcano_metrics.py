@@ -2,18 +2,20 @@
 
 Per verdict one small row is kept, nothing else: series are made when the metrics are read, by the
 active planner only, or the sums over two replicas would count everything twice. What Volcano
-measures of its sessions, plugins and actions has no counterpart here and is not offered
+measures of its sessions and plugins has no counterpart here and is not offered
 (docs/compatibility.md).
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from services.gang_planner.core.queue_figures import QueueFigures
 from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.volcano import Column, Row, VolcanoMetrics
+from shared.telemetry.volcano import Column, Latencies, Row, VolcanoMetrics
 
 #: Gangs that have series, those that changed last: what happens now is what dashboards are looked
 #: at for. A series costs 15 us to write, and the planner decides nothing meanwhile.
@@ -88,6 +90,24 @@ class SchedulerMetrics:
             "From a gang first seen to its first decision.",
             _WAIT_MS,
         )
+        self._task_ms = Latencies(
+            metrics,
+            "task_scheduling_latency_milliseconds",
+            "From a gang first seen until its pods were decided (Assumed), and Bound.",
+            "stage",
+            _WAIT_MS,
+        )
+        self._action_ms = Latencies(
+            metrics,
+            "action_scheduling_latency_milliseconds",
+            "One run of an action.",
+            "action",
+            _CYCLE_MS,
+        )
+        #: When gangs were first seen whose decision has no outcome yet, by gang id.
+        self._decided: dict[str, int] = {}
+        self._action = ""
+        self._action_began_s = 0.0
         self._attempts = made.counters(
             "schedule_attempts_total",
             "Pods decided, or told that there is no room.",
@@ -123,9 +143,26 @@ class SchedulerMetrics:
 
     def decided(self, decision: GangDecision) -> None:
         """A gang was placed."""
-        self._attempts["scheduled"].inc(len(decision.bindings))
+        pods = len(decision.bindings)
+        waited_ms = max(0, decision.cycle.now_ms - decision.first_seen_ms)
+        self._attempts["scheduled"].inc(pods)
+        self._decided[decision.gang_id] = decision.first_seen_ms
+        self._task_ms.observe("Assumed", waited_ms, pods)
         if decision.attempt == 1:
-            self._wait_ms.observe(max(0, decision.cycle.now_ms - decision.first_seen_ms))
+            self._wait_ms.observe(waited_ms)
+
+    def bound(self, outcome: Outcome, at_ms: int) -> None:
+        """A binder says what became of a decision."""
+        first_seen_ms = self._decided.pop(outcome.gang_id, None)
+        if first_seen_ms is not None and outcome.bound:
+            self._task_ms.observe("Bound", max(0, at_ms - first_seen_ms), outcome.bound)
+
+    def acts(self, action: str) -> None:
+        """An action begins; "": the last one has ended."""
+        now_s = time.perf_counter()
+        if self._action:
+            self._action_ms.observe(self._action, (now_s - self._action_began_s) * 1000)
+        self._action, self._action_began_s = action, now_s
 
     def evicted(self, decision: EvictionDecision) -> None:
         """Pods have to go, for a gang or with their own."""

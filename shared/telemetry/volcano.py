@@ -4,12 +4,17 @@ They stand beside our own in the same registry. Series by job or queue are worke
 reads the metrics, from rows that are bounded: what is not there any more has no series.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Final, NamedTuple, TypeAlias
 
 from prometheus_client import Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
+from prometheus_client.core import (
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    UnknownMetricFamily,
+)
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
@@ -70,6 +75,40 @@ class VolcanoMetrics:
         At most SERIES_MAX of each are shown, the first ones; of rows with equal labels the last.
         """
         self._registry.register(_Table(tuple(columns), rows))
+
+
+class Latencies(Collector):
+    """One histogram by one label, of which a thousand equal values are taken at once."""
+
+    def __init__(
+        self, metrics: Metrics, name: str, text: str, label: str, buckets: tuple[float, ...]
+    ) -> None:
+        self._name = f"{_PREFIX}{name}"
+        self._text = text
+        self._label = label
+        self._bounds = buckets
+        #: By the label's value: so many in each bucket, beyond the last one at the end.
+        self._counts: dict[str, list[int]] = {}
+        self._sums: dict[str, float] = {}
+        metrics.registry.register(self)
+
+    def observe(self, value: str, amount: float, times: int = 1) -> None:
+        """Take an amount that was met so many times."""
+        counts = self._counts.get(value)
+        if counts is None:
+            counts = self._counts[value] = [0] * (len(self._bounds) + 1)
+        counts[bisect_left(self._bounds, amount)] += times
+        self._sums[value] = self._sums.get(value, 0.0) + amount * times
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily(self._name, self._text, labels=[self._label])
+        names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
+        for value, counts in self._counts.items():
+            so_far = list(accumulate(counts))
+            buckets = list(zip(names, so_far, strict=True))
+            family.add_metric([value], buckets, self._sums[value])
+        yield family
 
 
 class _Table(Collector):

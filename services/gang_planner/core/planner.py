@@ -11,7 +11,7 @@ Contract with its caller (`services.gang_planner`):
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from services.gang_planner.core import (
@@ -91,6 +91,7 @@ class Planner:
         #: Gangs about which the last cycle could say nothing yet, by id.
         self._unsaid: dict[str, Gang] = {}
         self._now_ms = 0
+        self._begins: Callable[[str], None] = lambda _action: None
         self.configure(configuration)
 
     # ----------------------------------------------------------------- records
@@ -283,6 +284,10 @@ class Planner:
         """What queues hold, deserve and wait for; asked of planners that decide nothing."""
         return ledger.ledger(self._state, self._session)
 
+    def on_action(self, begins: Callable[[str], None]) -> None:
+        """Say whenever an action begins, and "" when the last one has ended: for who measures."""
+        self._begins = begins
+
     def queue_figures(self) -> list[queue_figures.QueueFigures]:
         """What queues hold and deserve as of the last cycle; changes nothing."""
         return queue_figures.figures(self._state)
@@ -389,6 +394,7 @@ class Planner:
             work.admit_all = True
             enqueue.run(work)
         for action in actions:
+            self._begins(action)
             match action:
                 case "enqueue":
                     enqueue.run(work)
@@ -405,6 +411,7 @@ class Planner:
                     reclaim.run(work, gangs=action == "gangreclaim")
                 case _:
                     raise InvariantViolation(f"action {action}", "was accepted and does not exist")
+        self._begins("")
 
     def _assess_admitted(self, work: CycleWork) -> None:
         for gang in list(work.state.gangs.changed.values()):

@@ -7,6 +7,7 @@ import pytest
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.volcano_metrics import JOBS_SHOWN_MAX
 from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Queue
 from shared.telemetry.metrics import Metrics
@@ -129,8 +130,28 @@ def test_decided_pods_and_the_wait_for_a_first_decision_are_counted() -> None:
     assert any(isinstance(each, GangDecision) for each in step.decisions)
     shown = Shown()
     shown.take(step)
+    (decision,) = [each for each in step.decisions if isinstance(each, GangDecision)]
+    for bound, at_ms in [(2, decision.first_seen_ms + 70), (0, 0)]:
+        outcome = Outcome(
+            gang_id=decision.gang_id, decision_seq=1, epoch=1, binder="b", delivered=1, bound=bound
+        )
+        shown.reporting.volcano.bound(outcome, at_ms)
+    assert shown["task_scheduling_latency_milliseconds_count"] == {"Assumed": 2, "Bound": 2}
+    assert shown["task_scheduling_latency_milliseconds_sum"]["Bound"] == 140
     assert shown["schedule_attempts_total"]["scheduled"] == 2
     assert shown["e2e_job_scheduling_latency_milliseconds_count"] == {"": 1}
+
+
+def test_each_run_of_an_action_is_measured() -> None:
+    scene = Scene([make_node("n0")])
+    shown = Shown()
+    scene.planner.on_action(shown.reporting.volcano.acts)
+    scene.put(make_group("train", 1))
+    scene.put(*make_pods("train", 1, make_shape({GPU: 1})))
+    scene.step()
+    runs = shown["action_scheduling_latency_milliseconds_count"]
+    assert set(runs) == {"enqueue", "allocate", "backfill"}
+    assert len(set(runs.values())) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from shared.telemetry import volcano as module
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.volcano import Column, Row, VolcanoMetrics
+from shared.telemetry.volcano import Column, Latencies, Row, VolcanoMetrics
 
 ROWS: list[Row] = []
 
@@ -51,3 +51,17 @@ def test_no_metric_has_more_series_than_the_bound(
 
 def test_a_counter_keeps_volcanos_name_although_it_lacks_the_ending(metrics: Metrics) -> None:
     assert "# TYPE volcano_retries untyped" in metrics.exposition().decode()
+
+
+def test_equal_latencies_are_taken_at_once_and_fall_into_buckets_up_to_their_bounds() -> None:
+    metrics = Metrics("gang-planner")
+    latencies = Latencies(metrics, "wait", "Waits.", "stage", (1, 10))
+    for amount, times in [(0.5, 1), (1, 1_000), (7, 2), (11, 4)]:
+        latencies.observe("Bound", amount, times)
+    assert series(metrics) == [
+        'volcano_wait_bucket{le="1.0",stage="Bound"} 1001.0',
+        'volcano_wait_bucket{le="10.0",stage="Bound"} 1003.0',
+        'volcano_wait_bucket{le="+Inf",stage="Bound"} 1007.0',
+        'volcano_wait_count{stage="Bound"} 1007.0',
+        'volcano_wait_sum{stage="Bound"} 1058.5',
+    ]
