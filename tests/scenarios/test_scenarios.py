@@ -5,6 +5,8 @@ import pathlib
 import msgspec
 import pytest
 
+from services.gang_planner.core.configuration import ACTIONS
+from services.gang_planner.core.policies import discovered
 from tests.scenarios.reading import Expected, GangGiven, Members, Scenario, play, scenarios
 
 _FOUND = list(scenarios(pathlib.Path(__file__).parent))
@@ -13,6 +15,11 @@ _FOUND = list(scenarios(pathlib.Path(__file__).parent))
 @pytest.mark.parametrize("scenario", [one for _, one in _FOUND], ids=[name for name, _ in _FOUND])
 def test_scenario(scenario: Scenario) -> None:
     play(scenario)
+
+
+def test_every_action_and_every_policy_has_a_folder() -> None:
+    folders = {name.partition("/")[0] for name, _ in _FOUND}
+    assert sorted((set(discovered()) | ACTIONS) - folders) == []
 
 
 def test_no_two_scenarios_have_one_name() -> None:
