@@ -18,6 +18,7 @@ from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.core.queues import DEFAULT, QueueEntry
+from services.gang_planner.core.quota_limits import too_small
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.state import State
@@ -57,6 +58,9 @@ class Asker:
             return FitAnswer(
                 fits=False, ever=False, sentence=f"constraints are not supported: {fields}"
             )
+        quota = too_small(state, gang, gang.min_member)
+        if quota:
+            return FitAnswer(fits=False, ever=False, sentence=quota)
         need = need_of(shown, gang)
         queue = gang.queue
         now = _Trial(shown, self._policies, need)

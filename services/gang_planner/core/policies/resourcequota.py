@@ -36,7 +36,7 @@ def _vote(gang: Gang, view: View) -> Vote:
 def shortages(gang: Gang, view: View) -> Iterator[tuple[ResourceQuota, dict[str, int]]]:
     """Quotas that a group does not fit into, by how much by the quota's own names."""
     for quota in view.state.surroundings.quotas.values():
-        if quota.namespace == gang.namespace and _matches(quota, gang):
+        if quota.namespace == gang.namespace and matches(quota, gang):
             over = _short(gang, quota, view)
             if over:
                 yield quota, over
@@ -78,7 +78,7 @@ def _promised(gang: Gang, name: str, view: View) -> int:
     return promised
 
 
-def _matches(quota: ResourceQuota, gang: Gang) -> bool:
+def matches(quota: ResourceQuota, gang: Gang) -> bool:
     """Whether the quota's scopes can match the group's pods."""
     for scope in quota.scopes:
         name, _, rest = scope.partition(" ")

@@ -3,9 +3,11 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from shared.contracts.asking import FitAnswer
 from shared.model.objects import HostPort, Queue, SubGroup
+from shared.model.surroundings import ResourceQuota
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -72,6 +74,42 @@ def test_a_gang_above_its_queues_capability_never_fits() -> None:
     answer = ask(scene, 2, FULL, queue="small")
     assert (answer.fits, answer.ever) == (False, False)
     assert "queue small is at its capability: needs 3 cpu more" in answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "hard", "told"),
+    [
+        ("pods", 1, "ResourceQuota small allows 1 pods, the gang needs 2"),
+        (
+            "requests.cpu",
+            7000,
+            "ResourceQuota small allows 7 cpu, the gang needs 8 cpu at least",
+        ),
+        ("cpu", 7000, "ResourceQuota small allows 7 cpu, the gang needs 8 cpu at least"),
+        ("requests.cpu", 8000, ""),
+        ("limits.cpu", 1, ""),
+    ],
+)
+def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, told: str) -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    quota = ResourceQuota(
+        uid="q", namespace="team", name="small", resource_version=1, hard=((name, hard),)
+    )
+    scene.put(quota)
+    answer = ask(scene, 2, FULL)
+    assert (answer.ever, answer.sentence) == (not told, told)
+
+
+def test_a_quota_of_another_namespace_or_scope_says_nothing() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    here = ResourceQuota(
+        uid="q", namespace="team", name="small", resource_version=1, hard=(("pods", 1),)
+    )
+    scene.put(
+        msgspec.structs.replace(here, uid="a", namespace="other"),
+        msgspec.structs.replace(here, uid="b", name="best", scopes=("BestEffort",)),
+    )
+    assert ask(scene, 2, FULL).fits
 
 
 def test_what_nobody_can_judge_is_not_promised() -> None:
