@@ -193,17 +193,22 @@ class QueueEntry:
                 found.append(Shortage(entry.name, over, reserved))
         return found
 
-    def deserves(self, wanted: dict[int, int]) -> bool:
-        """Whether `wanted` more is within what it deserves, and its ancestors deserve, of what is
-        shared; something of it must be.
+    def filled_above(self, wanted: dict[int, int]) -> "list[QueueEntry] | None":
+        """The queues above it that with `wanted` more would hold more than they deserve: it takes
+        only from within them, where what they hold stays the same.
+
+        None: the queue itself does not deserve `wanted` more, or nothing of it is shared.
         """
-        shared = [
-            (entry.used.get(row, 0) + amount, entry.deserved[row])
-            for entry in self.chain
-            for row, amount in wanted.items()
-            if amount > 0 and row in entry.deserved
-        ]
-        return bool(shared) and all(held <= deserved for held, deserved in shared)
+        filled: list[QueueEntry] = []
+        shared = False
+        for entry in self.chain:
+            for row, amount in wanted.items():
+                if amount > 0 and row in entry.deserved:
+                    shared = True
+                    if entry.used.get(row, 0) + amount > entry.deserved[row]:
+                        filled.append(entry)
+                        break
+        return None if not shared or self in filled else filled
 
     def scratch(self, *, keep_used: bool) -> "QueueEntry":
         """A copy to try something on: its ancestors are copied with it, its promises are not."""

@@ -34,10 +34,18 @@ class Fairness:
     """What one gang may take from other queues; a `Ledger`."""
 
     def __init__(
-        self, own: "QueueEntry", need: "Need", shapes: "ShapeTable", levels: int | None
+        self,
+        own: "QueueEntry",
+        need: "Need",
+        shapes: "ShapeTable",
+        levels: int | None,
+        filled: "Sequence[QueueEntry]" = (),
     ) -> None:
-        """`levels`: how many queues above a giver's must have too much, too; None: all."""
+        """`levels`: how many queues above a giver's must have too much, too; None: all. `filled`:
+        queues above `own` that must not hold more than now.
+        """
         self._own = own
+        self._filled = filled
         self._levels = levels
         self._rows = sorted(
             {row for _, one, _ in need.wanted for row, _ in shapes.entries[one].pairs}
@@ -51,7 +59,8 @@ class Fairness:
         return [
             unit
             for unit in pool
-            if any(one.shares for one in self._of(unit))
+            if all(one in unit.gang.queue.chain for one in self._filled)
+            and any(one.shares for one in self._of(unit))
             and all(one.has_too_much for one in self._of(unit))
         ]
 

@@ -109,9 +109,10 @@ class Search:
         amounts = amounts_wanted(self._need, self._wanted, shapes)
         if self._asks.kind == "reclaim":
             queue = self._asks.gang.queue
-            if not queue.deserves(amounts):
+            filled = queue.filled_above(amounts)
+            if filled is None:
                 return None
-            fair = Fairness(queue, self._need, shapes, self._rules.levels)
+            fair = Fairness(queue, self._need, shapes, self._rules.levels, filled)
             ledgers.append(fair)
             units = fair.givers(units)
         elif "share" in self._rules.entitles:

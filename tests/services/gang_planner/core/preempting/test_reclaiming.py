@@ -19,6 +19,11 @@ from tests.services.gang_planner.core.story import Story
 
 FLAGS = "name: gang, enablePreemptable: false, enableReclaimable: false"
 RECLAIM = configured("enqueue, allocate, reclaim, backfill", FLAGS, "  - name: proportion\n")
+CAPACITY = configured(
+    "enqueue, allocate, reclaim, backfill",
+    FLAGS,
+    "  - {name: capacity, enableHierarchy: true}\n",
+)
 
 
 def queues(story: Story, *named: str, **fields: Any) -> None:
@@ -116,6 +121,36 @@ def test_of_what_a_queue_has_too_much_that_goes_which_helps() -> None:
     story.until_quiet()
     (eviction,) = evictions(story)
     assert names(eviction.victims) == ["b-worker-0"]
+
+
+def test_a_queue_takes_back_from_its_sibling_though_their_parent_has_all_that_it_deserves() -> None:
+    """What one child loses to another changes nothing for the parent."""
+    story = cluster(4, CAPACITY)
+    team = amounts(cpu=16000)
+    half = amounts(cpu=8000)
+    queues(story, "team", parent="root", deserved=team)
+    queues(story, "rich", "poor", parent="team", deserved=half)
+    running(story, "all", 4, minimum=1, group={"queue": "rich"})
+    submit(story, "late", 2, group={"queue": "poor"})
+    story.until_quiet()
+    (eviction,) = evictions(story)
+    assert len(eviction.victims) == 2
+    accept(story)
+    leave(story)
+    story.until_quiet()
+    assert len(decided(story, "late")) == 1
+
+
+def test_a_queue_takes_from_nobody_outside_a_parent_that_has_all_that_it_deserves() -> None:
+    story = cluster(4, CAPACITY)
+    queues(story, "team", parent="root", deserved=amounts(cpu=8000))
+    queues(story, "mate", "poor", parent="team", deserved=amounts(cpu=8000))
+    queues(story, "other", parent="root", deserved=amounts(cpu=4000))
+    running(story, "mates", 2, group={"queue": "mate", "preemptable": False})
+    running(story, "others", 2, minimum=1, group={"queue": "other"})
+    submit(story, "late", 1, group={"queue": "poor"})
+    story.until_quiet()
+    assert [names(one.victims) for one in evictions(story)] == []
 
 
 def there(story: Story, name: str, cpu: int, node: str, queue: str) -> None:
