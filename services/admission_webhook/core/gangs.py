@@ -124,7 +124,7 @@ def _of_workload(asked: Subject, uid: str) -> FitRequest | None:
 
 
 def _of_pod(asked: Subject, review: AdmissionRequest) -> FitRequest | None:
-    """One pod, for itself: who else is in its gang is not known here."""
+    """One pod; the planner knows who else is in the group that it names."""
     case = asked.case
     whole = plain_object(review.object)
     given = as_object(whole.get("metadata")) or {}
@@ -137,7 +137,7 @@ def _of_pod(asked: Subject, review: AdmissionRequest) -> FitRequest | None:
         uid=review.uid,
         dialect="",
         namespace=case.namespace,
-        name=case.name,
+        name=pod.group_name or case.name,
         resource_version=0,
         min_member=1,
         queue=pod.queue,

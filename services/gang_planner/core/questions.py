@@ -48,6 +48,7 @@ class Asker:
         state = self._state
         if not pods:
             return _by_minimum(state, group)
+        group, pods = self._joined(group, pods)
         # Shapes of a question are interned in a table of their own: ours must not grow.
         shown = copy.copy(state)
         shown.shapes, shown.ground = state.shapes.copy(), state.ground.copy()
@@ -75,6 +76,15 @@ class Asker:
             )
         answer = FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
         return self._displacing(answer, now, gang, need)
+
+    def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:
+        """Pods that name a group whose others wait already are asked about with them."""
+        known = self._state.gangs.gangs.get(("name", group.namespace, group.name))
+        named = not group.dialect and all(pod.group_name == group.name for pod in pods)
+        if not named or known is None or known.group is None or known.history.started:
+            return group, pods
+        waiting = [one.pod for members in known.waiting.values() for one in members.values()]
+        return known.group, (*pods, *waiting)
 
     def _displacing(self, answer: FitAnswer, now: "_Trial", gang: Gang, need: Need) -> FitAnswer:
         """The answer with those who would have to go; as it is when nobody would."""

@@ -161,7 +161,11 @@ def test_who_tries_a_pod_is_told_about_that_pod() -> None:
     assert found is not None
     (one,) = found.pods
     assert dict(msgspec.msgpack.decode(one.shape, type=Shape).requests)["cpu"] == 2000
-    assert found.group.min_member == 1
+    assert (found.group.min_member, found.group.name) == (1, "trial")
+    named = a_pod(annotations={"scheduling.k8s.io/group-name": "train"})
+    found = asks(named, dryRun=True)
+    assert found is not None
+    assert (found.group.name, found.pods[0].group_name) == ("train", "train")
 
 
 NEVER = FitAnswer(fits=False, ever=False, sentence="even on empty nodes: too many GPUs")

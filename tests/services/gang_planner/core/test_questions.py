@@ -180,3 +180,18 @@ def test_sub_gangs_are_asked_about_each_in_a_rack_of_its_own() -> None:
     assert two.fits
     assert sum(count for _, count in two.where) == 12
     assert (three.fits, three.ever) == (False, False)
+
+
+def test_a_pod_is_asked_about_with_those_of_its_group_that_wait_already() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("g", 5), *make_pods("g", 4, QUARTER))
+    assert scene.settle() == []
+    (pod,) = make_pods("g", 1, QUARTER, role="last")
+    alone = make_group("g", 1, dialect="", uid="asked")
+    answer = scene.planner.would_fit(alone, (pod,))
+    assert (answer.fits, answer.ever) == (False, False)
+    assert "4 of 5 members would fit" in answer.sentence
+    scene.put(make_node("n1"))
+    assert sum(count for _, count in scene.planner.would_fit(alone, (pod,)).where) == 5
+    stranger = msgspec.structs.replace(pod, group_name="")
+    assert scene.planner.would_fit(alone, (stranger,)).where == (("n0", 1),)
