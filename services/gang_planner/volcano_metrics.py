@@ -27,6 +27,7 @@ _WAIT_MS: Final = (5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 10_000, 60_000,
 _ACTIONS: Final = {"Preempted": "preempt", "Reclaimed": "reclaim"}
 _WAITS: Final = frozenset({"Pending", "Inqueue"})
 _AMOUNTS: Final = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
+_ALWAYS: Final = ("queue_allocated_", "queue_request_", "queue_inqueue_")
 #: What Volcano shows apart from the other resources, and under which ending.
 _OWN_METRIC: Final = {"cpu": "milli_cpu", "memory": "memory_bytes"}
 #: A resource that Volcano counts in whole units; it counts all others in thousandths.
@@ -39,7 +40,7 @@ _JOB_COLUMNS: Final = (
         "job_retry_counts", "Attempts after the first to place a gang.", ("job_id",), counts=True
     ),
     Column("e2e_job_scheduling_start_time", "When a gang was first seen, in seconds.", _JOB),
-    Column("e2e_job_scheduling_last_time", "When its phase last changed, in seconds.", _JOB),
+    Column("e2e_job_scheduling_last_time", "When it was placed, in seconds.", _JOB),
     Column("e2e_job_scheduling_duration", "Milliseconds between the two.", _JOB),
 )
 _QUEUE: Final = ("queue_name",)
@@ -227,8 +228,10 @@ _VALUES: Final[Mapping[str, Callable[[_Job], float | None]]] = {
     "unschedule_task_count": lambda job: job.pending if job.waits else None,
     "job_retry_counts": lambda job: job.attempt - 1 if job.attempt > 1 else None,
     "e2e_job_scheduling_start_time": lambda job: job.first_seen_ms / 1000,
-    "e2e_job_scheduling_last_time": lambda job: job.changed_ms / 1000,
-    "e2e_job_scheduling_duration": lambda job: max(0, job.changed_ms - job.first_seen_ms),
+    "e2e_job_scheduling_last_time": lambda job: None if job.waits else job.changed_ms / 1000,
+    "e2e_job_scheduling_duration": lambda job: (
+        None if job.waits else max(0, job.changed_ms - job.first_seen_ms)
+    ),
 }
 
 
@@ -254,7 +257,10 @@ def _queue_rows(name: str, queue: QueueFigures) -> Iterator[Row]:
     else:
         for resource, ending in _OWN_METRIC.items():
             if name.endswith(f"_{ending}"):
-                yield labels, _amounts(queue, name.removesuffix(f"_{ending}")).get(resource, 0)
+                amounts = _amounts(queue, name.removesuffix(f"_{ending}"))
+                # What has no limit and no share is not 0.
+                if resource in amounts or name.startswith(_ALWAYS):
+                    yield labels, amounts.get(resource, 0)
 
 
 def _amounts(queue: QueueFigures, name: str) -> Mapping[str, int]:

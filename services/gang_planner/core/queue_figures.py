@@ -7,7 +7,6 @@ planner has no time for and must not do between its cycles.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from services.gang_planner.core import sharing
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.state import State
 
@@ -44,11 +43,33 @@ class QueueFigures(NamedTuple):
 
 def figures(state: State) -> list[QueueFigures]:
     """All queues that exist, by name."""
+    waiting = _waiting(state)
     entries = sorted(state.queues.entries.items())
-    return [_figures_of(state, entry) for _, entry in entries if entry.queue is not None]
+    return [
+        _figures_of(state, entry, waiting.get(name, {}))
+        for name, entry in entries
+        if entry.queue is not None
+    ]
 
 
-def _figures_of(state: State, entry: QueueEntry) -> QueueFigures:
+def _waiting(state: State) -> dict[str, dict[int, int]]:
+    """What members wait for, by queue and resource row, subtrees included.
+
+    Of gangs that could never run, too: they are asked for, even if fairness does not count them.
+    """
+    found: dict[str, dict[int, int]] = {}
+    shapes = state.shapes.entries
+    for bucket in state.backlog.buckets.values():
+        need, gangs = bucket.need, len(bucket.entries)
+        for entry in state.queues.entry(need.queue).chain:
+            amounts = found.setdefault(entry.name, {})
+            for _, shape_id, members in need.wanted:
+                for row, amount in shapes[shape_id].pairs:
+                    amounts[row] = amounts.get(row, 0) + amount * members * gangs
+    return found
+
+
+def _figures_of(state: State, entry: QueueEntry, waiting: Mapping[int, int]) -> QueueFigures:
     names = state.resources.names
 
     def named(amounts: Mapping[int, int]) -> dict[str, int]:
@@ -59,7 +80,9 @@ def _figures_of(state: State, entry: QueueEntry) -> QueueFigures:
         name=entry.name,
         weight=entry.weight,
         allocated=named(entry.used),
-        request=named(sharing.wanted(state, entry)),
+        request=named(
+            {row: entry.used.get(row, 0) + waiting.get(row, 0) for row in {**entry.used, **waiting}}
+        ),
         deserved=named(deserved),
         capacity=named(entry.capability),
         real_capacity=named(entry.ceiling),

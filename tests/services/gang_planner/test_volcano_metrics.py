@@ -76,6 +76,11 @@ def test_queues_show_what_they_hold_in_volcanos_units() -> None:
     assert shown["queue_capacity_milli_cpu"]["q1"] == 8000
     assert shown["queue_real_capacity_scalar_resources"][f"q1,{GPU}"] == 4000
     assert shown["queue_weight"]["q1"] == 3
+    assert "default" not in shown["queue_capacity_milli_cpu"], "no limit is not a limit of 0"
+    scene.put(make_group("large", 9, queue="q1"))
+    scene.put(*make_pods("large", 9, make_shape({"cpu": 1000})))
+    scene.step()
+    assert shown["queue_request_milli_cpu"] == {"default": 0, "q1": 3000 + 9 * 1000}
     assert shown["queue_overused"]["q1"] in {0, 1}
     assert set(shown["queue_share"]) >= {"default", "q1"}
 
@@ -89,6 +94,7 @@ def test_a_job_has_series_while_it_waits_and_none_when_it_is_gone() -> None:
     (job,) = shown["unschedule_task_count"]
     assert shown["unschedule_task_count"][job] == 2
     assert shown["unschedule_job_count"] == {"": 1}
+    assert shown["e2e_job_scheduling_duration"] == {}, "it is not over"
     assert shown["schedule_attempts_total"]["unschedulable"] == 2
     said = verdict(gang_id="other", attempt=3)
     shown.reporting.published(said)
