@@ -64,6 +64,49 @@ EXPLAINED: Final = (
         "the policy acts before the job has gone back to Pending",
     ),
     Explained(
+        "gang/gang-(refused-at-enqueue|second-waits-for-the-first|small-overtakes-big)"
+        "|queues/priority-does-not-evict-by-default",
+        r"[01]/(Job~1[ab]/pending|Pod~1[ab]-w-\d|PodGroup~1[ab]-.*/phase)",
+        "a group without room is admitted all the same, so that an autoscaler sees its pods",
+    ),
+    Explained("gang/gang-no-replicas", r"0/PodGroup~1a-.*/phase", "nothing ran: not Completed"),
+    Explained(
+        "gang/gang-template-other-scheduler",
+        r"0/PodGroup~1a-.*/(phase|running)",
+        "a pod of another scheduler is no member that this one has placed",
+    ),
+    Explained(
+        "gang/gang-elastic-part-waits|queues/queue-guarantee-is-kept-free"
+        "|queues/priority-of-tasks-in-one-job|hierarchy/.*",
+        r"[01]/Pod~1[ab]-\w+-\d+/(node|phase)",
+        "which of the pods beyond a gang's minimum run: those that came first",
+    ),
+    Explained(
+        "queues/priority-of-tasks-in-one-job",
+        r"0/Job~1a/taskStatusCount/(hi|lo)/phase/.*",
+        "pods beyond a gang's minimum are placed as they come, not a second later",
+    ),
+    Explained(
+        "queues/queue-gangs-above-their-shares",
+        r"3/.*",
+        "gangs larger than their queues' shares do not block each other on an empty cluster",
+    ),
+    Explained(
+        "queues/priority-overcommit-keeps-the-higher-out",
+        r"[23]/.*",
+        "missing room orders groups: the one of higher priority runs",
+    ),
+    Explained(
+        "hierarchy/tree-guarantee-of-sibling-kept-free",
+        r"0/.*",
+        "what a sibling's guarantee reserves is kept free",
+    ),
+    Explained(
+        "hierarchy/(flat-deserved|tree-deserved-reclaimed-from-sibling)",
+        r"1/.*",
+        "reclaim goes on to what each queue deserves, not to the gang's minimum",
+    ),
+    Explained(
         "job/depends-on-(running|minimum-met-gang)",
         r"0/.*",
         "a job with dependsOn and the default minAvailable starts",
