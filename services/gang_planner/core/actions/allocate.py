@@ -73,7 +73,7 @@ class _Pass:
         if self._shortfalls.remains(bucket):
             self._refuse(bucket, gang, UNLIMITED)
             return
-        limit = self._limit(bucket, gang, alone=following is None and not line.holds(queue))
+        limit = self._limit(bucket, gang)
         if limit is None:
             # All room is others' part of it: tried again when something is freed.
             refuse(self._work, bucket)
@@ -110,12 +110,14 @@ class _Pass:
         gangs = self._line.alike(bucket, most)
         return alike.place(work, bucket, gangs) > 0
 
-    def _limit(self, bucket: Bucket, gang: Gang, *, alone: bool) -> Limit | None:
+    def _limit(self, bucket: Bucket, gang: Gang) -> Limit | None:
         """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing
         before others had theirs.
         """
         limit = self._claims.limit(gang.queue, bucket.need)
-        if alone and len(bucket.entries) == 1:
+        if len(self._work.state.backlog.buckets) == 1 and len(bucket.entries) == 1:
+            # Nobody else waits. Whether the others are in line depends on when they were tried
+            # last, of which a replay knows less.
             return limit
         most = self._extras.most(bucket, gang)
         if most is None:
