@@ -169,8 +169,9 @@ class ApiServer:
                 return self._evict(request, namespace, name)
             case "POST", False, "":
                 return self._create(request, resource, namespace)
-            case "PATCH", True, "" | "status":
-                return self._patch(request, resource, namespace, name, sub)
+            case "PATCH" | "PUT", True, "" | "status":
+                change = self._replace if request.method == "PUT" else self._patch
+                return change(request, resource, namespace, name, sub)
             case "DELETE", True, "":
                 return self._delete(request, resource, namespace, name)
             case _:
@@ -278,6 +279,23 @@ class ApiServer:
             patch = {"status": patch.get("status") or {}}
         new = self.etcd.change(
             resource, now, lambda obj: _merged(obj, patch, strategic), by=request.by
+        )
+        return Reply(200, _encode(new), {})
+
+    def _replace(
+        self, request: Request, resource: Resource, namespace: str, name: str, sub: str
+    ) -> Reply:
+        """Write a status whole, if the object has not changed since it was read."""
+        assert sub == "status", "nobody replaces an object here"
+        given: Obj = _decode(request.body)
+        now = self.etcd.get(resource, namespace, name)
+        if now is None:
+            raise _not_found(resource, name)
+        if given["metadata"].get("resourceVersion") != now["metadata"]["resourceVersion"]:
+            raise Refusal(409, "Conflict", "the object has been modified")
+        status = given.get("status") or {}
+        new = self.etcd.change(
+            resource, now, lambda obj: {**obj, "status": status}, by=request.by, verb="status"
         )
         return Reply(200, _encode(new), {})
 

@@ -26,14 +26,16 @@ _FIELDS: Final = {
 
 
 def counts_of(pods: Sequence[SeenPod], going: Collection[str] = ()) -> Counts:
-    """Count pods by phase; those being deleted, and those of the names in `going`, apart."""
+    """Count pods by phase; those that go (being deleted, released by a binder, named in `going`)
+    apart.
+    """
     totals: dict[str, int] = dict.fromkeys(
         ("pending", "running", "succeeded", "failed", "unknown"), 0
     )
     by_task: dict[str, dict[str, int]] = {}
     terminating = 0
     for pod in pods:
-        if pod.terminating or pod.metadata.name in going:
+        if pod.terminating or pod.released or pod.metadata.name in going:
             terminating += 1
             continue
         phase = pod.status.phase or "Pending"
