@@ -107,6 +107,36 @@ EXPLAINED: Final = (
         "reclaim goes on to what each queue deserves, not to the gang's minimum",
     ),
     Explained(
+        "preempt/preempt-breaks-gang|preempt/preempt-takes-the-lowest-priority",
+        r"[12]/.*",
+        "a gang that must go goes whole: what is left of it below its minimum would hold room",
+    ),
+    Explained(
+        "preempt/preempt-gang-too-big-anyway",
+        r"1/Pod~1b-w-\d/nominatedNodeName",
+        "a preemption that is given up leaves no nomination (a defect, recorded)",
+    ),
+    Explained(
+        "preempt/preempt-elastic-job-loses-only-what-is-needed",
+        r"1/Pod~1[ab]-w-\d.*",
+        "which of a gang's equal pods go",
+    ),
+    Explained(
+        "preempt/reclaim-by-weight",
+        r"1/.*",
+        "reclaim goes on to the queues' shares, not to the gang's minimum",
+    ),
+    Explained(
+        "preempt/reclaim-breaks-a-gang",
+        r"1/.*",
+        "no gang is broken by reclaim: whole, it would leave its queue below its share",
+    ),
+    Explained(
+        "preempt-(overcommit|proportion)/.*",
+        r"1/.*",
+        "missing room keeps no preemptor or reclaimer out",
+    ),
+    Explained(
         "job/depends-on-(running|minimum-met-gang)",
         r"0/.*",
         "a job with dependsOn and the default minAvailable starts",
