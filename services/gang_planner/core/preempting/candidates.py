@@ -42,7 +42,11 @@ class Candidates:
         """Units that a gang may take, those that go first first."""
         if asks.kind == "preempt":
             queue = self._queue(asks.gang.queue.name)
-            found = [one for one in queue if self._may_preempt(asks, one.gang)]
+            if self._by_priority:
+                priority = asks.gang.priority
+                found = [one for one in queue if one.gang.priority < priority]
+            else:
+                found = [one for one in queue if one.gang is not asks.gang]
         else:
             found = [one for name in self._others(asks) for one in self._queue(name)]
             found.sort(key=in_order)

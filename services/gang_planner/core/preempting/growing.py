@@ -7,6 +7,7 @@ step is undone and the node left alone.
 """
 
 import heapq
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from services.gang_planner.core.preempting.units import Unit
@@ -218,28 +219,34 @@ class Growing:
             for row, amount in shape.pairs
             if (lacking := (counts + 1) * amount - free[row]) > 0
         }
-        there = [one for one in self._on[slot] if id(one) not in self._chosen][:_LOOKED_AT_MAX]
-        for unit in there:
+        on, chosen = self._on[slot], self._chosen
+        left = islice((one for one in on if id(one) not in chosen), _LOOKED_AT_MAX)
+        there: list[Unit] = []
+        for unit in left:
+            there.append(unit)
             if not (_covers(unit.freed[slot], short) and self._allowances.allows(unit)):
                 continue
             units: tuple[Unit, ...] = (unit,)
             cost = self._cost(units, slot, shape)
-            smaller = [one for one in there if _is_gentler(one, unit)]
-            several = self._several(smaller, slot, short) if smaller else ()
-            if several:
-                others_cost = self._cost(several, slot, shape)
-                if others_cost < cost:
-                    return others_cost, several
+            if len(unit.members) > 1:
+                smaller = [one for one in (*there, *left) if _is_gentler(one, unit)]
+                several = self._several(smaller, slot, short)
+                if several:
+                    others = self._cost(several, slot, shape), several
+                    return others if others[0] < cost else (cost, units)
             return cost, units
         units = self._several(there, slot, short)
         return self._cost(units, slot, shape), units
 
     def _cost(self, units: "Sequence[Unit]", slot: int, shape: "ShapeEntry") -> _Cost:
         counts, free = self._counting.on(slot)
-        freed: dict[int, int] = {}
-        for unit in units:
-            for row, amount in unit.freed[slot].items():
-                freed[row] = freed.get(row, 0) + amount
+        if len(units) == 1:
+            freed = units[0].freed[slot]
+        else:
+            freed = {}
+            for unit in units:
+                for row, amount in unit.freed[slot].items():
+                    freed[row] = freed.get(row, 0) + amount
         after = min(
             ((free[row] + freed.get(row, 0)) // amount for row, amount in shape.pairs), default=1
         )

@@ -52,7 +52,8 @@ class Crowd:
         self._slots = np.array([member.slot for member, _ in members], dtype=np.int64)
         self._priorities = np.array([priority for _, priority in members], dtype=np.int64)
         self._shapes = np.array([member.shape.id for member, _ in members], dtype=np.int64)
-        self._pairs = {member.shape.id: dict(member.shape.pairs) for member, _ in members}
+        kinds = {member.shape.id: member.shape for member, _ in members}
+        self._pairs = {shape_id: dict(shape.pairs) for shape_id, shape in kinds.items()}
 
     def may_suffice(self, priority: int | None = None) -> bool:
         """Whether enough could fit if all up to a priority were gone; None: all."""
