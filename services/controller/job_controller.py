@@ -40,11 +40,13 @@ _COUNTS_EVERY_S: Final = 1.0
 class _Known:
     """What is remembered of one job."""
 
-    __slots__ = ("counted_s", "memory", "uid")
+    __slots__ = ("command", "counted_s", "memory", "uid")
 
     def __init__(self, uid: str) -> None:
         self.uid = uid
         self.memory = Memory()
+        #: The action of a Command that is deleted and not carried out yet.
+        self.command = ""
         #: When its counts were written last, in monotonic seconds.
         self.counted_s = 0.0
 
@@ -95,11 +97,12 @@ class JobReconciler:
             return None
         if job.spec.scheduler_name not in self._ours:
             return None
-        command = await self._take_command(key, job)
+        known = self._of(key, job)
+        known.command = known.command or await self._take_command(key, job)
         writer = JobWriter(self._runtime, self._jobs, self._pods, self._groups, job)
         for _ in range(_TRIES):
             try:
-                return await self._step(key, job, command, writer)
+                return await self._step(key, job, known, writer)
             except Overtaken:
                 fresh = await writer.read_again()
                 if fresh is None or fresh.metadata.uid != job.metadata.uid:
@@ -107,8 +110,7 @@ class JobReconciler:
                 job = fresh
         return _OBSTACLE_S
 
-    async def _step(self, key: str, job: Job, command: str, writer: JobWriter) -> float | None:
-        known = self._of(key, job)
+    async def _step(self, key: str, job: Job, known: _Known, writer: JobWriter) -> float | None:
         observed = Observed(
             job=job,
             pods=[
@@ -119,7 +121,7 @@ class JobReconciler:
             group=self._groups.get(f"{job.metadata.namespace}/{group_name(job)}"),
             memory=known.memory,
             priorities={one.metadata.name: one.value for one in self._classes.all()},
-            command=command,
+            command=known.command,
         )
         before = known.memory
         step = plan(observed, time.time_ns() // 1_000_000)
@@ -128,6 +130,7 @@ class JobReconciler:
         if step.status is not None and step.status_first:
             await writer.write_status(step.status)
         self._tell(job, step.events)
+        known.command = ""
         obstacle = await self._carry_out(writer, step)
         if step.status is not None and not step.status_first and not late and obstacle is None:
             await writer.write_status(step.status)
@@ -140,7 +143,7 @@ class JobReconciler:
             None if step.again_ms is None else step.again_ms / 1000,
             waits_s if late else None,
             _OBSTACLE_S if obstacle is not None else None,
-            0.0 if command and self._orders.get(key) else None,
+            0.0 if self._orders.get(key) else None,
         )
 
     async def _carry_out(self, writer: JobWriter, step: Step) -> Obstacle | None:
@@ -196,7 +199,12 @@ class JobReconciler:
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
         thing = new if new is not None else old
         assert thing is not None
-        self._wake(key_of(thing))
+        self._woke(key_of(thing))
+
+    def _woke(self, key: str) -> None:
+        """What we remember of a job is worth nothing once another replica looks after it."""
+        if self._wake(key) is False:
+            self._known.pop(key, None)
 
     def _pod_changed(self, old: SeenPod | None, new: SeenPod | None) -> None:
         pod = new if new is not None else old
@@ -217,7 +225,7 @@ class JobReconciler:
                     at_ms=time.time_ns() // 1_000_000,
                 )
                 known.memory = _with_lost(known.memory, (lost,))
-        self._wake(key)
+        self._woke(key)
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
         group = new if new is not None else old

@@ -19,8 +19,8 @@ from shared.kube.listwatch import Pace
 
 logger = logging.getLogger(__name__)
 
-Wake = Callable[[str], None]
-"""Has a key reconciled soon."""
+Wake = Callable[[str], bool | None]
+"""Has a key reconciled soon; False: it is another replica's."""
 
 
 class Reconciler(Protocol):
@@ -111,9 +111,11 @@ class Controller:
         """Let what is under way end."""
         await self._queue.quiet()
 
-    def _wake(self, key: str) -> None:
-        if self._share.owns(key):
+    def _wake(self, key: str) -> bool:
+        owned = self._share.owns(key)
+        if owned:
             self._queue.add(key)
+        return owned
 
     async def _work(self, key: str) -> float | None:
         # A key that was queued may have gone to another replica since.

@@ -73,7 +73,7 @@ class Keyed(Protocol):
 
 T = TypeVar("T", bound=Keyed)
 
-Handler = Callable[[T | None, T | None], None]
+Handler = Callable[[T | None, T | None], object]
 """Called with (old, new): (None, new) appeared, (old, None) went, both changed."""
 
 
