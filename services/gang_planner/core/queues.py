@@ -51,6 +51,10 @@ class QueueEntry:
         self.queue: Queue | None = _BUILT_IN if name == DEFAULT else None
         #: What gangs of its subtree hold.
         self.used: dict[int, int] = {}
+        #: How often `charge` has changed that: what is worked out of it may be kept meanwhile.
+        self.charges = 0
+        #: The part of what it declares to deserve that it holds, kept by the policy that asks.
+        self.share: tuple[int, dict[int, int], dict[int, int], int] = (-1, {}, {}, 0)
         #: Hard ceiling as declared, by resource row; a resource that it does not name is unlimited.
         self.capability: dict[int, int] = {}
         #: Never reclaimed from it, and kept free for it.
@@ -129,6 +133,7 @@ class QueueEntry:
         """`count` more (or, negative, fewer) members of this shape hold room."""
         for entry in self.chain:
             used = entry.used
+            entry.charges += 1
             for row, amount in shape.pairs:
                 used[row] = used.get(row, 0) + amount * count
 

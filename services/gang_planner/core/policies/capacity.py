@@ -47,7 +47,17 @@ def _key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
 
 
 def _share(queue: QueueEntry) -> int:
-    """The largest part of what it deserves that a queue holds, in millionths."""
+    """The largest part of what it deserves that a queue holds, in millionths; asked of every queue
+    below a parent whenever one of them has placed something.
+    """
+    charges, used, declared, share = queue.share
+    if charges != queue.charges or used is not queue.used or declared is not queue.declared:
+        share = _work_out(queue)
+        queue.share = queue.charges, queue.used, queue.declared, share
+    return share
+
+
+def _work_out(queue: QueueEntry) -> int:
     most = 0
     for row, amount in queue.declared.items():
         held = queue.used.get(row, 0)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.policies import capacity
 from services.gang_planner.core.queues import QueueEntry
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.scene import (
@@ -29,6 +31,17 @@ def a_queue(name: str, version: int = 1, **fields: Any) -> Queue:
 
 def entries(scene: Scene) -> dict[str, QueueEntry]:
     return scene.planner._state.queues.entries
+
+
+def keep_their_place_in_turn(found: dict[str, QueueEntry]) -> None:
+    """What a policy keeps of a queue is what it would work out now."""
+    key = capacity.build(Arguments("here", {"enableHierarchy": True})).queue_key
+    assert key is not None
+    kept = {name: key(entry, ()) for name, entry in found.items()}
+    for entry in found.values():
+        # As if it had been charged: worked out anew.
+        entry.charges += 1
+    assert {name: key(entry, ()) for name, entry in found.items()} == kept
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -58,6 +71,7 @@ def test_charges_equal_what_gangs_hold_while_queues_move_in_the_tree(seed: int) 
         for decision in scene.settle():
             if chance.random() < 0.8:
                 scene.run(decision)
+        keep_their_place_in_turn(entries(scene))
         check_deserved(scene)
     assert scene.decisions
 
