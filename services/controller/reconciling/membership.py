@@ -55,14 +55,16 @@ class Membership:
         self._heard: dict[str, tuple[str, float]] = {}
         self._renewed_s: float | None = None
 
-    def renewed(self, now_s: float) -> None:
-        """Our own word was taken at this instant.
+    def renewed(self, asked_s: float, now_s: float) -> None:
+        """Our own word was taken: no sooner than it was sent, at `asked_s`.
 
-        After a silence in which the others may have divided our keys, nothing is ours any more.
+        After a silence in which the others may have divided our keys, nothing is ours any more. (A
+        slow answer may be what made the silence: so it is judged by the instant at which it came,
+        and what was passed over meanwhile is gained again.)
         """
         if not self._spoke_lately(now_s):
             self.view, self._agreed = (), False
-        self._renewed_s = now_s
+        self._renewed_s = asked_s
 
     def _spoke_lately(self, now_s: float) -> bool:
         patience_s = self._expire_s * 0.7

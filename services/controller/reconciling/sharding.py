@@ -86,6 +86,8 @@ class Shards:
         self._rival: str | None = "" if take_over else None
         self._looked_s = float("-inf")
         self._queues: list[tuple[WorkQueue, Callable[[], Iterable[str]]]] = []
+        #: Keys have become ours and are not woken yet: a round that fails leaves it to the next.
+        self._gained = False
 
     def owns(self, key: str) -> bool:
         """Whether this replica may act on the key now."""
@@ -114,21 +116,26 @@ class Shards:
             await self._client.delete(LEASES, self._name, namespace=self._namespace)
 
     async def _round(self) -> None:
-        alone = await self._outlived_rival()
+        self._gained |= await self._outlived_rival()
         # First be seen, then look: of two that start together, each sees the other.
         await self._renew()
         said = self._members.said
-        gained = self._members.hear(await self._words(), self._at_work(), _now_s())
+        await self._hear()
         if said != self._members.said:
             # What we say has changed: say it, and hear at once whether the others agree.
             await self._renew()
-            gained |= self._members.hear(await self._words(), self._at_work(), _now_s())
-        if gained or alone:
+            await self._hear()
+        if self._gained:
+            self._gained = False
             logger.info("keys are divided among %s", ", ".join(self._members.view))
             for queue, keys in self._queues:
                 for key in keys():
                     if self.owns(key):
                         queue.add(key)
+
+    async def _hear(self) -> None:
+        words = await self._words()
+        self._gained |= self._members.hear(words, self._at_work(), _now_s())
 
     async def _outlived_rival(self) -> bool:
         """Look for a living rival now and then; whether none lives any more where one did."""
@@ -163,7 +170,7 @@ class Shards:
     async def _renew(self) -> None:
         if self._left:
             return
-        now_s = _now_s()
+        asked_s = _now_s()
         manifest = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
@@ -182,10 +189,12 @@ class Shards:
         try:
             await self._client.patch(LEASES, self._name, manifest, namespace=self._namespace)
         except NotFound:
+            if self._left:
+                return
             # Somebody of our name was quicker: the next round renews it.
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
-        self._members.renewed(now_s)
+        self._members.renewed(asked_s, _now_s())
 
 
 def _lives(lease: _Lease) -> bool:

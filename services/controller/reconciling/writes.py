@@ -70,8 +70,11 @@ class Writes:
                 path = resource.path(namespace)
                 reply = await self.client.post(path, msgspec.json.encode(manifest))
                 reply.raise_for_status()
-            except Conflict:
-                return _EXISTS
+            except Conflict as error:
+                # A quota that changed under the API server's hands is a conflict, too.
+                if error.reason == "AlreadyExists":
+                    return _EXISTS
+                raise
         return Written(Outcome.DONE, reply.body)
 
     async def replace(

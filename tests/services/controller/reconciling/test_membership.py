@@ -14,22 +14,33 @@ ROUND_S = 2.0
 def test_a_member_that_is_alone_owns_everything_at_its_first_look() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
     assert not me.owns("ns/x", 0.0)
-    me.renewed(0.0)
+    me.renewed(0.0, 0.0)
     assert me.hear({}, (), 0.0)
     assert me.owns("ns/x", 0.0)
 
 
 def test_a_member_that_could_not_say_that_it_lives_stops_before_the_others_take_over() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
-    me.renewed(0.0)
+    me.renewed(0.0, 0.0)
     me.hear({}, (), 0.0)
     assert me.owns("ns/x", EXPIRE_S * 0.6)
     assert not me.owns("ns/x", EXPIRE_S * 0.8)
 
 
+def test_what_was_passed_over_while_an_answer_was_late_is_gained_again() -> None:
+    me = Membership("a", expire_s=EXPIRE_S)
+    me.renewed(0.0, 0.0)
+    me.hear({}, (), 0.0)
+    late_s = EXPIRE_S * 0.8
+    assert not me.owns("ns/x", late_s)
+    me.renewed(EXPIRE_S * 0.3, late_s)
+    assert me.hear({}, (), late_s)
+    assert me.owns("ns/x", late_s)
+
+
 def test_a_key_is_not_handed_over_while_it_is_worked_at() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
-    me.renewed(0.0)
+    me.renewed(0.0, 0.0)
     me.hear({}, (), 0.0)
     lost = next(key for key in KEYS if owner(("a", "b"), key) == "b")
     me.hear({"b": Word((), "1")}, [lost], 1.0)
@@ -74,7 +85,7 @@ class _World:
 
     def _say(self, me: Membership) -> None:
         self.words[me.me] = Word(me.said, f"{self.now_s}")
-        me.renewed(self.now_s)
+        me.renewed(self.now_s, self.now_s)
 
     def owners(self, key: str) -> list[str]:
         """Who acts on the key. One that sleeps does nothing, whatever it was about to do: what it

@@ -4,11 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
 
 from services.controller.reconciling.sharding import RIVAL, RIVAL_LIVES_S, Shards
 from services.controller.reconciling.work_queue import WorkQueue
 from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.kube.errors import ConnectionLost
 from shared.kube.resources import LEASES
+from shared.kube.transport import Reply
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster
 
@@ -71,6 +78,32 @@ async def test_replicas_divide_the_keys_and_the_one_that_is_left_takes_them_all(
             await third.leave()
             assert not any(map(third.owns, KEYS))
             await eventually(lambda: all(map(first.owns, KEYS)))
+
+
+class _Stumbling(KubeClient):
+    """A client whose second renewal of a Lease gets lost."""
+
+    patches = 0
+
+    @override
+    async def patch(self, *given: Any, **named: Any) -> Reply:
+        self.patches += 1
+        if self.patches == 2:
+            raise ConnectionLost("the second one")
+        return await super().patch(*given, **named)
+
+
+async def test_keys_that_became_ours_are_woken_although_the_round_fails_in_its_middle(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    credentials = await load(str(cluster.kubeconfig(tmp_path / "kubeconfig")))
+    woken: list[str] = []
+    async with (
+        _Stumbling(credentials) as stumbles,
+        replica(stumbles, "a", woken, take_over=True),
+    ):
+        await eventually(lambda: set(woken) == set(KEYS))
+        assert stumbles.patches > 2
 
 
 def rivals_lease(renewed: datetime) -> dict[str, object]:

@@ -9,9 +9,10 @@ from services.controller.reconciling.events import About, Recorder
 from services.controller.reconciling.writes import Outcome, Writes
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
-from shared.kube.errors import Invalid
+from shared.kube.errors import Conflict, Invalid
 from shared.kube.resources import CORE_EVENTS, Resource
 from tutti.cluster.embedded import EmbeddedCluster
+from tutti.cluster.misbehave import Rule
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -56,6 +57,17 @@ async def test_each_way_a_write_can_be_late_has_its_outcome(
     assert (await writes.delete(MAPS, "a", uid=first.uid, namespace="default")).done
     gone = await writes.delete(MAPS, "a", uid=first.uid, namespace="default")
     assert gone.outcome is Outcome.GONE
+
+
+async def test_a_create_that_met_a_quotas_change_has_not_found_its_object_there(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    writes = Writes(client, per_s=1000)
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    cluster.misbehave.rules = [Rule(verb="create", resource="configmaps", status=409, times=1)]
+    with pytest.raises(Conflict):
+        await writes.create(MAPS, manifest, namespace="default")
+    assert (await writes.create(MAPS, manifest, namespace="default")).done
 
 
 async def test_a_wrong_object_is_an_error(cluster: EmbeddedCluster, client: KubeClient) -> None:
