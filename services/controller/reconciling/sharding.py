@@ -80,7 +80,7 @@ class Shards:
         self._name = f"tutti-controllers-{self._group}-{identity}"
         self._expire_s = expire_s
         self._members = Membership(identity, expire_s=expire_s)
-        self._left = False
+        self._left = asyncio.Event()
         self._take_over = take_over
         #: The rival that lives, as far as is known; None before the first look.
         self._rival: str | None = "" if take_over else None
@@ -101,7 +101,7 @@ class Shards:
         """Say that we live, and hear who else does, until cancelled. Problems of the API server
         are waited out: meanwhile this replica stops acting.
         """
-        while not self._left:
+        while not self._left.is_set():
             try:
                 await self._round()
             except KubeError as error:
@@ -110,7 +110,7 @@ class Shards:
 
     async def leave(self) -> None:
         """Let the others take over at once; nothing is owned any more. Never fails."""
-        self._left = True
+        self._left.set()
         self._members = Membership(self._identity, expire_s=0.0)
         with contextlib.suppress(KubeError):
             await self._client.delete(LEASES, self._name, namespace=self._namespace)
@@ -168,7 +168,7 @@ class Shards:
         return words
 
     async def _renew(self) -> None:
-        if self._left:
+        if self._left.is_set():
             return
         asked_s = _now_s()
         manifest = {
@@ -189,7 +189,7 @@ class Shards:
         try:
             await self._client.patch(LEASES, self._name, manifest, namespace=self._namespace)
         except NotFound:
-            if self._left:
+            if self._left.is_set():
                 return
             # Somebody of our name was quicker: the next round renews it.
             with contextlib.suppress(Conflict):
