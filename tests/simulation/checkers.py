@@ -289,6 +289,7 @@ class Checkers:
             and seq > watched.refused_seq
             and told >= watched.refused_told
             and needed
+            and not life.resized
             and not life.healed
             and not watched.started
             and incarnation == watched.refused_in

@@ -42,6 +42,8 @@ class CycleWork:
         self.fresh: dict[tuple[GangKey, NoteKind], Gang] = {}
         #: Gangs of which something is released in this cycle.
         self.released: set[GangKey] = set()
+        #: Gangs placed in this cycle where others were evicted for them.
+        self.took_over: set[GangKey] = set()
         #: The enqueue action is not configured: allocate admits by itself.
         self.admit_all = False
 

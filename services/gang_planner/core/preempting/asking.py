@@ -147,6 +147,11 @@ def _may_ask(work: CycleWork, gang: "Gang") -> bool:
     if gang.have() and not history.started:
         # What is bound of it is made whole, or released: it has a deadline of its own.
         return False
+    if gang.key in work.took_over:
+        # Evictions stand before bindings in a cycle's records: a log that is cut between them would
+        # tell of two preemptions of one gang. It asks for its next members in the next cycle.
+        work.timers.set(work.now_ms, gang)
+        return False
     if history.preempt_after_ms > work.now_ms:
         work.timers.set(history.preempt_after_ms, gang)
         return False

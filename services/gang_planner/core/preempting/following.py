@@ -157,6 +157,7 @@ def _place(work: CycleWork, one: Preemption, gang: "Gang") -> bool:
     restoring.decide(work, gang, placed._replace(preemption=one.seq))
     state.preemptions.end(state, one)
     ended.succeeded(gang.history)
+    work.took_over.add(gang.key)
     return True
 
 

@@ -20,7 +20,7 @@ from tests.services.gang_planner.core.preempting.crowd import (
     running,
     submit,
 )
-from tests.services.gang_planner.core.scene import make_group, make_node, make_pods
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 from tests.services.gang_planner.core.story import Story
 
 
@@ -53,6 +53,29 @@ def test_a_gang_of_higher_priority_evicts_as_many_as_it_needs_and_is_bound_where
     story.until_quiet()
     assert (story.bound("high"), story.bound("low")) == (2, 2)
     assert ends(story) == []
+
+
+def test_a_gang_asks_for_its_next_member_when_the_last_one_is_in_the_log() -> None:
+    """Seed 173 of the simulation: its next eviction was stored before the decision that took the
+    first one's room over.
+    """
+    story = cluster(4)
+    running(story, "high", 1, priority=10)
+    running(story, "low", 3, minimum=1)
+    # Not three can be had, so one is asked for, and then another one.
+    story.put(*make_pods("high", 4, WHOLE_NODE, priority=10)[1:])
+    story.until_quiet()
+    accept(story)
+    leave(story)
+    # Something else is decided in the same cycle, so that it has a second round.
+    submit(story, "other", 1, shape=make_shape({}))
+    step = story.step()
+    assert [one.gang for one in step.decisions] == ["team/high", "team/other"]
+    assert not isinstance(step.decisions[0], EvictionDecision)
+    assert step.next_wakeup_ms == story.now_ms
+    story.until_quiet()
+    kinds = [isinstance(one, EvictionDecision) for _, one in story.acts if one.gang == "team/high"]
+    assert kinds == [False, True, False, True]
 
 
 def test_until_all_victims_have_left_nobody_else_gets_what_some_have_left() -> None:
