@@ -18,7 +18,10 @@ FIXED = (
     r"|jobflow/flow-three-steps)$"
 )
 #: Cases whose differences are still to be mended; what is mended leaves the list.
-OPEN: dict[str, str] = {}
+OPEN = {
+    "queues/queue-close-restart-in-closed": "a job restarted in a closed queue is Pending, not "
+    "Restarting, and goes on only with a backoff's next try after the queue has opened",
+}
 
 
 async def played(
