@@ -57,7 +57,9 @@ def place(work: CycleWork, bucket: Bucket, gangs: Sequence[Gang]) -> int:
     groups = _groups(session, need)
     size = need.quorum
     owed = work.state.debts.of
-    most = next((at for at, gang in enumerate(gangs) if owed(gang)), len(gangs))
+    # Of who was refused lately more may wait than is wanted.
+    special = (at for at, gang in enumerate(gangs) if gang.history.bad or owed(gang))
+    most = next(special, len(gangs))
     most = min(most, -(-session.bindings_left // size), _quota(gangs[0].queue, groups))
     if most < _GANGS_MIN:
         return 0
