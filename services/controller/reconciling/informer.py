@@ -4,7 +4,9 @@ In: batches of `shared.kube.listwatch`, and answers to our own writes (`learn`).
 and by owner, and a call of every handler for each change, in order, with (old, new).
 
 Invariants:
-* `get` never shows an older state than one it has shown before, whatever order news comes in.
+* `get` never shows an older state than one it has shown before, whatever order news comes in
+  (unless the API server itself went back: its etcd was restored from a backup).
+* What cannot be read is as good as gone: nobody acts on what it was.
 * After a gap in the watch, what vanished meanwhile is reported as gone, with its last known state.
 * Handlers run before the next batch is read; they must be quick and must not raise.
 """
@@ -173,6 +175,9 @@ class Informer(Generic[T]):
         elif isinstance(batch, Listed):
             self.absent = False
             listed = {key_of(one): one for one in self._decoded(batch.objects)}
+            if batch.resource_version < self._seen:
+                # Restored from a backup: versions of before mean nothing any more.
+                self._forget_all_but(listed)
             # What was learned of a write after this list is newer than it.
             for key, known in self._objects.items():
                 if key not in listed and _version(known) > batch.resource_version:
@@ -184,6 +189,7 @@ class Informer(Generic[T]):
                 thing = change.object
                 if isinstance(thing, Undecodable):
                     self._complain(thing)
+                    self._lose(thing)
                 elif change.type == "DELETED":
                     self._drop(thing)
                 else:
@@ -206,6 +212,23 @@ class Informer(Generic[T]):
             thing.metadata.name,
             thing.error,
         )
+
+    def _lose(self, thing: Undecodable) -> None:
+        metadata = thing.metadata
+        prefix = f"{metadata.namespace}/" if metadata.namespace else ""
+        if f"{prefix}{metadata.name}" in self._objects:
+            self._remove(f"{prefix}{metadata.name}")
+
+    def _forget_all_but(self, listed: dict[str, T]) -> None:
+        """Have exactly these at the versions that they have."""
+        for key, known in list(self._objects.items()):
+            now = listed.get(key)
+            if now is None or now.metadata.uid != known.metadata.uid:
+                self._remove(key)
+            elif _version(now) < _version(known):
+                self._objects[key] = now
+                self._index(key, known, now)
+                self._tell(known, now)
 
     def _keep_only(self, listed: dict[str, T]) -> None:
         for key in [key for key in self._objects if key not in listed]:

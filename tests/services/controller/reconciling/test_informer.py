@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from services.controller.reconciling.informer import Informer, key_of
 from shared.kinds.metadata import Metadata
@@ -18,7 +20,7 @@ MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 class ConfigMap(msgspec.Struct, frozen=True):
     metadata: Metadata
-    data: dict[str, str] = {}
+    data: dict[str, Annotated[str, Meta(max_length=3)]] = {}
 
 
 def config_map(name: str, owner: str = "", **data: str) -> dict[str, object]:
@@ -105,6 +107,40 @@ async def test_an_object_made_again_under_its_name_is_one_that_went_and_one_that
         informer.learn(made.body)
         await eventually(lambda: len(told) == 3)
         assert told == [("a", "appeared"), ("a", "went"), ("a", "appeared")]
+
+
+async def test_a_cluster_that_was_restored_from_a_backup_is_shown_as_it_is_again(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    await client.create(MAPS, config_map("a", x="1"), namespace="default")
+    store, key = cluster.store, ("", "configmaps")
+    saved, old = store.revision, store.rows(key, "default")[0].obj
+    informer = Informer(client, MAPS, ConfigMap)
+    async with running(informer) as told:
+        await client.patch(MAPS, "a", {"data": {"x": "2"}}, namespace="default")
+        await client.create(MAPS, config_map("b"), namespace="default")
+        await eventually(lambda: told[-1] == ("b", "appeared"))
+        store.remove(key, store.rows(key, "default")[1].obj)
+        store.revision = saved - 1
+        store.put(key, old)
+        store.expire_all()
+        cluster.misbehave.drop_watches()
+        await eventually(lambda: ("b", "went") in told)
+        found = informer.get("default/a")
+        assert found is not None
+        assert found.data == {"x": "1"}
+
+
+async def test_an_object_that_cannot_be_read_any_more_is_as_good_as_gone(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    await client.create(MAPS, config_map("a", x="1"), namespace="default")
+    informer = Informer(client, MAPS, ConfigMap)
+    async with running(informer) as told:
+        await client.patch(MAPS, "a", {"data": {"x": "too long"}}, namespace="default")
+        await eventually(lambda: told[-1] == ("a", "went"))
+        await client.patch(MAPS, "a", {"data": {"x": "2"}}, namespace="default")
+        await eventually(lambda: told[-1] == ("a", "appeared"))
 
 
 async def test_a_kind_that_is_not_served_is_absent_and_counts_as_synced(
