@@ -249,6 +249,9 @@ def _being_proved(state: State, gang: Gang) -> bool:
     The gang may have had another id when that was decided: its members say by what they are held.
     """
     held_by = {member.room.seq for member in gang.members.values() if member.room is not None}
+    if gang.proving and 0 in held_by:
+        # Decided in this very cycle, and not in the log yet.
+        return True
     return any(
         one.act.preflight and one.outcome is None
         for seq in held_by

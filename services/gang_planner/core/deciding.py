@@ -95,6 +95,7 @@ def decide(
         domain=domain,
     )
     history.full_name = decision.gang
+    gang.proving = decision.preflight
     inflight.adopt(state, gang, placed)
     return decision
 

@@ -182,6 +182,7 @@ class Gang:
         "pod_priority",
         "pod_queue",
         "priority",
+        "proving",
         "queue",
         "refusal",
         "refused",
@@ -237,6 +238,8 @@ class Gang:
         #: What evictions of ours did to it last, for people, its attempts made until then, and some
         #: of the pods; "": none did, or it has been placed since.
         self.evicted: tuple[str, int, tuple[PodRef, ...]] = ("", 0, ())
+        #: Whether the bindings of its newest decision are proved first.
+        self.proving = False
         #: The member that a policy refused last, and the API server's words.
         self.refusal = ""
         #: How the last of its debts ended, for people; "" while it is owed something new.

@@ -6,6 +6,7 @@ gang was being proved was bound alone, because the others were assumed.
 
 import msgspec
 
+from shared.contracts.decisions import GangDecision
 from tests.services.gang_planner.core.scene import (
     GPU,
     make_group,
@@ -98,3 +99,20 @@ def test_it_is_placed_when_all_are_bound_that_were_proved_under_an_old_id() -> N
     story.until_quiet()
     story.carry_out(phase="Running")
     assert story.bound("job") == 3
+
+
+def test_whoever_was_left_out_is_not_bound_by_the_cycle_that_has_the_others_proved() -> None:
+    story = Story(make_node(f"node-{i}") for i in range(4))
+    story.refuses = lambda binding: binding.name == "bare-worker-0"
+    story.put(make_group("bare", 2), *make_pods("bare", 3, WORKER, owner=None))
+    story.step()
+    story.carry_out()
+    story.step()
+    assert story.wakeup_ms is not None
+    (decision,) = story.step(after_ms=story.wakeup_ms - story.now_ms).decisions
+    assert isinstance(decision, GangDecision)
+    assert decision.preflight
+    assert {one.name for one in decision.bindings} == {"bare-worker-1", "bare-worker-2"}
+    story.carry_out()
+    story.until_quiet()
+    assert story.bound("bare") == 2
