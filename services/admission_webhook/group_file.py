@@ -25,7 +25,7 @@ class GroupFile:
 
         Raises:
             BadConfiguration: It is invalid, and there is no previous one to keep.
-            OSError: It cannot be read.
+            OSError, UnicodeDecodeError: It cannot be read.
         """
         self._path = Path(path) if path else None
         self._content = self._read()
@@ -43,7 +43,7 @@ class GroupFile:
                     continue
                 self._content = content
                 self.groups = _parsed(content)
-            except (BadConfiguration, OSError) as error:
+            except (BadConfiguration, OSError, UnicodeDecodeError) as error:
                 log.error("keeping the previous resource groups: %s: %s", self._path, error)
                 continue
             log.info("resource groups read: %s", self._path)
@@ -56,5 +56,5 @@ class GroupFile:
 def _parsed(content: str) -> ResourceGroups:
     try:
         return read_groups(yaml.safe_load(content))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadConfiguration(f"no YAML: {error}") from None

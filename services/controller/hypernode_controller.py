@@ -16,7 +16,6 @@ import yaml
 from services.controller.core.hypernodes.discovery import (
     PROFILE,
     SOURCE,
-    ConfigurationError,
     Discovered,
     discover,
     topologies,
@@ -121,7 +120,8 @@ class HyperNodeReconciler:
         text = configmap.data.get(CONFIGURATION_KEY, "") if configmap is not None else ""
         try:
             given = topologies(yaml.safe_load(text)) if text else None
-        except (yaml.YAMLError, ConfigurationError) as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            # A ValueError is a date that is none, too, or a ConfigurationError.
             self._say((f"ConfigMap {self._configmap}, key {CONFIGURATION_KEY}: {error}",))
             return None
         found = None if given is None else discover(given, nodes)

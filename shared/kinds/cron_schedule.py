@@ -52,6 +52,8 @@ _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 #: A day that does not come within the longest distance of two leap days never comes.
 _YEARS_MAX: Final = 8
 _MINUTE: Final = timedelta(minutes=1)
+#: Go counts nanoseconds in 63 bits.
+_SECONDS_MAX: Final = 2**63 // 10**9
 
 
 class ScheduleError(ValueError):
@@ -164,6 +166,8 @@ def _every(text: str) -> Every:
     if matched is None:
         raise ScheduleError(f"@every {text}: a duration such as 1h30m is wanted")
     seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    if seconds > _SECONDS_MAX:
+        raise ScheduleError(f"@every {text[:50]}: that is longer than Go's 292 years")
     # Less than a second, or less than nothing, is a second.
     whole = int(seconds) if matched[1] != "-" else 0
     return Every(timedelta(seconds=max(whole, 1)))

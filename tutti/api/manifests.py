@@ -54,7 +54,7 @@ def _documents(file: str) -> list[Object]:
         raise Refusal(f"{file}: cannot be read: {error}") from None
     try:
         return [document for document in yaml.safe_load_all(content) if document is not None]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise Refusal(f"{file}: no YAML: {error}") from None
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from services.controller.core.workloads.sizes import Workload, gang_size
 from services.controller.core.workloads.upkeep import FROM_PODS
 from shared.contracts import annotations
+from shared.dialects.numbers import natural
 from shared.kube.objects import Container, OwnerReference, Pod, ResourceList
 from shared.kube.quantities import QuantityError, amount, format_quantity
 from shared.kube.requests import effective_requests
@@ -28,7 +29,6 @@ _OWNER_PREFIX: Final = "volcano.sh/"
 _POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 _TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
-_INT32_MAX: Final = 2**31 - 1
 
 
 def owner_resource(pod: Pod) -> tuple[Resource, OwnerReference] | None:
@@ -152,6 +152,7 @@ def _topology(notes: dict[str, str]) -> JsonObject:
     mode, tier = notes.get(_TOPOLOGY_MODE, ""), notes.get(_TOPOLOGY_TIER, "")
     if mode in ("hard", "soft"):
         topology["mode"] = mode
-    if tier.isascii() and tier.isdigit() and int(tier) <= _INT32_MAX:
-        topology["highestTierAllowed"] = int(tier)
+    highest = natural(tier)
+    if highest is not None:
+        topology["highestTierAllowed"] = highest
     return topology

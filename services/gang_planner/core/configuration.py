@@ -135,7 +135,7 @@ def parse_configuration(text: str) -> Configuration:
     policy_text, _, defaults_text = text.partition(_DEFAULTS_MARK)
     try:
         loaded: object = yaml.safe_load(policy_text if policy_text.strip() else DEFAULT_TEXT)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigurationError("file", f"must be YAML: {error}") from error
     root = _mapping("file", loaded)
     for key in root:

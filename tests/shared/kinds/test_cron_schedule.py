@@ -76,6 +76,8 @@ def test_midnight_is_the_zones() -> None:
         "@reboot",
         "@every fortnight",
         "@every",
+        "@every 9999999999h",
+        f"@every {'9' * 400}h",
         "0 1 2 3 4 5",
         "1 2 3 4",
         "60 * * * *",

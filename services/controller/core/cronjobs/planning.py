@@ -26,6 +26,8 @@ from shared.kinds.metadata import Metadata, OwnerReference
 _MISSED_MAX: Final = 100
 #: How far back the most recent start is looked for, step by step.
 _WINDOWS: Final = tuple(timedelta(days=days) for days in (1 / 1440, 1 / 24, 1, 32, 366, 9 * 366))
+#: Thirty years: with longer ones the calendar ends before they do.
+_DEADLINE_S_MAX: Final = 10**9
 #: Kept unless the CronJob says otherwise.
 _SUCCESSFUL_KEPT: Final = 3
 _FAILED_KEPT: Final = 1
@@ -136,7 +138,7 @@ def _missed(cron: CronJob, now: datetime, schedule: Schedule, zone: tzinfo) -> l
     earliest = cron.status.last_schedule_time or cron.metadata.creation_timestamp or now
     deadline_s = cron.spec.starting_deadline_seconds
     if deadline_s is not None:
-        earliest = max(earliest, now - timedelta(seconds=deadline_s))
+        earliest = max(earliest, now - timedelta(seconds=min(deadline_s, _DEADLINE_S_MAX)))
     if isinstance(schedule, Every):
         return _missed_periods(earliest, now, schedule)
     missed = list(islice(_walk(earliest, now, schedule, zone), _MISSED_MAX + 1))

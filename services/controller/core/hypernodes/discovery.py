@@ -12,7 +12,7 @@ published at all: half a tree would send gangs across it.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -49,9 +49,20 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     selector: Mapping[str, Any] | None = None
 
 
+class _Expression(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+
+class _Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[_Expression, ...] = ()
+
+
 class _Profile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     levels: tuple[Level, ...]
-    node_selector: dict[str, Any] | None = None
+    node_selector: _Selector | None = None
 
 
 class _LabelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -102,7 +113,8 @@ def topologies(document: object) -> tuple[Topology, ...] | None:
 
 def _topology(name: str, given: tuple[Level, ...] | _Profile) -> Topology:
     if isinstance(given, _Profile):
-        topology = Topology(name=name, levels=given.levels, selector=given.node_selector)
+        chosen = None if given.node_selector is None else msgspec.to_builtins(given.node_selector)
+        topology = Topology(name=name, levels=given.levels, selector=chosen)
     else:
         topology = Topology(name=name, levels=given)
     if len(topology.levels) < 2:

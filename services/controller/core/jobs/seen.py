@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from shared.contracts.annotations import TASK_INDEX, TASK_SPEC
+from shared.dialects.numbers import natural
 from shared.kinds.fields import KindStruct
 from shared.kinds.metadata import Metadata
 
@@ -138,4 +139,5 @@ class Lost(KindStruct, frozen=True, kw_only=True):
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else -1
+    number = natural(text)
+    return -1 if number is None else number

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from shared.contracts import annotations
+from shared.dialects.numbers import natural
 from shared.kube.objects import KubeStruct, ObjectMeta
 
-_INT32_MAX: Final = 2**31 - 1
 #: The value of `annotations.GANG`: all pods that run at once.
 ALL: Final = "all"
 
@@ -61,7 +61,8 @@ def gang_size(kind: str, owner: Workload | None, queue_notes: Mapping[str, str])
     if owner is None:
         return 1
     notes = owner.metadata.annotations
-    declared = _number(notes.get(annotations.OWNER_MIN_MEMBER, ""))
+    # 0 for what is no positive number, as Volcano takes it.
+    declared = natural(notes.get(annotations.OWNER_MIN_MEMBER, "")) or 0
     match kind:
         case "Job":
             return declared or _whole(owner.spec, notes.get(annotations.GANG), queue_notes)
@@ -86,8 +87,3 @@ def _whole(spec: WorkloadSpec, mode: str | None, queue_notes: Mapping[str, str])
 
 def _replicas(spec: WorkloadSpec) -> int:
     return 1 if spec.replicas is None else spec.replicas
-
-
-def _number(text: str) -> int:
-    """A positive number; 0 for anything else, as Volcano takes it."""
-    return int(text) if text.isascii() and text.isdigit() and 1 <= int(text) <= _INT32_MAX else 0

@@ -13,6 +13,9 @@ Manifest = dict[str, Any]
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
+#: Those of Go's int, about: more of them are no number that any plugin could use.
+_DIGITS_MAX: Final = 18
+
 
 class PluginError(Exception):
     """A plugin cannot do its part for a job as it is; the message says why."""
@@ -103,8 +106,15 @@ def _value(default: str | float | bool, text: str) -> str | int | bool | None:
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
     if isinstance(default, int):
-        return int(text) if text.removeprefix("-").isdigit() else None
+        return _integer(text)
     return text
+
+
+def _integer(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX):
+        return None
+    return int(text)
 
 
 def containers(pod: Manifest, *, init: bool) -> Iterator[Manifest]:

@@ -58,6 +58,10 @@ def test_nothing_is_started_before_it_is_due() -> None:
     assert decided.status.last_schedule_time is None
 
 
+def test_a_deadline_longer_than_the_calendar_is_none() -> None:
+    assert planned(cron(startingDeadlineSeconds=2**62), now=at(1)).start == at(1)
+
+
 def test_what_is_due_is_started_once() -> None:
     decided = planned(cron(), now=at(1))
     later = cron(status={"lastScheduleTime": at(1)})

@@ -147,6 +147,8 @@ def test_without_an_enabled_source_nothing_is_discovered(text: str) -> None:
     ("change", "said"),
     [
         (("- nodeLabel: tor", "- label: tor"), "nodeLabel"),
+        (("{kind: deep}", "[kind, deep]"), "matchLabels"),
+        (("matchLabels: {kind: deep}", "matchExpressions: 7"), "matchExpressions"),
         (("            - {nodeLabel: tor, tierName: switch}\n", ""), "chosen: a level above"),
     ],
 )
