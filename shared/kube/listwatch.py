@@ -32,6 +32,7 @@ from shared.kube.errors import (
     KubeError,
     MalformedAnswer,
     NotFound,
+    RequestTimeout,
     TransportError,
 )
 from shared.kube.pacing import Backoff, Clock, SystemClock
@@ -98,8 +99,11 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     #: A watch that is silent for so long beyond its end is dead: the API server would have ended
     #: it.
     silence_margin_s: float = 15.0
-    #: An unpaged list of a large resource takes seconds.
-    list_timeout_s: float = 60.0
+    #: What has not come by then was lost on the way, or the server is slow: it is asked for again,
+    #: with twice the patience each time.
+    list_timeout_s: float = 8.0
+    #: An unpaged list of a large resource takes seconds, of a server in trouble many.
+    list_timeout_s_max: float = 60.0
     backoff_s_base: float = 0.2
     backoff_s_max: float = 30.0
     #: How often an absent kind is looked for.
@@ -176,6 +180,7 @@ class ListWatch(Generic[T]):
             base_s=self._pace.backoff_s_base, max_s=self._pace.backoff_s_max, random=self._random
         )
         self._woken = Event()
+        self._list_timeout_s = self._pace.list_timeout_s
         self._lists = 0
         self._version = ""
         #: The last batch of a watch brought new objects; the others have time (`slices`).
@@ -239,9 +244,14 @@ class ListWatch(Generic[T]):
             params["limit"] = str(limit)
         if continue_:
             params["continue"] = continue_
-        reply = await self._client.request(
-            "GET", self._path, params=params, timeout_s=self._pace.list_timeout_s
-        )
+        try:
+            reply = await self._client.request(
+                "GET", self._path, params=params, timeout_s=self._list_timeout_s
+            )
+        except RequestTimeout:
+            self._list_timeout_s = min(2 * self._list_timeout_s, self._pace.list_timeout_s_max)
+            raise
+        self._list_timeout_s = self._pace.list_timeout_s
         try:
             return self._decoder.page(reply.body)
         except msgspec.MsgspecError as error:

@@ -538,3 +538,19 @@ def test_backoff_never_lets_a_hot_loop_through() -> None:
 
     backoff = Backoff(base_s=0.2, max_s=3.0, random=Least())
     assert backoff.next_s() == 0.01
+
+
+async def test_a_list_that_was_lost_is_asked_for_again_with_more_patience_each_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def script(rig: Rig) -> list[Answer]:
+        lost = rig.saying()
+        return [lost, lost, lost, listing(10, *pods("ab"))]
+
+    pace = Pace(list_timeout_s=0.05, list_timeout_s_max=0.15)
+    with caplog.at_level(logging.WARNING):
+        async with running(script, pace=pace) as rig:
+            assert names(await rig.listed()) == ["a", "b"]
+    told = [line for line in caplog.messages if "no answer within" in line]
+    waited = [line.split("within ")[1].split(" s")[0] for line in told]
+    assert waited == ["0.05", "0.1", "0.15"]
