@@ -20,7 +20,14 @@ from services.controller.reconciling.writes import Outcome, Written
 from services.controller.ssh_keys import key_pair
 from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.podgroup import PodGroup
-from shared.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound
+from shared.kube.errors import (
+    ApiError,
+    Forbidden,
+    Invalid,
+    KubeError,
+    MalformedAnswer,
+    NotFound,
+)
 from shared.kube.resources import (
     JOBS_VOLCANO,
     PODGROUPS_VOLCANO,
@@ -32,6 +39,8 @@ from shared.kube.resources import (
 _WRITERS: Final = 16
 #: So many errors are told of in one Event.
 _ERRORS_TOLD: Final = 3
+
+_decode_job: Final = msgspec.json.Decoder(Job).decode
 
 _T = TypeVar("_T")
 
@@ -76,15 +85,14 @@ class JobWriter:
         )
 
     async def read_again(self) -> Job | None:
-        """The job as it is stored now."""
+        """The job as it is stored now. Raises KubeError."""
         try:
             reply = await self._client.request(
                 "GET", JOBS_VOLCANO.path(self._namespace, self.job.metadata.name)
             )
         except NotFound:
             return None
-        self.job = msgspec.json.decode(reply.body, type=Job)
-        self._jobs.learn(reply.body)
+        self._learn(reply.body)
         return self.job
 
     async def write_status(self, status: JobStatus) -> None:
@@ -100,8 +108,17 @@ class JobWriter:
         if written.outcome is Outcome.STALE:
             raise Overtaken
         if written.done:
-            self.job = msgspec.json.decode(written.body, type=Job)
-            self._jobs.learn(written.body)
+            self._learn(written.body)
+
+    def _learn(self, body: bytes) -> None:
+        """Take in the job as it is stored now. Raises MalformedAnswer: nobody can read it."""
+        try:
+            self.job = _decode_job(body)
+        except msgspec.MsgspecError as error:
+            raise MalformedAnswer(f"Job {self._namespace}/{self.job.metadata.name}: {error}") from (
+                None
+            )
+        self._jobs.learn(body)
 
     async def carry_out(self, step: Step) -> None:
         """Everything in the step but the status.
@@ -171,8 +188,7 @@ class JobWriter:
                 namespace=self._namespace,
                 patch_type="json",
             )
-            self.job = msgspec.json.decode(reply.body, type=Job)
-            self._jobs.learn(reply.body)
+            self._learn(reply.body)
 
     async def _make_claim(self, manifest: Manifest) -> None:
         try:
@@ -233,9 +249,14 @@ class JobWriter:
     async def _make_pods(self, step: Step) -> None:
         plugins = plugins_of(step.job)
         refused: list[str] = []
+        #: A role's pods are alike: where one is refused (a quota, a policy), trying all the others
+        #: every few seconds would keep every other job's writes waiting.
+        hopeless: set[str] = set()
 
         async def make(at: tuple[TaskSpec, int]) -> None:
             task, index = at
+            if task.name in hopeless:
+                return
             name = pod_name(step.job.metadata.name, task.name, index)
             try:
                 manifest = pod_for(step.job, task, index, plugins)
@@ -243,6 +264,7 @@ class JobWriter:
                 if made.outcome is Outcome.EXISTS:
                     made = await self._ours(name)
             except (Forbidden, Invalid) as error:
+                hopeless.add(task.name)
                 refused.append(f"failed to create pod {name}, err: {error.message}")
             except (PluginError, NotOurs) as error:
                 refused.append(f"failed to create pod {name}, err: {error}")
@@ -267,11 +289,14 @@ class JobWriter:
 
     async def _delete_pods(self, step: Step) -> None:
         refused: list[str] = []
+        marked = {pod.metadata.uid for pod in step.mark}
+        # A surplus pod of an old version is in both.
+        doomed = {pod.metadata.uid: pod for pod in (*step.mark, *step.delete)}
 
         async def delete(pod: SeenPod) -> None:
             metadata = pod.metadata
             try:
-                if pod in step.mark:
+                if metadata.uid in marked:
                     await self._writes.patch(
                         PODS,
                         metadata.name,
@@ -287,7 +312,7 @@ class JobWriter:
             except (Forbidden, Invalid) as error:
                 refused.append(f"failed to delete pod {metadata.name}, err: {error.message}")
 
-        await _all(delete, [*step.mark, *step.delete])
+        await _all(delete, list(doomed.values()))
         if refused:
             told = ", ".join(sorted(refused)[:_ERRORS_TOLD])
             raise Obstacle("FailedDelete", f"Error deleting pods: [{told}]")

@@ -89,6 +89,9 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
                 ctx.on_shutdown(Step.STOP_TAKING, name, controller.stop_taking)
                 ctx.on_shutdown(Step.FINISH, name, controller.finish)
                 group.create_task(controller.run(), name=name)
+            # All run before any is waited for: a kind that may not be listed keeps its own
+            # controller from beginning, and no other.
+            for name, controller in controllers.items():
                 if isinstance(controller, Controller):
                     await controller.synced()
                 ctx.ready.set(name)

@@ -6,6 +6,7 @@ each test says what the controller sees.
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,13 @@ import pytest
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from shared.kube.client import KubeClient
+from shared.kube.credentials import load
 from shared.kube.resources import COMMANDS, JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS
 from tests.services.controller.playing import Object, becomes, events, make, read, running
 from tests.support.waiting import eventually
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.cluster.misbehave import Rule
+from tutti.manifests.crds import manifests
 
 NS = "default"
 
@@ -198,6 +203,22 @@ async def test_what_was_lost_while_no_controller_ran_is_answered_by_the_next_one
     await either.delete(PODS, "unwatched-x-0", namespace=NS, grace_s=0)
     async with running(either, job_controller):
         await becomes(stage.phase, "Aborted")
+
+
+async def test_pods_of_a_role_of_which_one_is_refused_are_not_all_tried(tmp_path: Path) -> None:
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        refusal = Rule(verb="create", resource="pods", status=403)
+        cluster.misbehave.rules = [refusal]
+        path = cluster.kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(await load(str(path))) as client, running(client, job_controller):
+            stage = Stage(client, "refused")
+            await stage.submit(a_task("x", 200))
+
+            async def told() -> bool:
+                return "FailedCreate" in {why for _, why, _ in await events(client, NS, "refused")}
+
+            await eventually(told)
+            assert 0 < refusal.done < 100
 
 
 @pytest.mark.parametrize("kills", [1, 3])

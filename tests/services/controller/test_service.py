@@ -1,0 +1,38 @@
+"""What one controller lacks keeps no other from working."""
+
+import asyncio
+from pathlib import Path
+
+from services.controller.config import ControllerSettings
+from services.controller.service import serve
+from shared.bus.connection import Bus
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.kube.resources import QUEUES_VOLCANO
+from tests.services.controller.playing import read
+from tests.support.standing import Stand
+from tests.support.waiting import eventually
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.cluster.misbehave import Rule
+from tutti.manifests.crds import manifests
+from tutti.nats_server import NatsServer
+
+
+async def test_a_kind_that_may_not_be_listed_keeps_only_its_own_controller_waiting(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        cluster.misbehave.rules = [Rule(verb="list", resource="hypernodes", status=403)]
+        path = str(cluster.kubeconfig(tmp_path / "kubeconfig"))
+        bus = await Bus.connect(nats_server.url, name="controller")
+        given = ControllerSettings(controllers=("hypernode", "queue"), kubeconfig=path)
+        stand = Stand("controller", "controller-0", given, bus)
+        task = asyncio.create_task(serve(stand), name="controller")
+        try:
+            async with KubeClient(await load(path)) as client:
+                await eventually(lambda: read(client, QUEUES_VOLCANO, "default"))
+            assert not stand.ready.ready
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await bus.close()
