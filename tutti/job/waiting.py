@@ -46,6 +46,7 @@ class Progress:
             self._out(f"\r\x1b[K{line}")
             self._open = True
         else:
+            self.close()
             self._out(f"{line}\n")
 
     def close(self) -> None:

@@ -10,19 +10,20 @@ def ring(needs: Mapping[str, Iterable[str]]) -> list[str]:
     """
     done: set[str] = set()
     for start in needs:
-        way: list[str] = []
         stack = [(start, iter(needs.get(start, ())))] if start not in done else []
-        way += [start] if stack else []
+        # A dict, not a list: an object holds tens of thousands of names.
+        way = {name: None for name, _ in stack}
         while stack:
             name, left = stack[-1]
             following = next((one for one in left if one not in done), None)
             if following is None:
                 done.add(name)
                 stack.pop()
-                way.pop()
+                del way[name]
             elif following in way:
-                return [*way[way.index(following) :], following]
+                names = list(way)
+                return [*names[names.index(following) :], following]
             else:
                 stack.append((following, iter(needs.get(following, ()))))
-                way.append(following)
+                way[following] = None
     return []

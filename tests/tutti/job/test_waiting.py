@@ -107,6 +107,12 @@ def test_on_a_terminal_one_line_is_drawn_over_and_elsewhere_changes_are_lines() 
         progress.show("job", line)
     progress.close()
     assert drawn == ["\r\x1b[Ka", "\r\x1b[Kb", "\n"]
+    both: list[str] = []
+    progress = Progress(terminal=True, out=both.append)
+    for name in ("one", "other"):
+        progress.show(name, name)
+    progress.close()
+    assert both == ["\r\x1b[Kone", "\n", "other\n"]
     plain: list[str] = []
     progress = Progress(terminal=False, out=plain.append)
     for line in ("a", "a", "b"):
