@@ -166,10 +166,19 @@ class JobFlowReconciler:
         namespace = job.metadata.namespace
         if owner is not None and owner.kind == JOB_FLOW.kind:
             self._wake(f"{namespace}/{owner.name}")
+        elif new is None:
+            self._name_is_free(namespace, job.metadata.name)
         # A template lists the Jobs that there were when the last one was made, as Volcano's does.
         mark = job.metadata.labels.get(CREATED_BY_TEMPLATE, "")
         if old is None and mark.startswith(f"{namespace}."):
             self._wake(f"{_TEMPLATE}{namespace}/{mark.removeprefix(f'{namespace}.')}")
+
+    def _name_is_free(self, namespace: str, name: str) -> None:
+        """A flow may have waited for somebody else's Job to go."""
+        for flow in self._flows.all():
+            names = (job_name(flow.metadata.name, step.name) for step in flow.spec.flows)
+            if _place(flow) == namespace and name in names:
+                self._wake(flow.metadata.key)
 
 
 def _place(flow: JobFlow) -> str:

@@ -81,3 +81,24 @@ async def test_a_step_without_template_is_told_and_made_when_the_template_comes(
         await becomes(told, [("Warning", "FailedCreate", "no JobTemplate is named late")])
         await make(either, JOBTEMPLATES, template("late"), place)
         await becomes(owner, ["f"])
+
+
+async def test_a_step_whose_name_is_taken_is_made_when_the_other_job_goes(
+    either: KubeClient, place: str
+) -> None:
+    async def owner() -> object:
+        job = await read(either, JOBS_VOLCANO, "f-one", place)
+        return job and [one["name"] for one in job["metadata"].get("ownerReferences", [])]
+
+    async def told() -> object:
+        return await events(either, place, "f")
+
+    await make(either, JOBTEMPLATES, template("one"), place)
+    other = {"metadata": {"name": "f-one"}, "spec": template("one")["spec"]}
+    await make(either, JOBS_VOLCANO, other, place)
+    async with running(either, JobFlowReconciler):
+        flow = {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "one"}]}}
+        await make(either, JOBFLOWS, flow, place)
+        await becomes(told, [("Warning", "FailedCreate", "another job is named f-one")])
+        await either.delete(JOBS_VOLCANO, "f-one", namespace=place)
+        await becomes(owner, ["f"])
