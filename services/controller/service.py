@@ -93,7 +93,7 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
             # controller from beginning, and no other.
             for name, controller in controllers.items():
                 if isinstance(controller, Controller):
-                    await controller.synced()
+                    await controller.ready()
                 ctx.ready.set(name)
 
 

@@ -15,7 +15,13 @@ from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.resources import COMMANDS, JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS
+from shared.kube.resources import (
+    COMMANDS,
+    JOBS_VOLCANO,
+    PODGROUPS_VOLCANO,
+    PODS,
+    QUEUES_VOLCANO,
+)
 from tests.services.controller.playing import Object, becomes, events, make, read, running
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
@@ -203,6 +209,40 @@ async def test_what_was_lost_while_no_controller_ran_is_answered_by_the_next_one
     await either.delete(PODS, "unwatched-x-0", namespace=NS, grace_s=0)
     async with running(either, job_controller):
         await becomes(stage.phase, "Aborted")
+
+
+async def test_a_job_restarted_in_a_closed_queue_goes_on_when_the_queue_opens(
+    either: KubeClient,
+) -> None:
+    stage = Stage(either, "shut-out")
+    queue = {"metadata": {"name": "shut-out"}, "spec": {"weight": 1}, "status": {"state": "Open"}}
+    await make(either, QUEUES_VOLCANO, queue)
+
+    async def turn(state: str) -> None:
+        status = {"status": {"state": state}}
+        await either.patch(QUEUES_VOLCANO, "shut-out", status, subresource="status")
+
+    async def refused() -> bool:
+        return "PodGroupError" in {why for _, why, _ in await events(either, NS, "shut-out")}
+
+    try:
+        async with running(either, job_controller):
+            await stage.submit(a_task("x", 1), queue="shut-out")
+            await becomes(stage.pods, ["shut-out-x-0"])
+            await stage.kubelet("Running", "shut-out-x-0")
+            await becomes(stage.phase, "Running")
+            await turn("Closed")
+            await stage.command("RestartJob")
+            await eventually(refused)
+            assert await stage.phase() == "Restarting"
+            group = f"shut-out-{stage.uid}"
+            assert await read(either, PODGROUPS_VOLCANO, group, NS) is None
+            await turn("Open")
+            await stage.admit()
+            await becomes(stage.pods, ["shut-out-x-0"])
+            assert (await stage.passed())[-2:] == ["Restarting", "Pending"]
+    finally:
+        await either.delete(QUEUES_VOLCANO, "shut-out")
 
 
 async def test_pods_of_a_role_of_which_one_is_refused_are_not_all_tried(tmp_path: Path) -> None:

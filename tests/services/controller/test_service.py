@@ -36,3 +36,28 @@ async def test_a_kind_that_may_not_be_listed_keeps_only_its_own_controller_waiti
             task.cancel()
             await asyncio.wait([task])
             await bus.close()
+
+
+async def test_the_controllers_are_ready_only_once_a_job_finds_the_default_queue(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
+        refusal = Rule(verb="create", resource="queues", status=403)
+        cluster.misbehave.rules = [refusal]
+        path = str(cluster.kubeconfig(tmp_path / "kubeconfig"))
+        bus = await Bus.connect(nats_server.url, name="controller")
+        given = ControllerSettings(controllers=("queue",), kubeconfig=path)
+        stand = Stand("controller", "controller-0", given, bus)
+        task = asyncio.create_task(serve(stand), name="controller")
+        try:
+            # Its caches were filled before it asked, and tried again since.
+            await eventually(lambda: refusal.done >= 2)
+            assert not stand.ready.ready
+            cluster.misbehave.rules = []
+            await eventually(lambda: stand.ready.ready)
+            async with KubeClient(await load(path)) as client:
+                assert await read(client, QUEUES_VOLCANO, "default") is not None
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await bus.close()
