@@ -12,7 +12,7 @@ import msgspec
 
 from services.controller.core.jobs.planning import Memory, Observed, Step, Told, plan
 from services.controller.core.jobs.seen import JOB_NAME, Lost, SeenPod
-from services.controller.core.jobs.shape import group_name
+from services.controller.core.jobs.shape import group_name, queue_name
 from services.controller.job_writing import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
@@ -20,6 +20,7 @@ from services.controller.reconciling.informer import Informer, Informers, key_of
 from shared.kinds.command import Command
 from shared.kinds.job import ACTIONS, Job
 from shared.kinds.podgroup import PodGroup
+from shared.kinds.queue import Queue
 from shared.kube.objects import PriorityClass
 from shared.kube.resources import (
     COMMANDS,
@@ -27,6 +28,7 @@ from shared.kube.resources import (
     PODGROUPS_VOLCANO,
     PODS,
     PRIORITY_CLASSES,
+    QUEUES_VOLCANO,
 )
 
 #: What stands in the way is somebody else's to take away: a missing claim, a quota, a name.
@@ -35,6 +37,8 @@ _OBSTACLE_S: Final = 3.0
 _TRIES: Final = 5
 #: Counts alone are written no more often than this: a thousand pods start one after the other.
 _COUNTS_EVERY_S: Final = 1.0
+#: In these phases a job may lack a group that its queue has refused.
+_GROUPLESS: Final = frozenset({"", "Pending", "Restarting"})
 
 
 class _Known:
@@ -68,21 +72,31 @@ class JobReconciler:
         self._groups: Informer[PodGroup]
         self._commands: Informer[Command]
         self._classes: Informer[PriorityClass]
+        self._queues: Informer[Queue]
         self._wake: Wake = lambda _key: None
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Jobs, and what belongs to them."""
+        """Jobs, what belongs to them, and the queues that they are in."""
         self._wake = wake
         self._jobs = informers.of(JOBS_VOLCANO, Job)
         self._pods = informers.of(PODS, SeenPod, label_selector=JOB_NAME)
         self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._commands = informers.of(COMMANDS, Command)
         self._classes = informers.of(PRIORITY_CLASSES, PriorityClass)
+        self._queues = informers.of(QUEUES_VOLCANO, Queue)
         self._jobs.on_change(self._job_changed)
         self._pods.on_change(self._pod_changed)
         self._groups.on_change(self._group_changed)
         self._commands.on_change(self._command_changed)
-        return self._jobs, self._pods, self._groups, self._commands, self._classes
+        self._queues.on_change(self._queue_changed)
+        return (
+            self._jobs,
+            self._pods,
+            self._groups,
+            self._commands,
+            self._classes,
+            self._queues,
+        )
 
     def keys(self) -> Iterable[str]:
         """Every job."""
@@ -111,6 +125,7 @@ class JobReconciler:
         return _OBSTACLE_S
 
     async def _step(self, key: str, job: Job, known: _Known, writer: JobWriter) -> float | None:
+        queue = self._queues.get(queue_name(job))
         observed = Observed(
             job=job,
             pods=[
@@ -122,6 +137,7 @@ class JobReconciler:
             memory=known.memory,
             priorities={one.metadata.name: one.value for one in self._classes.all()},
             command=known.command,
+            queue_state=queue.status.state if queue is not None else "",
         )
         before = known.memory
         step = plan(observed, time.time_ns() // 1_000_000)
@@ -245,6 +261,21 @@ class JobReconciler:
             return
         self._orders.setdefault(key, {})[command.metadata.uid] = command
         self._wake(key)
+
+    def _queue_changed(self, old: Queue | None, new: Queue | None) -> None:
+        """What waits for a queue goes on when it opens, not when a backoff ends."""
+        if new is None or new.status.state != "Open":
+            return
+        if old is not None and old.status.state == "Open":
+            return
+        for key in list(self._jobs.keys()):
+            job = self._jobs.get(key)
+            if (
+                job is not None
+                and queue_name(job) == new.metadata.name
+                and job.status.state.phase in _GROUPLESS
+            ):
+                self._wake(key)
 
     def _forget_command(self, key: str, command: Command) -> None:
         orders = self._orders.get(key, {})

@@ -157,6 +157,12 @@ EXPLAINED: Final = (
         "the wish to open below a closed queue is remembered on the queue, not in memory",
     ),
     Explained(
+        "queues/queue-close-restart-in-closed",
+        r"2/Job~1a/(terminating|reason)",
+        "while a job waits for its queue it is told why it restarts, and that nothing is "
+        "terminating any more; Volcano's status stops with the refusal",
+    ),
+    Explained(
         "plugins/plugin-ray-without-head",
         r"0/Job~1a/controlledResources",
         "what plugins made is told also while pods cannot be made",

@@ -17,11 +17,6 @@ FIXED = (
     r"|policies/policy-failed-restartjob|job/suspend-and-resume|plugins/plugin-svc"
     r"|jobflow/flow-three-steps)$"
 )
-#: Cases whose differences are still to be mended; what is mended leaves the list.
-OPEN = {
-    "queues/queue-close-restart-in-closed": "a job restarted in a closed queue is Pending, not "
-    "Restarting, and goes on only with a backoff's next try after the queue has opened",
-}
 
 
 async def played(
@@ -52,4 +47,4 @@ async def test_every_recorded_life_cycle_ends_as_in_volcano(
     control_plane: ControlPlane, scheduler_conf: Path
 ) -> None:
     different = await played(control_plane, scheduler_conf, "", at_once=4)
-    assert different.keys() == OPEN.keys(), different
+    assert different == {}

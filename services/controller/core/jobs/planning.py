@@ -6,7 +6,7 @@ may have been done before.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -27,6 +27,9 @@ from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, a
 from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
 from shared.kinds.podgroup import PodGroup
 
+#: A group that has waited for so long is told of, as the status controller does by default.
+_PATIENCE_MS: Final = 2_000
+
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a job besides its objects. Losing it delays a delayed action, no more."""
@@ -38,6 +41,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     group_phase: str = ""
     #: What was told of the group's waiting.
     group_said: str = ""
+    #: Since when the group waits; None: it does not.
+    group_waits_ms: int | None = None
+    #: The state of the queue that was told to keep the job from beginning again.
+    queue_said: str = ""
     #: For which generation of what its objects and its group were brought up to date.
     ensured: str = ""
     #: The job has been looked at since the start.
@@ -55,6 +62,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     priorities: Mapping[str, int]
     #: The action of a Command that was just taken.
     command: str = ""
+    #: The state of the job's queue; "" when there is none, or it has no state yet.
+    queue_state: str = ""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -108,6 +117,7 @@ class _Planning:
         self.group = observed.group
         self.command = observed.command
         self.priorities = observed.priorities
+        self.queue_state = observed.queue_state
         self.job = job
         self.phase: JobPhase = phase
         self.now_ms = now_ms
@@ -233,7 +243,7 @@ class _Planning:
         status = counted(status, counts)
         if enough and not clean:
             status = msgspec.structs.replace(status, controlled_resources={})
-        elif enough:
+        elif enough and not self._kept_out():
             status = entered(self.job, status, "Pending", self.now_ms)
         return self._step(
             status=status,
@@ -242,6 +252,21 @@ class _Planning:
             delete_group=enough and not clean and self.group is not None,
             delete_objects=enough and not clean,
         )
+
+    def _kept_out(self) -> bool:
+        """Whether the job has to wait for its queue: it needs a group, and no group may enter a
+        queue that is not open. Said once for each state of the queue.
+        """
+        out = self.group is None and self.queue_state not in ("", "Open")
+        said = self.queue_state if out else ""
+        if said and said != self.memory.queue_said:
+            words = (
+                "Failed to create PodGroup, err: can only submit PodGroup to queue with state "
+                f"`Open`, queue `{self.job.spec.queue}` status is `{said}`."
+            )
+            self.events.append(Told("Warning", "PodGroupError", words))
+        self.memory = msgspec.structs.replace(self.memory, queue_said=said)
+        return out
 
     def _doomed(self, pod: SeenPod, part: bool) -> bool:
         """Whether a restart kills the pod. A resumed job goes on with what had ended."""
@@ -330,15 +355,27 @@ class _Planning:
         return pod.marked or (pod.alive and 0 <= pod.version < self.job.status.version)
 
     def _tell_of(self, group: PodGroup) -> None:
-        """Say on the job why its group waits, when that is news."""
+        """Say on the job why its group waits, when that is news and has lasted: most groups wait
+        for the moment only that their pods take to be made and bound.
+        """
         true = [one for one in group.status.conditions if one.status == "True"]
         newest = max(true, key=lambda one: str(one.last_transition_time or ""), default=None)
         said = "" if newest is None or newest.type == "Scheduled" else newest.message
-        if said and said != self.memory.group_said:
-            where = f"{self.job.metadata.namespace}:{self.job.metadata.name}"
-            words = f"PodGroup {where} unschedulable, reason: {said}"
-            self.events.append(Told("Warning", "PodGroupPending", words))
-        self.memory = msgspec.structs.replace(self.memory, group_said=said)
+        memory = self.memory
+        if not said:
+            memory = msgspec.structs.replace(memory, group_said="", group_waits_ms=None)
+        elif said != memory.group_said:
+            since_ms = self.now_ms if memory.group_waits_ms is None else memory.group_waits_ms
+            left_ms = since_ms + _PATIENCE_MS - self.now_ms
+            if left_ms > 0:
+                self._again(left_ms)
+                memory = msgspec.structs.replace(memory, group_waits_ms=since_ms)
+            else:
+                where = f"{self.job.metadata.namespace}:{self.job.metadata.name}"
+                words = f"PodGroup {where} unschedulable, reason: {said}"
+                self.events.append(Told("Warning", "PodGroupPending", words))
+                memory = msgspec.structs.replace(memory, group_waits_ms=since_ms, group_said=said)
+        self.memory = memory
 
     def _step(
         self,

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.queue import DEFAULT_QUEUE
 
 _MAX_RETRY: Final = 3
 
@@ -36,7 +37,7 @@ def completed(job: Job) -> Job:
         spec=msgspec.structs.replace(
             spec,
             scheduler_name=spec.scheduler_name or "volcano",
-            queue=spec.queue or "default",
+            queue=queue_name(job),
             max_retry=spec.max_retry or _MAX_RETRY,
             min_available=minimum,
             tasks=tasks,
@@ -74,6 +75,11 @@ def pod_name(job: str, task: str, index: int) -> str:
 def group_name(job: Job) -> str:
     """The name of a job's PodGroup."""
     return f"{job.metadata.name}-{job.metadata.uid}"
+
+
+def queue_name(job: Job) -> str:
+    """The queue that the job is in."""
+    return job.spec.queue or DEFAULT_QUEUE
 
 
 def partition_of(task: TaskSpec, index: int) -> int | None:

@@ -107,6 +107,7 @@ def step(
     command: str = "",
     now_ms: int = NOW_MS,
     grouped: bool = True,
+    queue_state: str = "Open",
 ) -> Step:
     """The next step of a job that was met before."""
     observed = Observed(
@@ -116,6 +117,7 @@ def step(
         memory=memory or Memory(met=True),
         priorities={},
         command=command,
+        queue_state=queue_state,
     )
     return plan(observed, now_ms)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.controller.core.jobs.planning import Memory
+from services.controller.core.jobs.planning import Memory, Step
 from services.controller.core.jobs.seen import Lost
 from shared.kinds.job import PHASES
 from tests.services.controller.core.jobs.making import (
@@ -89,6 +89,43 @@ def test_a_restart_kills_what_is_older_and_waits_until_it_is_gone() -> None:
     cleans = step(job)
     assert cleans.delete_group
     assert phase_of(step(job, grouped=False)) == "Pending"
+
+
+def test_a_restart_in_a_queue_that_is_not_open_waits_for_it_and_says_so_once() -> None:
+    job = a_job(phase="Restarting", why="RestartJob", status={"version": 1, "retryCount": 1})
+    closing = step(job, grouped=False, queue_state="Closing")
+    assert phase_of(closing) != "Pending"
+    assert closing.make_group is None
+    (told,) = closing.events
+    assert (told.type, told.reason) == ("Warning", "PodGroupError")
+    assert told.message.endswith("queue `default` status is `Closing`.")
+    again = step(job, grouped=False, queue_state="Closing", memory=closing.memory)
+    assert again.events == ()
+    assert phase_of(step(job, grouped=False, memory=again.memory)) == "Pending"
+
+
+def test_a_restart_of_a_part_needs_no_open_queue_for_the_group_is_in_it() -> None:
+    job = a_job(phase="Restarting", why="RestartTask", status={"retryCount": 1})
+    assert phase_of(step(job, a_pod("a-x-0"), queue_state="Closed")) == "Pending"
+
+
+def test_a_group_that_waits_is_told_of_when_that_has_lasted() -> None:
+    job = a_job(phase="Pending")
+
+    def waits(*, memory: Memory, after_ms: int, said: str, status: str = "True") -> Step:
+        condition = {"type": "Unschedulable", "status": status, "message": said}
+        group = a_group("Pending", status={"phase": "Pending", "conditions": [condition]})
+        return step(job, group=group, memory=memory, now_ms=NOW_MS + after_ms)
+
+    first = waits(memory=Memory(met=True), after_ms=0, said="0/0")
+    assert (first.events, first.again_ms) == ((), 2_000)
+    other = waits(memory=first.memory, after_ms=1_500, said="3/3")
+    assert (other.events, other.again_ms) == ((), 500)
+    lasting = waits(memory=other.memory, after_ms=2_000, said="3/3")
+    assert [told.message for told in lasting.events] == ["PodGroup ns:a unschedulable, reason: 3/3"]
+    assert waits(memory=lasting.memory, after_ms=3_000, said="3/3").events == ()
+    over = waits(memory=lasting.memory, after_ms=4_000, said="", status="False")
+    assert waits(memory=over.memory, after_ms=9_000, said="3/3").events == ()
 
 
 def test_the_last_retry_fails_the_job_and_keeps_what_had_ended() -> None:
