@@ -15,6 +15,7 @@ from shared.contracts.verdicts import Condition, Why
 
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 _WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
+_NO_MEMBERS: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask"})
 _RAN_PHASES: Final = frozenset({"Running", "Completed"})
 #: Pods named in a message; the others are counted.
 _NAMES_MAX: Final = 5
@@ -72,12 +73,18 @@ def partly_bound(gang: Gang) -> bool:
 def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
     if why is None or gang.phase not in _WAITING_PHASES:
         return _Claim("Unschedulable", holds=False)
-    short = max(0, max(gang.min_member, 1) - gang.have())
+    quorum, members = max(gang.min_member, 1), len(gang.members)
+    # Of those that there are no more can be short than there are.
+    short = min(max(0, quorum - gang.have()), members)
+    sentence = why.sentence
+    if not members and why.reason in _NO_MEMBERS:
+        # Usually for a moment only: whoever makes the pods waits for the group.
+        sentence = f"pod group is not ready, {quorum} minAvailable"
     return _Claim(
         "Unschedulable",
         True,
         "NotEnoughResources" if why.reason == "NotEnoughQuota" else why.reason,
-        f"{short}/{len(gang.members)} tasks in gang unschedulable: {why.sentence}",
+        f"{short}/{members} tasks in gang unschedulable: {sentence}",
     )
 
 
