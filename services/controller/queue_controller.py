@@ -91,6 +91,8 @@ class QueueReconciler:
         self._asked_s = float("-inf")
         #: Unfinished PodGroups by queue.
         self._groups: Counter[str] = Counter()
+        #: The queues that everybody counts on exist, or are not served.
+        self._furnished = asyncio.Event()
         self._queues: Informer[Queue]
         self._commands: Informer[Command]
         self._wake: Wake = lambda _key: None
@@ -101,7 +103,7 @@ class QueueReconciler:
         self._queues = informers.of(QUEUES_VOLCANO, Queue)
         self._commands = informers.of(COMMANDS, Command)
         groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
-        self._queues.on_change(lambda _old, _new: wake(_ALL))
+        self._queues.on_change(self._queue_changed)
         self._commands.on_change(self._command_changed)
         groups.on_change(self._group_changed)
         return self._queues, self._commands, groups
@@ -110,10 +112,17 @@ class QueueReconciler:
         """One for all."""
         return (_ALL,)
 
+    async def prepared(self) -> None:
+        """Return once the queues exist that everybody counts on, whoever made them; nobody can
+        count on any where the kind is not served.
+        """
+        await self._furnished.wait()
+
     async def reconcile(self, key: str) -> float | None:
         """Bring all queues to what they should be; Commands go once they are carried out."""
         del key
         if self._queues.absent:
+            self._furnished.set()
             return _LOOK_EVERY_S
         await self._furnish()
         await self._learn_holdings()
@@ -204,6 +213,11 @@ class QueueReconciler:
     def _learn(self, written: Written) -> None:
         if written.done:
             self._queues.learn(written.body)
+
+    def _queue_changed(self, _old: Queue | None, _new: Queue | None) -> None:
+        if all(self._queues.get(name) is not None for name in (ROOT_QUEUE, DEFAULT_QUEUE)):
+            self._furnished.set()
+        self._wake(_ALL)
 
     def _command_changed(self, _old: Command | None, new: Command | None) -> None:
         if new is not None and _is_ours(new):

@@ -8,7 +8,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.informer import Informer, Informers
@@ -52,6 +52,15 @@ class Reconciler(Protocol):
         Returns:
             Seconds until it wants to be called again; None: only when something changes.
         """
+        ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A reconciler that makes what others count on from the start."""
+
+    async def prepared(self) -> None:
+        """Return once it is there, whoever made it."""
         ...
 
 
@@ -102,6 +111,12 @@ class Controller:
         """Wait until every cache that is needed is filled."""
         for informer in self._needed:
             await informer.synced.wait()
+
+    async def ready(self) -> None:
+        """Wait until the reconciler does its work, and what others count on is there."""
+        await self.synced()
+        if isinstance(self._reconciler, Preparing):
+            await self._reconciler.prepared()
 
     async def stop_taking(self) -> None:
         """Begin nothing more."""
