@@ -54,7 +54,8 @@ class Shortfalls:
         ):
             return False
         gains = self._gained(bucket.short_at)
-        if gains is None:
+        if gains is None or any(one not in gains for _, one, _ in bucket.need.wanted):
+            # The latter: noted in this very pass, by a gang that then took room held for others.
             return False
         bucket.short_by -= sum(gains[shape_id] for _, shape_id, _ in bucket.need.wanted)
         bucket.short_at = state.ground.changes.position

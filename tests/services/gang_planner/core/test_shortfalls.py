@@ -15,6 +15,7 @@ from services.gang_planner.core.restoring import Placed
 from services.gang_planner.core.sharing import UNLIMITED, Limit
 from services.gang_planner.core.shortfalls import Shortfalls
 from shared.model.objects import Queue
+from tests.services.gang_planner.core.losing import WORKER, running
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -148,3 +149,15 @@ def test_what_is_freed_bit_by_bit_adds_up(attempts: list[str]) -> None:
     assert attempts == []
     scene.remove(scene.pods["old3-worker-0"])
     assert [one.gang for one in scene.settle()] == ["team/new00"]
+
+
+def test_the_equal_of_a_gang_that_took_held_room_is_looked_at() -> None:
+    """Seed 164 of the simulation: what the first attempt of the other one had noted was taken for
+    something known when the pass began, and the planner crashed.
+    """
+    scene = running()
+    scene.change("job-worker-1", phase="Failed")
+    scene.settle()
+    for name, priority in (("first", 5), ("second", 0)):
+        scene.put(make_group(name, 1), *make_pods(name, 1, WORKER, priority=priority))
+    assert [one.gang for one in scene.settle()] == ["team/first"]
