@@ -174,6 +174,7 @@ async def log_in(*, private: str, authorized: str) -> str:
         authorized_client_keys=asyncssh.import_authorized_keys(authorized),
         process_factory=greet,
     )
+    said: list[str] = []
     async with (
         server,
         asyncssh.connect(
@@ -186,8 +187,8 @@ async def log_in(*, private: str, authorized: str) -> str:
             agent_path=None,
         ) as connection,
     ):
-        answer = await connection.run("true", check=True)
-    return str(answer.stdout)
+        said.append(str((await connection.run("true", check=True)).stdout))
+    return said[0]
 
 
 async def test_of_two_jobs_of_four_workers_on_four_gpus_the_second_waits_whole(play: Play) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
-from shared.kube.listwatch import Absent, Batch, Listed, ListWatch, Pace
+from shared.kube.listwatch import Absent, Changes, Listed, ListWatch, Pace
 from shared.kube.resources import Resource
 
 logger = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ class Informer(Generic[T]):
             return
         self._put(thing)
 
-    async def _take(self, batch: Batch[T]) -> None:
+    async def _take(self, batch: Listed[T] | Changes[T] | Absent) -> None:
         if isinstance(batch, Absent):
             self.absent = True
             self._keep_only({})

@@ -1,7 +1,8 @@
 """Keys to be looked at, each once, never two calls for one key at a time.
 
 A key added while it waits is one; a key added while it is worked at is worked at once more. What
-fails comes back after a delay that doubles per failure of that key. `after` wakes a key later; the
+fails comes back after a delay that doubles per failure of that key; what raises anything but a
+KubeError is logged with its story, and holds up no other key. `after` wakes a key later; the
 earliest wish counts, and being worked at fulfils it.
 """
 
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 BACKOFF_S_BASE: Final = 0.05
 #: Long enough to leave a struggling API server alone, short enough that a person waits it out.
 BACKOFF_S_MAX: Final = 30.0
+#: After what is nobody's fault but ours: soon enough for a person who has mended the object.
+BUG_S: Final = 60.0
 
 Work = Callable[[str], Awaitable[float | None]]
 """Works at a key; returns in how many seconds it wants to be called again, None: when woken."""
@@ -82,7 +85,7 @@ class WorkQueue:
             timer.cancel()
 
     async def run(self) -> None:
-        """Work until cancelled. Anything but a KubeError that work raises ends it."""
+        """Work until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self._workers):
@@ -105,6 +108,16 @@ class WorkQueue:
         while self._at_work:
             self._quiet.clear()
             await self._quiet.wait()
+
+    def _backoff(self, key: str) -> Backoff:
+        backoff = self._backoffs.get(key)
+        if backoff is None:
+            backoff = self._backoffs[key] = Backoff(
+                base_s=BACKOFF_S_BASE,
+                max_s=BACKOFF_S_MAX,
+                random=Random(),  # noqa: S311 - jitter
+            )
+        return backoff
 
     def _due(self, key: str) -> None:
         del self._timers[key]
@@ -134,17 +147,15 @@ class WorkQueue:
         try:
             again_s = await self._work(key)
         except KubeError as error:
-            backoff = self._backoffs.get(key)
-            if backoff is None:
-                backoff = self._backoffs[key] = Backoff(
-                    base_s=BACKOFF_S_BASE,
-                    max_s=BACKOFF_S_MAX,
-                    random=Random(),  # noqa: S311 - jitter
-                )
             asked_s = error.retry_after_s if isinstance(error, ApiError) else None
-            delay_s = backoff.next_s(asked_s)
+            delay_s = self._backoff(key).next_s(asked_s)
             logger.info("%s %s: %s; again in %.2f s", self._name, key, error, delay_s)
             self.after(key, delay_s)
+        except Exception:
+            # A bug, met by one object: users write these, and one of them must not keep the others,
+            # nor the controllers beside this one, from being looked after.
+            logger.exception("%s %s: this is a bug of ours; again in %g s", self._name, key, BUG_S)
+            self.after(key, BUG_S)
         else:
             self._backoffs.pop(key, None)
             if again_s is not None:

@@ -240,10 +240,10 @@ class Growing:
 
     def _cost(self, units: "Sequence[Unit]", slot: int, shape: "ShapeEntry") -> _Cost:
         counts, free = self._counting.on(slot)
+        freed: dict[int, int] = {}
         if len(units) == 1:
             freed = units[0].freed[slot]
         else:
-            freed = {}
             for unit in units:
                 for row, amount in unit.freed[slot].items():
                     freed[row] = freed.get(row, 0) + amount

@@ -108,11 +108,24 @@ async def test_the_earliest_wish_counts() -> None:
         assert queue.due_s("a") is None
 
 
-async def test_what_is_no_error_of_the_api_ends_the_queue() -> None:
-    async def work(_key: str) -> float | None:
-        raise RuntimeError("a broken invariant")
+async def test_a_bug_that_one_key_meets_is_told_and_holds_up_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    done = asyncio.Event()
 
-    queue = WorkQueue("test", work)
-    queue.add("a")
-    with pytest.RaisesGroup(RuntimeError):
-        await queue.run()
+    async def work(key: str) -> float | None:
+        if key == "odd":
+            raise ValueError("nobody thought of this")
+        done.set()
+        return None
+
+    async with working(work, workers=1) as queue:
+        queue.add("odd")
+        queue.add("plain")
+        async with asyncio.timeout(5):
+            await done.wait()
+        due_s = queue.due_s("odd")
+    assert due_s is not None
+    (told,) = caplog.records
+    assert told.exc_info is not None
+    assert "odd: this is a bug of ours" in told.getMessage()
