@@ -123,7 +123,8 @@ async def test_a_watcher_killed_and_started_again_opens_an_epoch_whose_picture_i
         assert page.epoch == synced.epoch > 1
         assert page.cluster_seq >= page.epoch
         listed = (await api.get("/api/v1/pods"))["items"]
-        assert {one.uid: one.node for one in objects if isinstance(one, Pod)} == {
+        told = [one for one in objects if isinstance(one, Pod) and one.namespace == namespace]
+        assert {one.uid: one.node for one in told} == {
             pod["metadata"]["uid"]: pod["spec"].get("nodeName", "")
             for pod in listed
             if pod["metadata"]["namespace"] == namespace
