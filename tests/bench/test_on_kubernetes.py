@@ -34,7 +34,6 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         (live, "_REST_S"),
     ):
         monkeypatch.setattr(module, name, 0.2)
-    monkeypatch.setattr(live, "CROWD", Load(gangs=5, size=4))
     monkeypatch.setattr(live, "TRIES", 2)
 
 
@@ -63,6 +62,7 @@ async def test_a_session_measures_drains_and_live_gangs_of_the_suite() -> None:
         runs=1,
         drains=(SMALL, bare),
         with_live=True,
+        crowd=Load(gangs=5, size=4),
         with_webhook=False,
         contenders=(Tutti(),),
         warm_up_pods=100,
