@@ -5,6 +5,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import msgspec
+
 from services.controller.core.cronjobs.planning import CronPlan, News, job_of, plan, with_job
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
@@ -13,12 +15,13 @@ from services.controller.reconciling.writes import Outcome, Written
 from shared.kinds.cron_schedule import Schedule, ScheduleError, parse
 from shared.kinds.cronjob import CRON_JOB, CronJob, CronJobStatus
 from shared.kinds.job import Job
-from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
 
 #: Waking a moment late beats waking a moment early and finding nothing due.
 _LATE_S: Final = 0.1
+#: A status that is overtaken this often is planned anew instead.
+_STATUS_TRIES: Final = 4
 
 Now = Callable[[], datetime]
 
@@ -35,6 +38,7 @@ class CronJobReconciler:
 
     def __init__(self, runtime: Runtime, now: Now = utc_now) -> None:
         """Nothing is read or written before `watches` and `reconcile`."""
+        self._client = runtime.client
         self._writes = runtime.writes
         self._events = runtime.events
         self._now = now
@@ -144,27 +148,31 @@ class CronJobReconciler:
             self._tell(cron, News("Normal", "SuccessfulDelete", f'Deleted job "{name}"'))
 
     async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
-        if status == cron.status:
-            return
-        metadata = cron.metadata
-        changed = CronJob(
-            metadata=Metadata(
-                name=metadata.name,
-                namespace=metadata.namespace,
-                uid=metadata.uid,
-                resource_version=metadata.resource_version,
-            ),
-            status=status,
-        )
-        written = await self._writes.replace(
-            CRONJOBS_VOLCANO,
-            metadata.name,
-            changed,
-            namespace=metadata.namespace,
-            subresource="status",
-        )
-        if written.done:
-            self._crons.learn(written.body)
+        """Write what was decided, also over a change of the rest that came in between.
+
+        What is lost here would be planned anew from the Jobs, but their news would be told wrongly:
+        a Job that was just replaced would be missed.
+        """
+        namespace, name = cron.metadata.namespace, cron.metadata.name
+        found = cron
+        for _ in range(_STATUS_TRIES):
+            if status == found.status:
+                return
+            written = await self._writes.replace(
+                CRONJOBS_VOLCANO,
+                name,
+                msgspec.structs.replace(found, status=status),
+                namespace=namespace,
+                subresource="status",
+            )
+            if written.done:
+                self._crons.learn(written.body)
+            if written.outcome is not Outcome.STALE:
+                return
+            found = await self._client.get(CRONJOBS_VOLCANO, name, CronJob, namespace=namespace)
+            if found.metadata.uid != cron.metadata.uid or found.status != cron.status:
+                # Another CronJob, or another writer: what was decided is about something else.
+                return
 
     def _tell(self, cron: CronJob, news: News) -> None:
         metadata = cron.metadata

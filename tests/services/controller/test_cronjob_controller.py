@@ -7,6 +7,7 @@ import pytest
 
 from services.controller.cronjob_controller import CronJobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
+from services.controller.reconciling.writes import Written
 from shared.kube.client import KubeClient
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
 from tests.services.controller.playing import (
@@ -81,6 +82,39 @@ async def test_a_job_that_is_replaced_goes_and_the_last_successful_one_is_dated(
         ("Normal", "SuccessfulCreate", f"Created job {second} for CronJob {place}/c"),
         ("Normal", "SuccessfulDelete", f'Deleted job "{first}"'),
         ("Warning", "ReplaceConcurrent", "Replacing active job for CronJob"),
+    ]
+
+
+async def test_a_status_is_written_over_a_change_of_the_rest(
+    either: KubeClient, place: str
+) -> None:
+    """While the Job is made, somebody annotates the CronJob: its status says of the Job anyway."""
+    clock = Clock(either, place)
+    await make(either, CRONJOBS_VOLCANO, cron(concurrencyPolicy="Replace"), place)
+
+    async def active() -> object:
+        found = await read(either, CRONJOBS_VOLCANO, "c", place)
+        return [one["name"] for one in (found or {}).get("status", {}).get("active", [])]
+
+    def make_overtaken(runtime: Runtime) -> Reconciler:
+        create = runtime.writes.create
+
+        async def create_and_touch(*args: Any, **options: Any) -> Written:
+            written = await create(*args, **options)
+            touch = {"metadata": {"annotations": {"touched": "meanwhile"}}}
+            await either.patch(CRONJOBS_VOLCANO, "c", touch, namespace=place)
+            return written
+
+        runtime.writes.create = create_and_touch  # type: ignore[method-assign] # between two lines
+        return clock.make(runtime)
+
+    async with running(either, make_overtaken) as runtime:
+        first = await clock.go_on(2)
+        await becomes(active, [first])
+        await runtime.events.flush()
+
+    assert await events(either, place, "c") == [
+        ("Normal", "SuccessfulCreate", f"Created job {first} for CronJob {place}/c"),
     ]
 
 

@@ -71,6 +71,10 @@ def plan(
     last = cron.status.last_schedule_time
     missed = [] if cron.spec.suspend else _missed(cron, now, schedule, zone)
     start = missed[-1] if missed else None
+    if start is not None and any(job.metadata.name == _name(cron, start) for job in jobs):
+        # Made, by somebody who was killed or overtaken before the status said so: its own Job
+        # must not count as the one that is in its way.
+        last, start, missed = start, None, []
     if len(missed) > _MISSED_MAX:
         news.append(
             News(
@@ -123,7 +127,7 @@ def job_of(cron: CronJob, due: datetime, zone: tzinfo) -> Job:
     local = due.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
     return Job(
         metadata=Metadata(
-            name=f"{cron.metadata.name}-{int(due.timestamp()) // 60}",
+            name=_name(cron, due),
             namespace=cron.metadata.namespace,
             labels=template.metadata.labels,
             annotations={**template.metadata.annotations, SCHEDULED_TIMESTAMP: local},
@@ -131,6 +135,10 @@ def job_of(cron: CronJob, due: datetime, zone: tzinfo) -> Job:
         ),
         spec=template.spec,
     )
+
+
+def _name(cron: CronJob, due: datetime) -> str:
+    return f"{cron.metadata.name}-{int(due.timestamp()) // 60}"
 
 
 def _missed(cron: CronJob, now: datetime, schedule: Schedule, zone: tzinfo) -> list[datetime]:

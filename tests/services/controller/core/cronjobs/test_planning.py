@@ -112,6 +112,17 @@ def test_a_suspended_cronjob_starts_nothing_but_goes_on_clearing_away() -> None:
     assert [one.metadata.name for one in decided.delete] == ["j0", "j1"]
 
 
+@pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
+def test_a_start_that_was_made_but_not_written_down_is_not_in_its_own_way(policy: str) -> None:
+    made = job_of(cron(), at(2), UTC).metadata.name
+
+    decided = planned(cron(concurrencyPolicy=policy), job(made, made=2), now=at(2.5))
+
+    assert (decided.start, decided.delete, reasons(decided)) == (None, (), [])
+    assert decided.status.last_schedule_time == at(2)
+    assert [one.name for one in decided.status.active] == [made]
+
+
 @pytest.mark.parametrize(
     ("policy", "start", "deleted", "news"),
     [
