@@ -81,10 +81,13 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since_ms: int = 0
     shapes: tuple[ShapeReport, ...] = ()
     quota: tuple[Reason, ...] = ()
-    #: "namespace/name" of gangs ahead in the queue that hold it back; foreign namespaces reduced to
-    #: counts on writing.
+    #: "namespace/name" of gangs that wait as well, and before which it gets nothing; foreign
+    #: namespaces reduced to counts on writing.
     ahead: tuple[str, ...] = ()
     ahead_count: int = 0
+    #: Likewise those of its queue that hold what it lacks, oldest first: they do not wait.
+    holders: tuple[str, ...] = ()
+    holders_count: int = 0
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.verdict"):

@@ -67,8 +67,10 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         shapes: What the search found, per role.
         quota: What of the queue's share is short.
         queue: Its queue.
-        ahead: Gangs of the same namespace that are ahead.
-        ahead_count: How many are ahead at all.
+        ahead: Gangs of the same namespace that wait as well, and go first.
+        ahead_count: How many go first at all.
+        holders: Gangs of the same namespace that hold what it lacks of its queue or the nodes.
+        holders_count: How many hold it at all.
         conditions: The group's conditions.
     """
 
@@ -88,6 +90,8 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str = ""
     ahead: tuple[str, ...] = ()
     ahead_count: int = 0
+    holders: tuple[str, ...] = ()
+    holders_count: int = 0
     conditions: tuple[Condition, ...] = ()
 
 
@@ -200,6 +204,8 @@ def _group_answer(
         queue=verdict.queue if verdict is not None else "",
         ahead=why.ahead if why is not None and waits else (),
         ahead_count=why.ahead_count if why is not None and waits else 0,
+        holders=why.holders if why is not None and waits else (),
+        holders_count=why.holders_count if why is not None and waits else 0,
         conditions=verdict.conditions if verdict is not None else (),
     )
 

@@ -1,6 +1,6 @@
 """Prints an answer for people: the sentence, then a line for whatever else there is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -80,8 +80,15 @@ def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
     for reason in gang.quota:
         yield "quota", _reason(reason, "")
     if gang.ahead_count or gang.ahead:
-        named = f": {', '.join(gang.ahead)}" if gang.ahead else ""
-        yield "ahead", f"{max(gang.ahead_count, len(gang.ahead))}{named}"
+        yield "ahead", _counted(gang.ahead_count, gang.ahead)
+    if gang.holders_count or gang.holders:
+        yield "held by", _counted(gang.holders_count, gang.holders)
+
+
+def _counted(count: int, gangs: Sequence[str]) -> str:
+    """How many, and the names of those whose names may be known."""
+    named = f": {', '.join(gangs)}" if gangs else ""
+    return f"{max(count, len(gangs))}{named}"
 
 
 def _placements(gang: GangAnswer) -> Iterable[tuple[str, str]]:

@@ -15,7 +15,7 @@ from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
 _SHAPES_MAX: Final = 16
 _REASONS_MAX: Final = 8
 _REASON_CHARS_MAX: Final = 120
-_AHEAD_MAX: Final = 10
+_GANGS_MAX: Final = 10
 _CONDITIONS_MAX: Final = 8
 _TEXT_CHARS_MAX: Final = 1_000
 
@@ -44,15 +44,20 @@ def annotation_of(verdict: Verdict) -> str:
 
 def _public(why: Why, namespace: str) -> Why:
     """Without the names of foreign namespaces, and bounded."""
-    own = [gang for gang in why.ahead if gang.startswith(f"{namespace}/")]
     return msgspec.structs.replace(
         why,
         sentence=why.sentence[:_TEXT_CHARS_MAX],
         shapes=tuple(_shortened(shape) for shape in why.shapes[:_SHAPES_MAX]),
         quota=_few(why.quota),
-        ahead=tuple(own[:_AHEAD_MAX]),
+        ahead=_own(why.ahead, namespace),
         ahead_count=max(why.ahead_count, len(why.ahead)),
+        holders=_own(why.holders, namespace),
+        holders_count=max(why.holders_count, len(why.holders)),
     )
+
+
+def _own(gangs: tuple[str, ...], namespace: str) -> tuple[str, ...]:
+    return tuple(gang for gang in gangs if gang.startswith(f"{namespace}/"))[:_GANGS_MAX]
 
 
 def _shortened(shape: ShapeReport) -> ShapeReport:

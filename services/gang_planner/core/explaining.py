@@ -40,7 +40,7 @@ from services.gang_planner.state import State
 from shared.contracts.verdicts import Reason, ShapeReport, Why
 
 #: Names given of gangs that hold what is missing; the others are counted.
-_AHEAD_MAX: Final = 5
+_HOLDERS_MAX: Final = 5
 #: Distinct reasons per shape: node-specific taints could make thousands.
 _REASONS_MAX: Final = 20
 #: Errors of a group and names of fields are users' texts.
@@ -68,8 +68,11 @@ class Explanation(NamedTuple):
     sentence: str
     shapes: tuple[ShapeReport, ...] = ()
     quota: tuple[Reason, ...] = ()
+    #: Gangs that wait, and go first.
     ahead: tuple[str, ...] = ()
-    ahead_count: int = 0
+    #: Gangs that hold what is missing, and how many they are.
+    holders: tuple[str, ...] = ()
+    holders_count: int = 0
 
 
 class Explainer:
@@ -107,8 +110,10 @@ class Explainer:
             since_ms=since_ms,
             shapes=found.shapes,
             quota=found.quota,
-            ahead=tuple(name for name in found.ahead if name != gang.full_name),
-            ahead_count=max(found.ahead_count - bool(gang.held), 0),
+            ahead=found.ahead,
+            ahead_count=len(found.ahead),
+            holders=tuple(name for name in found.holders if name != gang.full_name),
+            holders_count=max(found.holders_count - bool(gang.held), 0),
         )
 
     def _device_reason(self, bucket: Bucket, reason: str) -> str:
@@ -176,8 +181,8 @@ class Explainer:
         return Explanation(
             sentence=f"{domains}; {sentence}" if domains else sentence,
             shapes=tuple(reports),
-            ahead=tuple(names[:_AHEAD_MAX]),
-            ahead_count=len(names),
+            holders=tuple(names[:_HOLDERS_MAX]),
+            holders_count=len(names),
         )
 
     def _groups(self, queue: QueueEntry) -> str:
@@ -205,9 +210,7 @@ class Explainer:
         first = first_in_line(self._state, gang)
         if first is not gang or not gang.queue.excess(amounts, promised=True):
             told = not_admitted(self._state, self._session, gang, first)
-            return told.reason, Explanation(
-                told.sentence, quota=told.quota, ahead=told.ahead, ahead_count=len(told.ahead)
-            )
+            return told.reason, Explanation(told.sentence, quota=told.quota, ahead=told.ahead)
         return "NotEnoughQuota", self._over_quota(gang.queue, amounts, promised=True)
 
     def _over_quota(
@@ -222,8 +225,8 @@ class Explainer:
         return Explanation(
             sentence=shortage_in_words(entry, shortage, names),
             quota=shortage_reasons(shortage, names),
-            ahead=tuple(holders[:_AHEAD_MAX]),
-            ahead_count=len(holders),
+            holders=tuple(holders[:_HOLDERS_MAX]),
+            holders_count=len(holders),
         )
 
     def _holders_of(self, queue: str) -> list[Gang]:

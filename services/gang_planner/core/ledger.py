@@ -30,10 +30,30 @@ def ledger(state: State, session: Session) -> LedgerAnswer:
         if line is not None and not gang.silent:
             line.count(state, gang, demand)
     sharing.share_out(state, session, demand)
+    waits = _waiting(state, demand)
     return LedgerAnswer(
-        queues=tuple(line.told(state, session) for _, line in sorted(lines.items())),
+        queues=tuple(
+            line.told(state, session, waits.get(name, {})) for name, line in sorted(lines.items())
+        ),
         shared=session.policies.deserve is not None,
     )
+
+
+def _waiting(state: State, demand: Demand) -> dict[str, dict[int, int]]:
+    """What queues wait for, their subtrees included, by name and resource row.
+
+    Not `sharing.wanted`: that knows demand only while several queues share, and what is waited for
+    is told of a queue that has the cluster for itself, too.
+    """
+    shapes = state.shapes.entries
+    waits: dict[str, dict[int, int]] = {}
+    for name, counts in demand.by_queue.items():
+        for entry in state.queues.entry(name).chain:
+            of_queue = waits.setdefault(entry.name, {})
+            for shape_id, count in counts.items():
+                for row, amount in shapes[shape_id].pairs:
+                    of_queue[row] = of_queue.get(row, 0) + amount * count
+    return waits
 
 
 class _Line:
@@ -64,7 +84,7 @@ class _Line:
             for row, amount in debt.shape.pairs:
                 self._owed[row] = self._owed.get(row, 0) + amount
 
-    def told(self, state: State, session: Session) -> LedgerQueue:
+    def told(self, state: State, session: Session, waits: dict[int, int]) -> LedgerQueue:
         """What there is to say."""
         entry = self._entry
         names = state.resources.names
@@ -75,12 +95,11 @@ class _Line:
             entry.guarantee,
             entry.declared,
             self._owed,
+            waits,
         )
         rows = {row for one in sums for row, amount in one.items() if amount}
-        wants = sharing.wanted(state, entry)
-        rows |= {row for row, amount in wants.items() if amount}
         amounts = tuple(
-            self._amount(row, names[row], wants)
+            self._amount(row, names[row], waits)
             for row in sorted(rows, key=lambda row: names[row])[:_RESOURCES_MAX]
         )
         queue = entry.queue
@@ -101,13 +120,12 @@ class _Line:
             why=_why(entry, amounts, shares=session.policies.deserve is not None),
         )
 
-    def _amount(self, row: int, name: str, wants: dict[int, int]) -> LedgerAmount:
+    def _amount(self, row: int, name: str, waits: dict[int, int]) -> LedgerAmount:
         entry = self._entry
-        used = entry.used.get(row, 0)
         return LedgerAmount(
             resource=name,
-            used=used,
-            wanted=max(wants.get(row, 0) - used, 0),
+            used=entry.used.get(row, 0),
+            wanted=waits.get(row, 0),
             promised=entry.promised.get(row, 0),
             owed=self._owed.get(row, 0),
             deserved=entry.deserved.get(row),

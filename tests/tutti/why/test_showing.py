@@ -51,3 +51,23 @@ def printed(*conditions: Condition) -> list[str]:
 )
 def test_a_condition_is_one_whole_line(condition: Condition, line: str) -> None:
     assert printed(condition) == [line]
+
+
+def test_gangs_that_go_first_are_told_apart_from_those_that_hold_what_is_missing() -> None:
+    gang = GangAnswer(
+        gang="ns/g",
+        state="waiting",
+        sentence="ns/g waits",
+        reason="NotEnoughQuota",
+        ahead=("ns/first",),
+        ahead_count=1,
+        holders=("ns/old", "ns/older"),
+        holders_count=7,
+    )
+    found = Answer(asked="g", namespace="ns", sentence="said", state="waiting", gangs=(gang,))
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    show(found, console, datetime(2026, 11, 21, tzinfo=UTC))
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    assert ["ahead", "1:", "ns/first"] in lines
+    assert ["held", "by", "7:", "ns/old,", "ns/older"] in lines

@@ -27,12 +27,20 @@ def test_it_reads_back_as_the_verdict_without_lists_of_pods() -> None:
 
 
 def test_gangs_of_other_namespaces_are_a_count_only() -> None:
-    why = Why(reason="R", sentence="s", ahead=("team/mine", "secret/theirs"), ahead_count=2)
+    why = Why(
+        reason="R",
+        sentence="s",
+        ahead=("team/mine", "secret/theirs"),
+        ahead_count=2,
+        holders=("secret/older", "team/old"),
+        holders_count=9,
+    )
     text = annotation_of(make_verdict(why=why))
     assert "secret" not in text
     found = read(make_verdict(why=why)).why
     assert found is not None
     assert (found.ahead, found.ahead_count) == (("team/mine",), 2)
+    assert (found.holders, found.holders_count) == (("team/old",), 9)
 
 
 def test_it_stays_small_whatever_the_verdict_holds() -> None:

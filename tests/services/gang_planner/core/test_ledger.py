@@ -1,5 +1,7 @@
 """The ledger says who has what, deserves what, is promised and owed what, and why."""
 
+import pytest
+
 from shared.contracts.asking import LedgerQueue
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.scene import (
@@ -12,6 +14,10 @@ from tests.services.gang_planner.core.scene import (
 )
 
 CPU = make_shape({"cpu": 1000})
+HIERARCHY = """
+actions: "enqueue, allocate"
+tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]
+"""
 
 
 def two_queues(*, leading: bool = True) -> Scene:
@@ -107,3 +113,33 @@ def test_telling_changes_nothing_that_is_decided() -> None:
         scene.put(make_group("small", 4, queue="a"), *make_pods("small", 4, CPU))
     asked.planner.ledger()
     assert asked.settle() == silent.settle()
+
+
+@pytest.mark.parametrize("leading", [True, False], ids=["it decides", "it stands by"])
+def test_a_queue_that_has_the_cluster_for_itself_tells_what_waits_beside_what_is_used(
+    leading: bool,
+) -> None:
+    scene = Scene([make_node("n0", {"cpu": 5_000, "pods": 110})], leading=leading)
+    scene.put(make_group("running", 5))
+    scene.put(*make_pods("running", 5, CPU, node="n0", phase="Running"))
+    scene.put(make_group("waits", 27), *make_pods("waits", 27, CPU))
+    if leading:
+        scene.settle()
+    cpu = lines(scene)["default"].amounts[0]
+    assert (cpu.resource, cpu.used, cpu.wanted) == ("cpu", 5_000, 27_000)
+
+
+def test_a_queue_above_others_tells_what_they_wait_for_together() -> None:
+    scene = Scene([make_node("n0", {"cpu": 5_000, "pods": 110})], conf=HIERARCHY)
+    for name, parent in (("top", ""), ("left", "top"), ("right", "top")):
+        scene.put(
+            Queue(uid=f"q-{name}", dialect="volcano", name=name, parent=parent, resource_version=1)
+        )
+    scene.put(make_group("running", 5, queue="left"))
+    scene.put(*make_pods("running", 5, CPU, node="n0", phase="Running"))
+    scene.put(make_group("waits", 20, queue="left"), *make_pods("waits", 20, CPU))
+    scene.put(make_group("too", 7, queue="right"), *make_pods("too", 7, CPU))
+    scene.settle()
+    found = {name: one.amounts[0] for name, one in lines(scene).items() if one.amounts}
+    told = {name: (one.used, one.wanted) for name, one in found.items()}
+    assert told == {"left": (5_000, 20_000), "right": (0, 7_000), "top": (5_000, 27_000)}

@@ -39,7 +39,7 @@ def test_the_second_job_waits_whole_with_its_ps_until_the_first_ends() -> None:
         "job needs 2 nvidia.com/gpu more: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu; "
         "2 of 4 members would fit"
     )
-    assert waiting.why.ahead == ("team/job1",)
+    assert waiting.why.holders == ("team/job1",)
     assert {pod.name for pod in waiting.waiting} == {
         "job2-ps-0",
         "job2-worker-0",

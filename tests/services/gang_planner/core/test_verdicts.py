@@ -209,7 +209,7 @@ def test_a_gang_of_twelve_thousand_is_told_in_one_message() -> None:
     assert len(verdict.waiting) > 3_000
 
 
-def test_ahead_names_the_gangs_that_hold_what_is_missing() -> None:
+def test_a_gang_that_runs_holds_what_is_missing_and_is_not_ahead() -> None:
     scene = Scene(make_node(f"n{i}") for i in range(7))
     for index in range(7):
         scene.put(make_group(f"h{index}", 1, created_ms=index), *make_pods(f"h{index}", 1, FULL))
@@ -218,8 +218,9 @@ def test_ahead_names_the_gangs_that_hold_what_is_missing() -> None:
     scene.settle()
     why = scene.verdict("late").why
     assert why is not None
-    assert why.ahead == tuple(f"team/h{index}" for index in range(5))
-    assert why.ahead_count == 7
+    assert why.holders == tuple(f"team/h{index}" for index in range(5))
+    assert why.holders_count == 7
+    assert (why.ahead, why.ahead_count) == ((), 0)
     (report,) = why.shapes
     assert (report.wanted, report.fit, report.nodes) == (1, 0, 7)
     assert [(one.reason, one.count, one.short) for one in report.reasons] == [
