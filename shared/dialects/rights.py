@@ -7,7 +7,7 @@ import msgspec
 from shared.dialects.discovery import kinds
 from shared.kube.resources import Resource
 
-_READ: Final = ("get", "list", "watch")
+_READ: Final = ("list", "watch")
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):

@@ -1,10 +1,11 @@
-"""``python -m tutti.manifests``: write deploy/crds anew."""
+"""``python -m tutti.manifests``: write deploy/crds and the chart's tables of rights anew."""
 
 import argparse
 import json
 from pathlib import Path
 
 from tutti.manifests import crds, kubernetes_schemas
+from tutti.rights.rendering import permissions_file, rights_file
 
 
 def main() -> None:
@@ -16,14 +17,19 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.openapi is not None:
         kubernetes_schemas.take(json.loads(arguments.openapi.read_text("utf-8")))
-    folder = Path(__file__).parents[2] / "deploy" / "crds"
+    deploy = Path(__file__).parents[2] / "deploy"
+    folder = deploy / "crds"
     wanted = crds.files()
     for path in folder.glob("*.yaml"):
         if path.name not in wanted:
             path.unlink()
     for name, text in wanted.items():
         (folder / name).write_text(text, "utf-8")
-    print(f"{len(wanted)} CRDs in deploy/crds")
+    files = deploy / "chart" / "files"
+    files.mkdir(parents=True, exist_ok=True)
+    (files / "rights.yaml").write_text(rights_file(), "utf-8")
+    (files / "nats-permissions.yaml").write_text(permissions_file(), "utf-8")
+    print(f"{len(wanted)} CRDs in deploy/crds, rights in deploy/chart/files")
 
 
 if __name__ == "__main__":

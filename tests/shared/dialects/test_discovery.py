@@ -59,12 +59,8 @@ def test_the_watcher_may_only_read_and_the_controller_only_patch_groups() -> Non
         )
         in table
     )
-    assert (
-        Right(service="watcher", group="", resource="pods", verbs=("get", "list", "watch")) in table
-    )
-    assert {right.verbs for right in table if right.service == "watcher"} == {
-        ("get", "list", "watch")
-    }
+    assert Right(service="watcher", group="", resource="pods", verbs=("list", "watch")) in table
+    assert {right.verbs for right in table if right.service == "watcher"} == {("list", "watch")}
     assert {right.resource for right in table if right.service == "controller"} == {
         "podgroups",
         "podgroups/status",

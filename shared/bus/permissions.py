@@ -1,0 +1,189 @@
+"""Who may say and hear what on NATS: one user per account, with its own subjects and nothing else.
+
+Pure. The subjects are those that the code uses, JetStream's API and acknowledgements included; a
+test on a real server tries every user on every subject of the others.
+
+What NATS cannot keep apart: whoever may pull from a consumer may name any subject for what is
+delivered, and whoever may ask may name any for the answer. So a reader can have records sent to
+another's inbox. Inboxes end in a random part, and no reader there takes what it did not ask for.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from shared.bus.setup import Sizes, consumer_configs, stream_configs
+from shared.contracts import subjects
+
+#: Of planners and of webhooks: as `shared.bus.setup` makes consumers for.
+REPLICAS: Final = 2
+
+_API: Final = "$JS.API"
+_LEASES: Final = f"KV_{subjects.LEASES}"
+_LOGS: Final = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
+_STREAMS: Final = (*_LOGS, subjects.VERDICTS)
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """One NATS user.
+
+    Attributes:
+        name: As the account in Kubernetes is called; `--nats-user` of its service.
+        publish: Subjects on which it may publish. Beyond them it may answer what it was asked.
+        subscribe: Subjects to which it may subscribe.
+    """
+
+    name: str
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+
+
+def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, ...]:
+    """Every user, for so many replicas of the services that have consumers of their own."""
+    return (
+        _user(
+            "watcher",
+            publish=(
+                subjects.cluster("*"),
+                *_fencing(subjects.CLUSTER),
+                *_leasing("watcher"),
+            ),
+            subscribe=(subjects.ASK_SNAPSHOT, _lease("watcher")),
+        ),
+        _user(
+            "gang-planner",
+            publish=(
+                subjects.DECISIONS_SUBJECTS,
+                subjects.VERDICTS_SUBJECTS,
+                subjects.WANTED_SUBJECTS,
+                subjects.ASK_SNAPSHOT,
+                *_fencing(subjects.DECISIONS),
+                *(_info(stream) for stream in _STREAMS if stream != subjects.DECISIONS),
+                _get(subjects.VERDICTS),
+                *(
+                    subject
+                    for ordinal in range(planners)
+                    for stream in _STREAMS
+                    for subject in _following(stream, subjects.planner_consumer(stream, ordinal))
+                ),
+                *_leasing("gang-planner"),
+            ),
+            subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, _lease("gang-planner")),
+        ),
+        _user(
+            "binder",
+            publish=(
+                subjects.OUTCOMES_SUBJECTS,
+                _info(subjects.DECISIONS),
+                _get(subjects.OUTCOMES),
+                *_working(subjects.DECISIONS, subjects.BINDER_CONSUMER),
+            ),
+        ),
+        _user(
+            "admission-webhook",
+            publish=(
+                subjects.ASK_SNAPSHOT,
+                subjects.ASK_FIT,
+                _info(subjects.CLUSTER),
+                *(
+                    subject
+                    for ordinal in range(webhooks)
+                    for subject in _following(subjects.CLUSTER, subjects.webhook_consumer(ordinal))
+                ),
+            ),
+        ),
+        _user(
+            "controller-status",
+            publish=(
+                _info(subjects.VERDICTS),
+                _get(subjects.VERDICTS),
+                *_working(subjects.VERDICTS, subjects.CONTROLLER_CONSUMER),
+            ),
+        ),
+        _user(
+            "controller-jobs",
+            publish=(
+                subjects.ASK_LEDGER,
+                *_working(subjects.VERDICTS, subjects.PODGROUP_CONSUMER),
+            ),
+        ),
+        _user(
+            "provision",
+            publish=(
+                subjects.CLUSTER_OPENED,
+                subjects.DECISIONS_OPENED,
+                subjects.ASK_STATUS,
+                *_setting_up(planners, webhooks),
+            ),
+            serves=False,
+        ),
+        # People, by the commands of `tutti` that ask a running suite.
+        _user(
+            "reader",
+            publish=(
+                subjects.ASK_STATUS,
+                subjects.ASK_FIT,
+                subjects.ASK_LEDGER,
+                *(_info(stream) for stream in _STREAMS),
+                *(_get(stream) for stream in _STREAMS),
+            ),
+            serves=False,
+        ),
+    )
+
+
+def inbox(user: str) -> str:
+    """First part of the subjects on which a user hears answers."""
+    return f"_INBOX_{user}"
+
+
+def _user(
+    name: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...] = (), serves: bool = True
+) -> User:
+    """A user that hears its inbox, and the question that every service answers if it `serves`."""
+    asked = (subjects.ASK_STATUS,) if serves else ()
+    return User(
+        name=name,
+        publish=tuple(sorted(publish)),
+        subscribe=tuple(sorted((f"{inbox(name)}.>", *asked, *subscribe))),
+    )
+
+
+def _info(stream: str) -> str:
+    return f"{_API}.STREAM.INFO.{stream}"
+
+
+def _get(stream: str) -> str:
+    return f"{_API}.STREAM.MSG.GET.{stream}"
+
+
+def _fencing(stream: str) -> tuple[str, ...]:
+    """Beside appending: to look which stream it is, and what stands behind the last record."""
+    return _info(stream), _get(stream)
+
+
+def _lease(key: str) -> str:
+    return f"$KV.{subjects.LEASES}.{key}"
+
+
+def _leasing(key: str) -> tuple[str, ...]:
+    return _lease(key), _get(_LEASES)
+
+
+def _following(stream: str, consumer: str) -> tuple[str, ...]:
+    """A log: pull, and point the consumer elsewhere."""
+    return tuple(f"{_API}.CONSUMER.{call}.{stream}.{consumer}" for call in ("MSG.NEXT", "RESET"))
+
+
+def _working(stream: str, consumer: str) -> tuple[str, ...]:
+    """Work: pull, and acknowledge."""
+    return f"{_API}.CONSUMER.MSG.NEXT.{stream}.{consumer}", f"$JS.ACK.{stream}.{consumer}.>"
+
+
+def _setting_up(planners: int, webhooks: int) -> Iterator[str]:
+    for stream in stream_configs(1, Sizes()):
+        for call in ("CREATE", "INFO", "UPDATE"):
+            yield f"{_API}.STREAM.{call}.{stream['name']}"
+    for name, consumer in consumer_configs(planners, webhooks, 1):
+        yield f"{_API}.CONSUMER.CREATE.{name}.{consumer['durable_name']}"

@@ -1,0 +1,252 @@
+"""The rights of every account: the verbs that its code sends, each with the reason for it.
+
+Pure data. The kinds of the dialects come from `shared.dialects.rights`; everything else is here.
+Nothing is granted by `*`, nor by a verb that escalates (`bind`, `escalate`, `impersonate`), and
+only the binder may create `pods/binding`.
+
+An account is one ServiceAccount. The controllers are two of them: who writes statuses need not be
+able to create pods, and the second is not installed where Volcano's controllers stay.
+"""
+
+from typing import Final
+
+import msgspec
+
+from shared.bus.permissions import users
+from shared.dialects.rights import rights
+from shared.kube.resources import (
+    COMMANDS,
+    CONFIGMAPS,
+    CORE_EVENTS,
+    CRONJOBS_VOLCANO,
+    DAEMON_SETS,
+    HYPERNODES,
+    JOBFLOWS,
+    JOBS_BATCH,
+    JOBS_VOLCANO,
+    JOBTEMPLATES,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NETWORK_POLICIES,
+    NODES,
+    PODGROUPS_VOLCANO,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES_VOLCANO,
+    REPLICA_SETS,
+    RESOURCE_CLAIMS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    VALIDATING_WEBHOOKS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    Resource,
+)
+
+#: Stands for the release's name in names of objects; whoever installs replaces it.
+RELEASE: Final = "RELEASE"
+#: Of each NATS user's Secret, and of the server's: `RELEASE-nats-USER`.
+NATS_SECRETS: Final = (*(user.name for user in users()), "server")
+#: Both webhook configurations bear it.
+_CONFIGURATION: Final = ("tutti-admission",)
+_VOLCANO_LEASE: Final = ("vc-controller-manager",)
+
+
+class Right(msgspec.Struct, frozen=True, kw_only=True):
+    """Verbs on one resource, and what they are for.
+
+    Attributes:
+        group: API group; "" for the core one.
+        resource: As in a rule of RBAC: "pods" or "pods/binding".
+        verbs: What may be done.
+        why: What the account does with it.
+        names: Only objects of these names; none: all.
+        namespaced: Only in the release's own namespace.
+    """
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    why: str
+    names: tuple[str, ...] = ()
+    namespaced: bool = False
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """One ServiceAccount. Without `token` it is nobody to the API server."""
+
+    name: str
+    rights: tuple[Right, ...] = ()
+    token: bool = True
+
+
+def _may(
+    verbs: str,
+    resource: Resource,
+    why: str,
+    *,
+    at: str = "",
+    names: tuple[str, ...] = (),
+    namespaced: bool = False,
+) -> Right:
+    """`verbs`, separated by blanks, on the resource or its subresource `at`."""
+    return Right(
+        group=resource.group,
+        resource=f"{resource.plural}/{at}" if at else resource.plural,
+        verbs=tuple(verbs.split()),
+        why=why,
+        names=names,
+        namespaced=namespaced,
+    )
+
+
+def _of_dialects(service: str, why: str) -> tuple[Right, ...]:
+    return tuple(
+        Right(group=one.group, resource=one.resource, verbs=one.verbs, why=why)
+        for one in rights()
+        if one.service == service
+    )
+
+
+_BINDER: Final = (
+    _may("create", PODS, "bind pods to nodes", at="binding"),
+    _may("create", PODS, "evict victims of preemption", at="eviction"),
+    _may("get delete", PODS, "read back what a lost answer left open; release pods of a gang"),
+    _may("patch", PODS, "say why a pod is released (DisruptionTarget)", at="status"),
+    _may("get patch", VOLUMES, "claim a chosen volume"),
+    _may("get patch", VOLUME_CLAIMS, "name the node that a volume is made for"),
+    _may("get patch", RESOURCE_CLAIMS, "the finalizer of an allocation"),
+    _may("patch", RESOURCE_CLAIMS, "allocate devices, reserve them for pods", at="status"),
+    _may("patch update", RESOURCE_CLAIMS, "the same, from Kubernetes 1.36 on", at="binding"),
+)
+
+_WEBHOOK: Final = (
+    _may("list watch create", VALIDATING_WEBHOOKS, "register, and see when it is removed"),
+    _may("get update delete", VALIDATING_WEBHOOKS, "its own configuration", names=_CONFIGURATION),
+    _may(
+        "list watch create delete",
+        MUTATING_WEBHOOKS,
+        "the same; and the probes that prove that reviews arrive, whose names are random",
+    ),
+    _may("get update", MUTATING_WEBHOOKS, "its own configuration", names=_CONFIGURATION),
+    _may("create", CONFIGMAPS, "the probe's object, dry-run only", namespaced=True),
+)
+
+_TELL: Final = _may("create get patch", CORE_EVENTS, "tell and count Events")
+
+#: By the names that `--controllers` takes.
+CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
+    "status": (
+        *_of_dialects("controller", "write phases, conditions and verdicts on groups"),
+        _may("patch", PODS, "say on waiting pods why they wait", at="status"),
+        _TELL,
+    ),
+    "podgroup": (
+        _may("get patch", PODS, "write its group's name on a bare pod"),
+        *(
+            _may("get", resource, "find out who owns a bare pod")
+            for resource in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
+        ),
+        _may("get", QUEUES_VOLCANO, "what a queue says of the groups in it"),
+        _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
+    ),
+    "workload": (
+        _may("list watch", REPLICA_SETS, "follow how many pods a workload wants"),
+        _may("list watch", STATEFUL_SETS, "follow how many pods a workload wants"),
+        _may("list", PODS, "whether a pod still names a group that is to go"),
+        _may("list watch create patch delete", PODGROUPS_VOLCANO, "keep groups of workloads"),
+    ),
+    "queue": (
+        _may("list watch create patch", QUEUES_VOLCANO, "open and close queues, make the first"),
+        _may("patch", QUEUES_VOLCANO, "state and what is held", at="status"),
+        _may("list watch delete", COMMANDS, "carry out orders, once"),
+        _may("list watch", PODGROUPS_VOLCANO, "whether a closing queue is empty"),
+        _TELL,
+    ),
+    "job": (
+        _may("get list watch patch", JOBS_VOLCANO, "run Jobs; note the names of their claims"),
+        _may("update", JOBS_VOLCANO, "phases and counts", at="status"),
+        _may("get list watch create patch delete", PODS, "pods of Jobs"),
+        _may("list watch create patch delete", PODGROUPS_VOLCANO, "groups of Jobs"),
+        _may("list watch delete", COMMANDS, "carry out orders, once"),
+        _may("list watch", PRIORITY_CLASSES, "priorities of Jobs"),
+        _may("list watch", QUEUES_VOLCANO, "whether a Job's queue is open"),
+        _may("get create patch delete", CONFIGMAPS, "host lists (plugin svc)"),
+        _may("get create delete", SECRETS, "keys (plugin ssh)"),
+        _may("get create delete", SERVICES, "names of pods (plugins svc, ray)"),
+        _may("get create delete", NETWORK_POLICIES, "who may talk to pods (plugin svc)"),
+        _may("get create", VOLUME_CLAIMS, "volumes of Jobs"),
+        _TELL,
+    ),
+    "jobflow": (
+        _may("list watch", JOBFLOWS, "run JobFlows"),
+        _may("update", JOBFLOWS, "how far a flow is", at="status"),
+        _may("list watch", JOBTEMPLATES, "what its Jobs are made of"),
+        _may("update", JOBTEMPLATES, "which Jobs were made of it", at="status"),
+        _may("list watch create delete", JOBS_VOLCANO, "the Jobs of flows"),
+        _TELL,
+    ),
+    "cronjob": (
+        _may("get list watch", CRONJOBS_VOLCANO, "start Jobs when it is time"),
+        _may("update", CRONJOBS_VOLCANO, "what was started", at="status"),
+        _may("list watch create delete", JOBS_VOLCANO, "the Jobs of CronJobs"),
+        _TELL,
+    ),
+    "gc": (_may("list watch delete", JOBS_VOLCANO, "delete Jobs whose time is over"),),
+    "hypernode": (
+        _may("list watch create patch delete", HYPERNODES, "HyperNodes of labelled nodes"),
+        _may("patch", HYPERNODES, "how many nodes are in each", at="status"),
+        _may("list watch", NODES, "labels of nodes"),
+        _may(
+            "list watch",
+            CONFIGMAPS,
+            "which labels make HyperNodes",
+            names=(f"{RELEASE}-controller",),
+            namespaced=True,
+        ),
+    ),
+}
+
+#: What all that reconcile need together: replicas divide keys by Leases.
+SHARING: Final = (
+    _may("list", LEASES, "whether Volcano's controllers live", names=_VOLCANO_LEASE),
+    _may(
+        "list create patch delete",
+        LEASES,
+        "replicas divide their work, each by a Lease of its own",
+        namespaced=True,
+    ),
+)
+
+_PROVISION: Final = (
+    _may("create", SECRETS, "make the Secrets that are missing", namespaced=True),
+    _may(
+        "get patch",
+        SECRETS,
+        "read them, and renew certificates before they end",
+        names=tuple(f"{RELEASE}-nats-{name}" for name in NATS_SECRETS),
+        namespaced=True,
+    ),
+)
+
+ACCOUNTS: Final = (
+    Account(name="watcher", rights=_of_dialects("watcher", "the picture of the cluster")),
+    Account(name="gang-planner", token=False),
+    Account(name="binder", rights=_BINDER),
+    Account(name="admission-webhook", rights=_WEBHOOK),
+    Account(name="controller-status", rights=CONTROLLERS["status"]),
+    Account(
+        name="controller-jobs",
+        rights=(
+            *(one for name in CONTROLLERS if name != "status" for one in CONTROLLERS[name]),
+            *SHARING,
+        ),
+    ),
+    Account(name="provision", rights=_PROVISION),
+)
+
+
+def account(name: str) -> Account:
+    """The account of that name. Raises KeyError when there is none."""
+    return {one.name: one for one in ACCOUNTS}[name]
