@@ -46,7 +46,7 @@ test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
 sim: $(STAMP) ## Simulate: SEED=7 tells one run (ARGS=--shrink makes it small), MINUTES=10 runs many (ARGS="--totals FILE")
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--minutes $(or $(MINUTES),1)) $(ARGS)
 
-manifests: $(STAMP) ## Write deploy/crds anew from shared/kinds
+manifests: $(STAMP) ## Write deploy/crds and the chart's rights anew from the code
 	$(BIN)/python -m tutti.manifests $(ARGS)
 
 demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" for a short one)
