@@ -197,6 +197,8 @@ class StatusController:
                 await _tell_consumer(delivery.ack())
             return
         entry = _Entry(verdict, seq, delivery, now_ms if before is None else before.since_ms)
+        # The write of the overtaken one may be under way: it has to be looked after all the same.
+        entry.wrote = before is not None and before.wrote
         if delivery is None and before is not None:
             # Its own delivery is another replica's.
             entry.delivery, before.delivery = before.delivery, None
@@ -260,6 +262,8 @@ class StatusController:
         for intent in planned.now[:_TURN]:
             if self._agenda.get(gang_id) is not entry or self._closing:
                 return  # overtaken: plan anew
+            # Said before it is written: even what fails may have been stored, or still will be.
+            entry.wrote = entry.wrote or isinstance(intent, PatchGroup)
             try:
                 await self._writer.write(intent, situation, memory)
             except RetryLater as later:
@@ -267,7 +271,6 @@ class StatusController:
                 entry.not_before_ms = self._clock.now_ms() + int(later.delay_s * 1000)
                 return
             entry.compared = entry.compared or isinstance(intent, CompareGroup | PatchGroup)
-            entry.wrote = entry.wrote or isinstance(intent, PatchGroup)
 
     async def _settle(self, gang_id: str, entry: _Entry) -> None:
         """Acknowledge, unless another replica may have written a newer verdict before ours."""
