@@ -82,6 +82,7 @@ async def ensure_streams(
     replicas: int = 1,
     planners: int = 2,
     webhooks: int = 2,
+    observed: bool = False,
     binder_in_flight_max: int = 256,
     sizes: Sizes | None = None,
     survivors_wait_s: float = 0.0,
@@ -94,6 +95,7 @@ async def ensure_streams(
         replicas: On how many NATS servers each stream is kept: 1 or 3.
         planners: Planner replicas; each has durable consumers of its own.
         webhooks: Webhook replicas; likewise.
+        observed: Whether an observer stands in the binders' place.
         binder_in_flight_max: Decisions that all binders together may have unacknowledged.
         sizes: What the streams keep.
         survivors_wait_s: Where DECISIONS is missing, wait so long for a service that remembers the
@@ -119,6 +121,8 @@ async def ensure_streams(
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
     made = await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, lost)
     for stream, config in consumer_configs(planners, webhooks, binder_in_flight_max):
+        await _ensure_consumer(bus, stream, config)
+    for stream, config in observer_configs() if observed else ():
         await _ensure_consumer(bus, stream, config)
     return made
 
@@ -189,10 +193,6 @@ def consumer_configs(
 ) -> list[tuple[str, Config]]:
     """Every durable consumer: its stream and its configuration, in JetStream's words."""
 
-    def reader(name: str, *filters: str) -> Config:
-        more = {"filter_subjects": list(filters)} if filters else {}
-        return {"durable_name": name, "deliver_policy": "all", "ack_policy": "none", **more}
-
     def worker(name: str, deliver: str, subject: str, ack_wait_s: int, in_flight: int) -> Config:
         return {
             "durable_name": name,
@@ -222,14 +222,14 @@ def consumer_configs(
     )
     return [
         *(
-            (stream, reader(subjects.planner_consumer(stream, ordinal), *filters))
+            (stream, _reader(subjects.planner_consumer(stream, ordinal), *filters))
             for ordinal in range(planners)
             for stream, *filters in logs
         ),
         *(
             (
                 subjects.CLUSTER,
-                reader(
+                _reader(
                     subjects.webhook_consumer(ordinal),
                     subjects.CLUSTER_QUEUES,
                     subjects.CLUSTER_NAMESPACES,
@@ -253,6 +253,20 @@ def consumer_configs(
             for name, filter_subject in controllers
         ),
     ]
+
+
+def observer_configs() -> list[tuple[str, Config]]:
+    """The consumers of an observer: CLUSTER, and what is to be done of DECISIONS."""
+    logs = ((subjects.CLUSTER, ()), (subjects.DECISIONS, (subjects.DECISIONS_ACT,)))
+    return [
+        (stream, _reader(subjects.observer_consumer(stream), *filters)) for stream, filters in logs
+    ]
+
+
+def _reader(name: str, *filters: str) -> Config:
+    """A durable consumer that acknowledges nothing."""
+    more = {"filter_subjects": list(filters)} if filters else {}
+    return {"durable_name": name, "deliver_policy": "all", "ack_policy": "none", **more}
 
 
 async def _ensure_stream(bus: Bus, config: Config) -> None:

@@ -18,6 +18,7 @@ from shared.contracts.asking import (
 )
 from shared.contracts.cluster import ClusterRecord, SnapshotAnswer, SnapshotRequest
 from shared.contracts.decisions import Act, DecisionRecord
+from shared.contracts.observing import Observation, ObservationRequest
 from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Shape
@@ -38,4 +39,6 @@ decode_fit_request: Final = msgspec.msgpack.Decoder(FitRequest).decode
 decode_fit_answer: Final = msgspec.msgpack.Decoder(FitAnswer).decode
 decode_ledger_request: Final = msgspec.msgpack.Decoder(LedgerRequest).decode
 decode_ledger_answer: Final = msgspec.msgpack.Decoder(LedgerAnswer).decode
+decode_observation_request: Final = msgspec.msgpack.Decoder(ObservationRequest).decode
+decode_observation: Final = msgspec.msgpack.Decoder(Observation).decode
 decode_shape: Final = msgspec.msgpack.Decoder(Shape).decode

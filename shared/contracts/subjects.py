@@ -32,6 +32,7 @@ ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
 ASK_LEDGER: Final = "ask.planner.ledger"
 ASK_STATUS: Final = "ask.status"
+ASK_OBSERVATION: Final = "ask.observer.report"
 
 #: Durable work consumer that all binders share.
 BINDER_CONSUMER: Final = "binder"
@@ -84,3 +85,8 @@ def planner_consumer(stream: str, ordinal: int) -> str:
 def webhook_consumer(ordinal: int) -> str:
     """Durable consumer of webhook replica `ordinal` on CLUSTER's queues."""
     return f"admission-webhook-{ordinal}"
+
+
+def observer_consumer(stream: str) -> str:
+    """Durable consumer of the observer on a log stream."""
+    return f"observer-{stream.lower()}"

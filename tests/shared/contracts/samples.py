@@ -43,6 +43,7 @@ from shared.contracts.decisions import (
     OpenGang,
     Victim,
 )
+from shared.contracts.observing import GangObserved, Observation, ObservationRequest
 from shared.contracts.outcomes import DecisionClaimed, Member, Outcome
 from shared.contracts.verdicts import Condition, PodRef, Reason, ShapeReport, Verdict, Why
 from shared.model.objects import (
@@ -389,5 +390,26 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         incarnation="5f1c",
     ),
     StreamOpened(stream="DECISIONS", incarnation="77aa", at_ms=1, replaces="5f1c"),
+    ObservationRequest(),
+    Observation(
+        since_ms=1,
+        at_ms=9,
+        gangs=(
+            GangObserved(
+                gang="kubeflow/job-1",
+                scheduler_name="volcano",
+                needs=4,
+                members=4,
+                bound=3,
+                seen_ms=2,
+                complete_ms=3,
+                decided_ms=4,
+                first_bound_ms=5,
+                partial_since_ms=5,
+                proved=1,
+            ),
+        ),
+        left_out=1,
+    ),
     *SURROUNDING_SAMPLES,
 )
