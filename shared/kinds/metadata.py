@@ -1,7 +1,7 @@
 """`metadata`, as far as controllers need it, and references to other objects."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
@@ -17,6 +17,12 @@ class OwnerReference(KindStruct, frozen=True, kw_only=True):
     uid: Annotated[str, rules(required=True)] = ""
     controller: bool = False
     block_owner_deletion: bool = False
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """As an object's manifest has it."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
 
 
 class Metadata(KindStruct, frozen=True, kw_only=True):
@@ -58,3 +64,26 @@ class Metadata(KindStruct, frozen=True, kw_only=True):
             if owner.controller:
                 return owner
         return None
+
+
+class Owner(Protocol):
+    """An object of any kind."""
+
+    @property
+    def api_version(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+def controlled_by(owner: Owner) -> OwnerReference:
+    """The object as the controller of what it makes: what is made goes with it."""
+    return OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )

@@ -20,7 +20,7 @@ from shared.kinds.cronjob import (
     ObjectReference,
 )
 from shared.kinds.job import FINISHED_PHASES, Job
-from shared.kinds.metadata import Metadata, OwnerReference
+from shared.kinds.metadata import Metadata, controlled_by
 
 #: More missed starts than this are worth a warning: a clock was wrong, or nobody was there.
 _MISSED_MAX: Final = 100
@@ -116,14 +116,6 @@ def with_job(status: CronJobStatus, job: Job) -> CronJobStatus:
 def job_of(cron: CronJob, due: datetime, zone: tzinfo) -> Job:
     """The Job of the minute at which it was due."""
     template = cron.spec.job_template
-    owner = OwnerReference(
-        api_version=cron.api_version,
-        kind=cron.kind,
-        name=cron.metadata.name,
-        uid=cron.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     local = due.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
     return Job(
         metadata=Metadata(
@@ -131,7 +123,7 @@ def job_of(cron: CronJob, due: datetime, zone: tzinfo) -> Job:
             namespace=cron.metadata.namespace,
             labels=template.metadata.labels,
             annotations={**template.metadata.annotations, SCHEDULED_TIMESTAMP: local},
-            owner_references=(owner,),
+            owner_references=(controlled_by(cron),),
         ),
         spec=template.spec,
     )

@@ -24,7 +24,7 @@ from shared.kinds.jobflow import (
     JobRunningHistory,
     JobTemplate,
 )
-from shared.kinds.metadata import Metadata, OwnerReference
+from shared.kinds.metadata import Metadata, controlled_by
 
 _FAILED: Final = frozenset({"Failed", "Terminated"})
 #: Phases entered by one Job that its flow remembers: a Job that is restarted for ever must not
@@ -93,21 +93,13 @@ def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> Job:
         CREATED_BY_TEMPLATE: f"{namespace}.{template.metadata.name}",
         CREATED_BY_FLOW: f"{namespace}.{flow.metadata.name}",
     }
-    owner = OwnerReference(
-        api_version=flow.api_version,
-        kind=flow.kind,
-        name=flow.metadata.name,
-        uid=flow.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     return Job(
         metadata=Metadata(
             name=job_name(flow.metadata.name, step.name),
             namespace=namespace,
             labels=marks,
             annotations=marks,
-            owner_references=(owner,),
+            owner_references=(controlled_by(flow),),
         ),
         spec=template.spec,
     )

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.jobs.pods import Manifest, owner_reference
+from services.controller.core.jobs.pods import Manifest
 from services.controller.core.jobs.shape import group_name, template_spec
 from services.controller.core.pod_usage import Usage, add, usage_of, written
 from shared.contracts.annotations import TASK_SPEC
 from shared.kinds.fields import NetworkTopology
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.metadata import controlled_by
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import PodSpec
 from shared.kube.quantities import QuantityError
@@ -49,7 +50,7 @@ def group_for(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) 
             "namespace": job.metadata.namespace,
             "labels": job.metadata.labels,
             "annotations": job.metadata.annotations,
-            "ownerReferences": [owner_reference(job)],
+            "ownerReferences": [controlled_by(job).manifest],
         },
         "spec": _spec(job, waiting, priorities),
     }

@@ -10,6 +10,7 @@ from services.controller.core.jobs.seen import JOB_NAME, JOB_VERSION
 from services.controller.core.jobs.shape import group_name, partition_of, pod_name
 from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC
 from shared.kinds.job import Job, TaskSpec, VolumeSpec
+from shared.kinds.metadata import controlled_by
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -28,18 +29,6 @@ _PASSED_ANNOTATIONS: Final = (
     "volcano.sh/revocable-zone",
 )
 _PASSED_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
-
-
-def owner_reference(job: Job) -> Manifest:
-    """The job as the controller of what it owns."""
-    return {
-        "apiVersion": job.api_version,
-        "kind": job.kind,
-        "name": job.metadata.name,
-        "uid": job.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> Manifest:
@@ -87,7 +76,7 @@ def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> M
                 **_passed(job.metadata.annotations, _PASSED_ANNOTATIONS),
                 **_budget(job.metadata.annotations),
             },
-            "ownerReferences": [owner_reference(job)],
+            "ownerReferences": [controlled_by(job).manifest],
         },
         "spec": spec,
     }
@@ -113,7 +102,7 @@ def claim_for(job: Job, volume: VolumeSpec) -> Manifest:
         "metadata": {
             "name": claim_name(job, volume),
             "namespace": job.metadata.namespace,
-            "ownerReferences": [owner_reference(job)],
+            "ownerReferences": [controlled_by(job).manifest],
         },
         "spec": volume.volume_claim or {},
     }

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.metadata import controlled_by
 from shared.kube.resources import Resource
 
 Manifest = dict[str, Any]
@@ -158,14 +159,5 @@ def owned_metadata(job: Job, name: str) -> Manifest:
     return {
         "name": name,
         "namespace": job.metadata.namespace,
-        "ownerReferences": [
-            {
-                "apiVersion": job.api_version,
-                "kind": job.kind,
-                "name": job.metadata.name,
-                "uid": job.metadata.uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
+        "ownerReferences": [controlled_by(job).manifest],
     }
