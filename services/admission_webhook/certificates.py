@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from cryptography import x509
 
 from services.admission_webhook.errors import CertificateProblem
 
@@ -45,7 +46,7 @@ class ServingCertificate:
     def __init__(self, files: CertificateFiles) -> None:
         """Load the files. Blocks. Raises CertificateProblem."""
         self._files = files
-        self._current, self._ca = _loaded(files)
+        self._current, self._ca, self._ends_s = _loaded(files)
         self._seen = _seen(files)
         self.context = self._current
         self.context.sni_callback = self._hand_over
@@ -54,6 +55,11 @@ class ServingCertificate:
     def ca(self) -> str:
         """The CA in PEM, for the API server to trust."""
         return self._ca
+
+    @property
+    def ends_s(self) -> float:
+        """When what is served now ends to be valid, in seconds since the epoch."""
+        return self._ends_s
 
     def reload(self) -> bool:
         """Load the files if they changed; returns whether. Blocks.
@@ -65,7 +71,7 @@ class ServingCertificate:
         seen = _seen(self._files)
         if seen == self._seen:
             return False
-        self._current, self._ca = _loaded(self._files)
+        self._current, self._ca, self._ends_s = _loaded(self._files)
         # Seen before loading: what changes meanwhile is loaded by the next call.
         self._seen = seen
         return True
@@ -101,7 +107,7 @@ def _seen(files: CertificateFiles) -> _Seen:
         raise CertificateProblem(f"{error.filename}: {error.strerror}") from error
 
 
-def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str]:
+def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str, float]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -109,6 +115,7 @@ def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str]:
         context.load_cert_chain(files.certificate, files.key, password="")
         ca = files.ca.read_text("ascii")
         ssl.create_default_context(cadata=ca)
+        chain = x509.load_pem_x509_certificates(files.certificate.read_bytes())
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise CertificateProblem(f"{files.certificate}, {files.key}, {files.ca}: {error}") from None
-    return context, ca
+    return context, ca, min(one.not_valid_after_utc for one in chain).timestamp()

@@ -1,5 +1,6 @@
 """What the webhook counts."""
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 from services.admission_webhook.advising import Ending
@@ -28,6 +29,9 @@ class Reporting:
         self._queues_known = metrics.gauge(
             "queues_known", "1 while the queues are known, so that they are checked"
         )
+        self._certificate_ends = metrics.gauge(
+            "certificate_expiry_timestamp_seconds", "When the certificate that is served ends"
+        )
         self._reloads = metrics.counter("certificate_reloads_total", "Certificates loaded anew")
 
     def reviewed(self, result: Result) -> None:
@@ -45,6 +49,10 @@ class Reporting:
     def queues_known(self, known: bool) -> None:
         """Whether queues are checked."""
         self._queues_known.set(known)
+
+    def serves(self, ends_s: Callable[[], float]) -> None:
+        """Show until when what is served is valid, in seconds since the epoch."""
+        self._certificate_ends.set_function(ends_s)
 
     def reloaded(self) -> None:
         """A certificate was loaded anew."""

@@ -34,6 +34,7 @@ from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.settings import SettingsError
+from shared.telemetry.api_calls import ApiCalls
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class Webhook:
         ctx, settings = self._ctx, self._ctx.settings
         files = await asyncio.to_thread(_files, settings, folder)
         certificate = await asyncio.to_thread(ServingCertificate, files)
+        self._reporting.serves(lambda: certificate.ends_s)
         port = await self._server.start(settings.host, settings.port, certificate.context)
         self.url = settings.webhook_url or f"https://{_url_host(settings.host)}:{port}"
         log.info("serving", extra={"url": self.url})
@@ -119,7 +121,10 @@ class Webhook:
         """Be registered until cancelled."""
         ctx, settings = self._ctx, self._ctx.settings
         credentials = await load(settings.kubeconfig, settings.context)
-        async with KubeClient(credentials, user_agent="tutti-admission-webhook") as client:
+        calls = ApiCalls(ctx.metrics)
+        async with KubeClient(
+            credentials, user_agent="tutti-admission-webhook", on_call=calls
+        ) as client:
             registrar = Registrar(
                 client,
                 _identity(ctx),

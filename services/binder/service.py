@@ -51,6 +51,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.backoff import delays_s
 from shared.runtime.lifecycle import Context, Step
+from shared.telemetry.api_calls import ApiCalls
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,12 @@ async def serve(ctx: Context[BinderSettings]) -> None:
             ready.set("kubernetes")
 
     credentials = await load(settings.kubeconfig, settings.context)
-    client = KubeClient(credentials, connections_max=settings.posts_max, user_agent="tutti-binder")
+    client = KubeClient(
+        credentials,
+        connections_max=settings.posts_max,
+        user_agent="tutti-binder",
+        on_call=ApiCalls(ctx.metrics),
+    )
     async with client:
         pods = KubePods(client, timeout_s=settings.request_timeout_s, on_health=on_health)
         # A delivery counts even when it comes to nothing: take none before it can be carried out.

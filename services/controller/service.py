@@ -28,6 +28,7 @@ from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.backoff import delays_s
 from shared.runtime.lifecycle import Context, Step
+from shared.telemetry.api_calls import ApiCalls
 
 Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
 
@@ -67,7 +68,8 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
     names = settings.chosen()
     ctx.ready.require("kubernetes", *names)
     credentials = await load(settings.kubeconfig, settings.context)
-    async with KubeClient(credentials, user_agent="tutti-controller") as client:
+    calls = ApiCalls(ctx.metrics)
+    async with KubeClient(credentials, user_agent="tutti-controller", on_call=calls) as client:
         await _wait_reachable(ctx, client)
         runtime = Runtime(client, writes_per_s=settings.objects_per_s)
         reconcilers = [name for name in names if name in RECONCILERS]

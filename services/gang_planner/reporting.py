@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from services.gang_planner.volcano_metrics import SchedulerMetrics
@@ -25,6 +25,17 @@ log = logging.getLogger("services.gang_planner")
 
 _CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _WAIT_S: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0)
+#: What gangs are counted as while something of them is bound, and not all that they need.
+_PARTIAL: Final = ("Repairing", "Releasing")
+
+
+class _Begun(NamedTuple):
+    """A decision that gives a gang its quorum."""
+
+    decided_ms: int
+    #: 0: it is not the gang's first.
+    first_seen_ms: int
+    trace_id: str
 
 
 class Reporting:
@@ -49,8 +60,24 @@ class Reporting:
         self._append_s = metrics.histogram(
             "append_seconds", "Making a cycle's decisions and notes durable.", _CYCLE_S
         )
-        self._wait_s = metrics.histogram(
-            "queue_seconds", "From a gang first seen to its first decision.", _WAIT_S
+        self._latency_s = metrics.histograms(
+            "gang_latency_seconds",
+            "Of whole gangs, by phase: queued (first seen to first decision), bound (a decision to "
+            "its last binding), total (first seen to the last binding of the first decision).",
+            _WAIT_S,
+            "phase",
+        )
+        #: Decisions without an outcome yet, by gang id.
+        self._begun: dict[str, _Begun] = {}
+        #: Gangs bound in part now, since when, and the time that such gangs spent before.
+        self._partial = 0
+        self._partial_since_ms = now_ms()
+        self._partial_ms = 0
+        metrics.totals(
+            "partial_gang_seconds_total",
+            "Time that gangs were bound in part while repaired or released, summed: reads 0.",
+            (),
+            lambda: {(): self._partial_until(self._now_ms()) / 1000},
         )
         self._gangs = metrics.gauges("gangs", "Gangs by phase, or Repairing, Releasing.", "phase")
         self._open = metrics.gauge(
@@ -88,6 +115,7 @@ class Reporting:
                 case OutcomeArrival(_, outcome, _, stored_ms):
                     newest["OUTCOMES"] = stored_ms
                     self._outcomes(_result_of(outcome)).inc()
+                    self._bound(outcome)
                     self.volcano.bound(outcome, stored_ms)
                 case _:
                     pass
@@ -146,6 +174,10 @@ class Reporting:
         """Take the gauges' values, once per cycle."""
         for phase, count in phases.items():
             self._gangs(phase).set(count)
+        now_ms = self._now_ms()
+        self._partial_ms = self._partial_until(now_ms)
+        self._partial_since_ms = now_ms
+        self._partial = sum(phases.get(phase, 0) for phase in _PARTIAL)
         self._open.set(open_decisions)
         self._holds.set(open_holds)
 
@@ -163,9 +195,16 @@ class Reporting:
         self._decisions.inc()
         self._bindings.inc(len(decision.bindings))
         self.volcano.decided(decision)
-        if decision.attempt == 1:
-            waited_ms = decision.cycle.now_ms - decision.first_seen_ms
-            self._wait_s.observe(max(0, waited_ms) / 1000)
+        # What a running gang gets beyond its quorum says nothing of how gangs start.
+        if decision.quorum and not decision.again:
+            begun = _Begun(
+                decided_ms=decision.cycle.now_ms,
+                first_seen_ms=decision.first_seen_ms if decision.attempt == 1 else 0,
+                trace_id=decision.trace_id,
+            )
+            self._begun[decision.gang_id] = begun
+            if begun.first_seen_ms:
+                self._took("queued", begun.decided_ms - begun.first_seen_ms, begun.trace_id)
         log.info(
             "decided %s: %d bindings, attempt %d",
             decision.gang,
@@ -173,6 +212,22 @@ class Reporting:
             decision.attempt,
             extra={"trace_id": decision.trace_id, "gang_id": decision.gang_id},
         )
+
+    def _bound(self, outcome: Outcome) -> None:
+        """A binder says what became of a decision."""
+        begun = self._begun.pop(outcome.gang_id, None)
+        if begun is None or not outcome.last_bound_ms or _result_of(outcome) != "whole":
+            return
+        self._took("bound", outcome.last_bound_ms - begun.decided_ms, begun.trace_id)
+        if begun.first_seen_ms:
+            self._took("total", outcome.last_bound_ms - begun.first_seen_ms, begun.trace_id)
+
+    def _took(self, phase: str, took_ms: int, trace_id: str) -> None:
+        exemplar = {"trace_id": trace_id} if trace_id else None
+        self._latency_s(phase).observe(max(0, took_ms) / 1000, exemplar)
+
+    def _partial_until(self, now_ms: int) -> int:
+        return self._partial_ms + self._partial * max(0, now_ms - self._partial_since_ms)
 
 
 def _result_of(outcome: Outcome) -> str:

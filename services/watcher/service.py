@@ -21,6 +21,7 @@ from shared.bus.lease import Lease
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.lifecycle import Context, Step
+from shared.telemetry.api_calls import ApiCalls
 
 LEASE: Final = "watcher"
 #: A watcher without the lease after so long is a standby, and ready as one.
@@ -41,7 +42,9 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
     credentials = await load(ctx.settings.kubeconfig, ctx.settings.context)
     reporting = Reporting(ctx.metrics, ctx.tracer)
     async with (
-        KubeClient(credentials, user_agent="tutti-watcher") as client,
+        KubeClient(
+            credentials, user_agent="tutti-watcher", on_call=ApiCalls(ctx.metrics)
+        ) as client,
         asyncio.TaskGroup() as tasks,
     ):
         await _wait_for_turn(ctx, tasks)

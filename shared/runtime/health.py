@@ -114,8 +114,6 @@ class HealthServer:
             status=200 if report.ready else 503,
         )
 
-    async def _exposition(self, _: web.Request) -> web.Response:
-        return web.Response(
-            body=self._metrics.exposition(),
-            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
-        )
+    async def _exposition(self, request: web.Request) -> web.Response:
+        found = self._metrics.exposition(request.headers.get("Accept", ""))
+        return web.Response(body=found.body, headers={"Content-Type": found.content_type})

@@ -1,12 +1,13 @@
 """Prometheus metrics of one service: `tutti_<service>_<name>`, children made once and kept.
 
 A look-up by label costs three times an increment, so children are made once: ask for a metric at
-start and keep what you get.
+start and keep what you get. Who asks for OpenMetrics gets exemplars as well: trace ids of single
+observations.
 """
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from prometheus_client import (
     CollectorRegistry,
@@ -16,11 +17,22 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
 )
-from prometheus_client.exposition import generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from typing_extensions import override
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 #: Series per labelled metric: a label must be of low cardinality, never a gang or a pod.
 CHILDREN_MAX: Final = 200
+
+
+class Exposition(NamedTuple):
+    """The metrics as they go to whoever reads them."""
+
+    body: bytes
+    content_type: str
 
 
 class Metrics:
@@ -77,6 +89,34 @@ class Metrics:
         """A histogram; its unit is in its name (`_seconds`, `_bytes`)."""
         return Histogram(self._full(name), text, buckets=buckets, registry=self.registry)
 
+    def histograms(
+        self, name: str, text: str, buckets: tuple[float, ...], label: str
+    ) -> Callable[[str], Histogram]:
+        """Histograms by one label."""
+        parent = Histogram(self._full(name), text, [label], buckets=buckets, registry=self.registry)
+        children: dict[str, Histogram] = {}
+
+        def child(value: str) -> Histogram:
+            found = children.get(value)
+            if found is None:
+                assert len(children) < CHILDREN_MAX, f"{name}: too many values of {label}"
+                found = children[value] = parent.labels(value)
+            return found
+
+        return child
+
+    def totals(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...],
+        values: Callable[[], Mapping[tuple[str, ...], float]],
+    ) -> None:
+        """Counters that are asked for whenever the metrics are read: by the labels' values, which
+        must stay few, what never falls.
+        """
+        self.registry.register(_Totals(self._counter_name(name), text, labels, values))
+
     def figures(self) -> dict[str, float]:
         """Counters and gauges by name without the prefix, labels in braces: for `tutti status`."""
         figures: dict[str, float] = {}
@@ -89,9 +129,12 @@ class Metrics:
                 figures[f"{name}{{{labels}}}" if labels else name] = sample.value
         return figures
 
-    def exposition(self) -> bytes:
-        """Everything in Prometheus' text format."""
-        return generate_latest(self.registry)
+    def exposition(self, accept: str = "") -> Exposition:
+        """Everything, in OpenMetrics where the Accept header `accept` asks for it, else in
+        Prometheus' text format.
+        """
+        encode, content_type = choose_encoder(accept)
+        return Exposition(encode(self.registry), content_type)
 
     def _counter_name(self, name: str) -> str:
         assert name.endswith("_total"), f"{name}: a counter's name ends in _total"
@@ -100,3 +143,24 @@ class Metrics:
     def _full(self, name: str) -> str:
         assert _NAME.fullmatch(name), f"{name}: not a metric's name"
         return self._prefix + name
+
+
+class _Totals(Collector):
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...],
+        values: Callable[[], Mapping[tuple[str, ...], float]],
+    ) -> None:
+        self._name = name
+        self._text = text
+        self._labels = labels
+        self._values = values
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for labels, value in self._values().items():
+            family.add_metric(labels, value)
+        yield family

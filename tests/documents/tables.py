@@ -28,6 +28,7 @@ from services.gang_planner.reporting import Reporting as PlannerReporting
 from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
+from shared.telemetry.api_calls import ApiCalls
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
 from tutti.up.command import up
@@ -95,14 +96,15 @@ def named_in(text: str) -> list[str]:
 def _metrics_of() -> dict[str, Callable[[Metrics], object]]:
     silent = tracer_for("", service="documents", instance="documents-0")
     return {
-        "watcher": lambda metrics: WatcherReporting(metrics, silent),
+        "watcher": lambda metrics: (WatcherReporting(metrics, silent), ApiCalls(metrics)),
         "gang-planner": lambda metrics: PlannerReporting(metrics, lambda: 0),
-        "binder": lambda metrics: BinderReporting(metrics, silent),
+        "binder": lambda metrics: (BinderReporting(metrics, silent), ApiCalls(metrics)),
         "controller": lambda metrics: (
             ControllerReporting(metrics, silent),
             ControllerMetrics(metrics, lambda: 0),
         ),
-        "admission-webhook": WebhookReporting,
+            ApiCalls(metrics),
+        "admission-webhook": lambda metrics: (WebhookReporting(metrics), ApiCalls(metrics)),
     }
 
 

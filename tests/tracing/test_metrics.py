@@ -38,7 +38,8 @@ IMPORTANT = {
         "cycles_total",
         "cycle_seconds_bucket",
         "append_seconds_bucket",
-        "queue_seconds_bucket",
+        "gang_latency_seconds_bucket",
+        "partial_gang_seconds_total",
         "decisions_open",
         "outcomes_total",
         "log_lag_seconds",
@@ -109,7 +110,13 @@ async def test_the_important_metrics_exist_and_tell_what_was_done(
     assert planner["tutti_gang_planner_decisions_total"] == 1.0
     assert planner["tutti_gang_planner_bindings_total"] == 3.0
     assert planner["tutti_gang_planner_gangs_started_total"] == 1.0
-    assert planner["tutti_gang_planner_queue_seconds_count"] == 1.0
+    for phase in ("queued", "bound", "total"):
+        latency = f'tutti_gang_planner_gang_latency_seconds_count{{phase="{phase}"}}'
+        assert planner[latency] == 1.0, phase
+    assert planner["tutti_gang_planner_partial_gang_seconds_total"] == 0.0
+    assert binder['tutti_binder_api_requests_total{code="201",verb="POST"}'] >= 3.0
+    watched = 'tutti_watcher_api_requests_total{code="200",verb="WATCH"}'
+    assert found["watcher"][watched] > 0
     assert (
         planner['tutti_gang_planner_gangs{phase="Inqueue"}']
         + total(

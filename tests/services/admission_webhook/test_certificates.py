@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import ssl
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +22,9 @@ from tests.support.waiting import eventually
 PARTS = ("cert.pem", "key.pem", "ca.pem")
 
 
-def write(folder: Path, authority: trustme.CA, name: str = HOST) -> CertificateFiles:
+def write(folder: Path, authority: trustme.CA, ends: datetime | None = None) -> CertificateFiles:
     """A pair in separate files, as Kubernetes mounts them."""
-    leaf = authority.issue_cert(name)
+    leaf = authority.issue_cert(HOST, not_after=ends)
     leaf.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     leaf.private_key_pem.write_to_path(folder / "key.pem")
     authority.cert_pem.write_to_path(folder / "ca.pem")
@@ -77,6 +78,16 @@ def test_what_cannot_be_used_is_said_and_the_next_look_mends_it(
     assert serving.ca == before
     write(tmp_path, authority)
     assert serving.reload()
+
+
+def test_the_end_of_what_is_served_is_told_and_follows_a_new_certificate(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    ends = [datetime(2031, 5, 4, tzinfo=UTC), datetime(2030, 5, 4, tzinfo=UTC)]
+    serving = ServingCertificate(write(tmp_path, authority, ends[0]))
+    assert serving.ends_s == ends[0].timestamp()
+    write(tmp_path, authority, ends[1])
+    assert serving.reload()
+    assert serving.ends_s == ends[1].timestamp()
 
 
 def test_a_start_with_a_bad_pair_is_refused(tmp_path: Path) -> None:

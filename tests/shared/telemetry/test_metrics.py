@@ -9,7 +9,7 @@ from shared.telemetry.metrics import Metrics
 def test_names_carry_the_service() -> None:
     metrics = Metrics("binder")
     metrics.counter("pods_bound_total", "Pods bound.").inc(3)
-    assert b"tutti_binder_pods_bound_total 3.0" in metrics.exposition()
+    assert b"tutti_binder_pods_bound_total 3.0" in metrics.exposition().body
 
 
 def test_figures_are_counters_and_gauges_without_the_prefix() -> None:
@@ -53,3 +53,28 @@ def test_one_name_twice_is_an_error() -> None:
     metrics.gauge("depth", "x")
     with pytest.raises(ValueError, match="Duplicated"):
         metrics.gauge("depth", "x")
+
+
+def test_who_asks_for_open_metrics_gets_the_traces_of_single_observations() -> None:
+    metrics = Metrics("binder")
+    seconds = metrics.histograms("seconds", "By phase.", (0.1, 1.0), "phase")
+    seconds("bound").observe(0.5, {"trace_id": "ab" * 16})
+    plain = metrics.exposition()
+    assert plain.content_type.startswith("text/plain; version=0.0.4")
+    assert b"trace_id" not in plain.body
+    asked = metrics.exposition("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert asked.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    (line,) = [one for one in asked.body.decode().splitlines() if "# {" in one]
+    assert line.startswith('tutti_binder_seconds_bucket{le="1.0",phase="bound"} 1.0')
+    assert f'# {{trace_id="{"ab" * 16}"}} 0.5' in line
+    assert asked.body.endswith(b"# EOF\n")
+
+
+def test_totals_are_asked_for_when_they_are_read() -> None:
+    metrics = Metrics("binder")
+    known: dict[tuple[str, ...], float] = {}
+    metrics.totals("calls_total", "By verb.", ("verb",), lambda: known)
+    assert metrics.figures() == {}
+    known["GET",] = 2
+    assert metrics.figures() == {'calls_total{verb="GET"}': 2.0}
+    assert b'tutti_binder_calls_total{verb="GET"} 2.0' in metrics.exposition().body

@@ -25,7 +25,7 @@ def metrics() -> Metrics:
 
 
 def series(metrics: Metrics) -> list[str]:
-    lines = metrics.exposition().decode().splitlines()
+    lines = metrics.exposition().body.decode().splitlines()
     return [line for line in lines if line.startswith("volcano_")]
 
 
@@ -50,7 +50,7 @@ def test_no_metric_has_more_series_than_the_bound(
 
 
 def test_a_counter_keeps_volcanos_name_although_it_lacks_the_ending(metrics: Metrics) -> None:
-    assert "# TYPE volcano_retries untyped" in metrics.exposition().decode()
+    assert "# TYPE volcano_retries untyped" in metrics.exposition().body.decode()
 
 
 def test_equal_latencies_are_taken_at_once_and_fall_into_buckets_up_to_their_bounds() -> None:

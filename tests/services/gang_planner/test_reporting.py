@@ -1,0 +1,99 @@
+"""What a planner counts: how long whole gangs take, and how long any is bound in part."""
+
+from services.gang_planner.inbox import OutcomeArrival
+from services.gang_planner.reporting import Reporting
+from shared.contracts.decisions import Binding, Cycle, GangDecision
+from shared.contracts.outcomes import Member, Outcome
+from shared.telemetry.metrics import Metrics
+
+TRACE = "ab" * 16
+LATENCY = "tutti_gang_planner_gang_latency_seconds"
+
+
+class Told:
+    """A planner's reporting with a clock of the test's own."""
+
+    def __init__(self) -> None:
+        self.now_ms = 100_000
+        self.metrics = Metrics("gang-planner")
+        self.reporting = Reporting(self.metrics, lambda: self.now_ms)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, labels)
+
+    def decide(self, *, attempt: int = 1, quorum: int = 2) -> None:
+        self.reporting.appended(
+            GangDecision(
+                gang_id="g",
+                gang="team/g",
+                dialect="volcano",
+                epoch=1,
+                attempt=attempt,
+                bindings=(Binding(uid="u", namespace="team", name="p", node="n"),),
+                quorum=quorum,
+                trace_id=TRACE,
+                first_seen_ms=90_000,
+                cycle=Cycle(cluster_seq=1, outcomes_seq=0, now_ms=100_000, configuration="c"),
+            )
+        )
+
+    def settle(self, *, last_bound_ms: int = 100_250, unbound: bool = False) -> None:
+        members = (Member(uid="u", node="n", result="refused", code=403),) if unbound else ()
+        outcome = Outcome(
+            gang_id="g",
+            decision_seq=1,
+            epoch=1,
+            binder="b",
+            delivered=1,
+            bound=1,
+            members=members,
+            last_bound_ms=last_bound_ms,
+        )
+        self.reporting.arrived([OutcomeArrival(1, outcome, b"", self.now_ms)])
+
+
+def test_a_gang_is_timed_from_first_seen_over_its_decision_to_its_last_binding() -> None:
+    told = Told()
+    told.decide()
+    told.settle()
+    found = {
+        phase: told.value(f"{LATENCY}_sum", phase=phase) for phase in ("queued", "bound", "total")
+    }
+    assert found == {"queued": 10.0, "bound": 0.25, "total": 10.25}
+    text = told.metrics.exposition("application/openmetrics-text").body.decode()
+    assert f'trace_id="{TRACE}"' in text
+
+
+def test_a_later_attempt_and_members_beyond_the_quorum_are_no_gangs_start() -> None:
+    told = Told()
+    told.decide(attempt=2)
+    told.settle()
+    assert told.value(f"{LATENCY}_count", phase="bound") == 1
+    told.decide(quorum=0)
+    told.settle()
+    assert told.value(f"{LATENCY}_count", phase="bound") == 1
+    assert told.value(f"{LATENCY}_count", phase="queued") is None
+    assert told.value(f"{LATENCY}_count", phase="total") is None
+
+
+def test_a_gang_of_which_a_member_was_refused_was_not_bound() -> None:
+    told = Told()
+    told.decide()
+    told.settle(unbound=True)
+    assert told.value(f"{LATENCY}_count", phase="bound") is None
+
+
+def test_the_time_of_gangs_bound_in_part_goes_on_between_cycles_and_stops_with_the_last() -> None:
+    told = Told()
+    partial = "tutti_gang_planner_partial_gang_seconds_total"
+    told.now_ms += 5_000
+    assert told.value(partial) == 0.0
+    told.reporting.observe({"Running": 7, "Repairing": 2, "Releasing": 1}, 0, 0)
+    told.now_ms += 2_000
+    assert told.value(partial) == 6.0
+    told.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 1}, 0, 0)
+    told.now_ms += 1_000
+    assert told.value(partial) == 7.0
+    told.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 0}, 0, 0)
+    told.now_ms += 60_000
+    assert told.value(partial) == 7.0
