@@ -102,8 +102,8 @@ def _metrics_of() -> dict[str, Callable[[Metrics], object]]:
         "controller": lambda metrics: (
             ControllerReporting(metrics, silent),
             ControllerMetrics(metrics, lambda: 0),
-        ),
             ApiCalls(metrics),
+        ),
         "admission-webhook": lambda metrics: (WebhookReporting(metrics), ApiCalls(metrics)),
     }
 
