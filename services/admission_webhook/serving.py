@@ -45,6 +45,7 @@ from services.admission_webhook.core.review import (
 from services.admission_webhook.errors import BadReview
 from services.admission_webhook.following import QueueFollower
 from services.admission_webhook.reporting import Reporting
+from shared.kube.nesting import shallow
 
 #: The API server takes requests of up to 3 MiB; an update brings the object twice.
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -54,6 +55,10 @@ KEEPALIVE_S: Final = 120.0
 SHUTDOWN_S: Final = 2.0
 #: A queue made just before its first job is seen by us after some milliseconds.
 QUEUE_WAIT_S: Final = 0.2
+
+#: The API server sends a review in one go and waits ten seconds for its answer at most. Whoever
+#: takes longer to send one only holds memory of ours.
+BODY_TIMEOUT_S: Final = 10.0
 
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
 
@@ -135,12 +140,16 @@ class ReviewServer:
         path = self._paths.get(request.path)
         if path is None or request.method != "POST":
             return web.Response(status=404, text=f"there is only POST {', '.join(self._paths)}")
-        body = await request.read()
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                body = await request.read()
+        except TimeoutError:
+            self._reporting.reviewed("malformed")
+            return _closing(408, f"a review must arrive within {BODY_TIMEOUT_S:.0f} s")
         clock_s = asyncio.get_running_loop().time
         started_s = clock_s()
         try:
-            review = decode_review(body)
-            verdict = await path(review)
+            review, verdict = await _judged(path, body)
         except (BadReview, msgspec.DecodeError) as error:
             self._reporting.reviewed("malformed")
             return web.Response(status=400, text=str(error))
@@ -201,3 +210,19 @@ class ReviewServer:
             resource_groups=self._groups(),
             namespace_queues=self._follower.namespace_queues,
         )
+
+
+async def _judged(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]:
+    """The review and the verdict on it; of what is nested beyond reading, on what can be read."""
+    try:
+        review = decode_review(body)
+        return review, await path(review)
+    except RecursionError:
+        review = decode_review(shallow(body))
+        return review, await path(review)
+
+
+def _closing(status: int, text: str) -> web.Response:
+    response = web.Response(status=status, text=text)
+    response.force_close()
+    return response

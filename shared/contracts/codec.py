@@ -4,7 +4,8 @@ Unknown fields are ignored, so that an older reader understands a newer writer; 
 error, because whoever reads a log must not skip a kind of record it does not know.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -23,22 +24,39 @@ from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Shape
 
+T = TypeVar("T")
+
 _encoder: Final = msgspec.msgpack.Encoder()
 encode: Final = _encoder.encode
 
-decode_cluster: Final = msgspec.msgpack.Decoder(ClusterRecord).decode
-decode_act: Final = msgspec.msgpack.Decoder(Act).decode
-decode_decision_record: Final = msgspec.msgpack.Decoder(DecisionRecord).decode
-decode_outcome: Final = msgspec.msgpack.Decoder(OutcomeRecord).decode
-decode_verdict: Final = msgspec.msgpack.Decoder(Verdict).decode
-decode_snapshot_request: Final = msgspec.msgpack.Decoder(SnapshotRequest).decode
-decode_snapshot_answer: Final = msgspec.msgpack.Decoder(SnapshotAnswer).decode
-decode_status_request: Final = msgspec.msgpack.Decoder(StatusRequest).decode
-decode_status: Final = msgspec.msgpack.Decoder(ServiceStatus).decode
-decode_fit_request: Final = msgspec.msgpack.Decoder(FitRequest).decode
-decode_fit_answer: Final = msgspec.msgpack.Decoder(FitAnswer).decode
-decode_ledger_request: Final = msgspec.msgpack.Decoder(LedgerRequest).decode
-decode_ledger_answer: Final = msgspec.msgpack.Decoder(LedgerAnswer).decode
-decode_observation_request: Final = msgspec.msgpack.Decoder(ObservationRequest).decode
-decode_observation: Final = msgspec.msgpack.Decoder(Observation).decode
-decode_shape: Final = msgspec.msgpack.Decoder(Shape).decode
+
+def _reader(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Decode messages of one family. One that is nested too deep to be read (ours are not) is
+    malformed like any other garbage, and no end of a process.
+    """
+
+    def read(message: bytes) -> T:
+        try:
+            return decode(message)
+        except RecursionError:
+            raise msgspec.DecodeError("nested too deep") from None
+
+    return read
+
+
+decode_cluster: Final = _reader(msgspec.msgpack.Decoder(ClusterRecord).decode)
+decode_act: Final = _reader(msgspec.msgpack.Decoder(Act).decode)
+decode_decision_record: Final = _reader(msgspec.msgpack.Decoder(DecisionRecord).decode)
+decode_outcome: Final = _reader(msgspec.msgpack.Decoder(OutcomeRecord).decode)
+decode_verdict: Final = _reader(msgspec.msgpack.Decoder(Verdict).decode)
+decode_snapshot_request: Final = _reader(msgspec.msgpack.Decoder(SnapshotRequest).decode)
+decode_snapshot_answer: Final = _reader(msgspec.msgpack.Decoder(SnapshotAnswer).decode)
+decode_status_request: Final = _reader(msgspec.msgpack.Decoder(StatusRequest).decode)
+decode_status: Final = _reader(msgspec.msgpack.Decoder(ServiceStatus).decode)
+decode_fit_request: Final = _reader(msgspec.msgpack.Decoder(FitRequest).decode)
+decode_fit_answer: Final = _reader(msgspec.msgpack.Decoder(FitAnswer).decode)
+decode_ledger_request: Final = _reader(msgspec.msgpack.Decoder(LedgerRequest).decode)
+decode_ledger_answer: Final = _reader(msgspec.msgpack.Decoder(LedgerAnswer).decode)
+decode_observation_request: Final = _reader(msgspec.msgpack.Decoder(ObservationRequest).decode)
+decode_observation: Final = _reader(msgspec.msgpack.Decoder(Observation).decode)
+decode_shape: Final = _reader(msgspec.msgpack.Decoder(Shape).decode)

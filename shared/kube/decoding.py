@@ -3,7 +3,8 @@
 The fast path decodes a whole list or watch line into typed structs in one pass. When that fails,
 the slow path reads the item alone, with nulls removed (null means absent to Kubernetes), and if it
 still does not fit its type it becomes an `Undecodable`: its identity and the reason, so that the
-caller can say so instead of losing it.
+caller can say so instead of losing it. What is nested too deep to be read at all is read without
+what lies deep (`shared.kube.nesting`).
 """
 
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from shared.kube.errors import ApiError, watch_error
+from shared.kube.nesting import shallow
 from shared.kube.objects import KubeStruct, ObjectMeta, Status
 
 if TYPE_CHECKING:
@@ -114,18 +116,16 @@ class KindDecoder(Generic[T]):
         at all.
         """
         try:
-            fast = self._list(body)
-        except msgspec.ValidationError:
-            slow = _decode_raw_list(body)
-            return ListPage(slow.metadata, [self.object(item) for item in slow.items or ()])
-        return ListPage(fast.metadata, [*fast.items])
+            return self._page(body)
+        except RecursionError:
+            return self._page(shallow(body))
 
     def object(self, body: bytes | msgspec.Raw) -> T | Undecodable:
         """Decode one object. Raises msgspec.DecodeError only when it is no JSON."""
         try:
-            return self._object(body)
-        except msgspec.ValidationError:
-            return self._tolerant(_decode_any(body))
+            return self._any_object(body)
+        except RecursionError:
+            return self._any_object(shallow(bytes(body)))
 
     def change(self, line: bytes) -> Change[T] | Bookmark:
         """Decode one line of a watch.
@@ -134,6 +134,26 @@ class KindDecoder(Generic[T]):
             ApiError: The line is an ERROR event (`Gone` for an expired resourceVersion).
             msgspec.DecodeError: The line is no event at all: the stream is broken from here on.
         """
+        try:
+            return self._change(line)
+        except RecursionError:
+            return self._change(shallow(line))
+
+    def _page(self, body: bytes) -> ListPage[T]:
+        try:
+            fast = self._list(body)
+        except msgspec.ValidationError:
+            slow = _decode_raw_list(body)
+            return ListPage(slow.metadata, [self._any_object(item) for item in slow.items or ()])
+        return ListPage(fast.metadata, [*fast.items])
+
+    def _any_object(self, body: bytes | msgspec.Raw) -> T | Undecodable:
+        try:
+            return self._object(body)
+        except msgspec.ValidationError:
+            return self._tolerant(_decode_any(body))
+
+    def _change(self, line: bytes) -> Change[T] | Bookmark:
         try:
             fast = self._event(line)
         except msgspec.ValidationError:
@@ -144,7 +164,7 @@ class KindDecoder(Generic[T]):
         event = _decode_raw_event(line)
         match event.type:
             case "ADDED" | "MODIFIED" | "DELETED":
-                return Change(event.type, self.object(event.object))
+                return Change(event.type, self._any_object(event.object))
             case "BOOKMARK":
                 return Bookmark(_identify(_decode_any(event.object)).resource_version)
             case "ERROR":

@@ -1,6 +1,6 @@
 """The webhook configurations that are registered with the API server, made from `kinds`.
 
-One pair of objects, `tutti-admission`, stands for all replicas. Who belongs to it is written on it
+One pair of objects, `tutti-admission` by default, stands for all replicas. Who belongs to it is written on it
 (`MEMBERS`), so that the last one that leaves takes it away, and one that was killed can be told
 from one that lives.
 """
@@ -88,6 +88,8 @@ def configuration(
     *,
     with_conditions: bool = True,
     groups: ResourceGroups = (),
+    name: str = NAME,
+    owner: JsonObject | None = None,
 ) -> JsonObject:
     """The whole object of one phase.
 
@@ -98,6 +100,8 @@ def configuration(
         scheduler_names: Names of schedulers that we are.
         with_conditions: False for an API server that knows no CEL: it sends more than is ours.
         groups: Resource groups; their pods are sent to get what they say.
+        name: Of the object.
+        owner: Owner reference: whose deletion is to take it away.
     """
     names = scheduler_names if with_conditions else None
     client = _client(_PATH_OF[phase], address, (member.ca for member in members.values()))
@@ -106,14 +110,16 @@ def configuration(
         for kind, guarded in _by_kind(phase, groups, with_conditions=with_conditions).items()
     ]
     noted = msgspec.json.encode(_Noted(dict(sorted(members.items())))).decode()
-    digest = hashlib.sha256(msgspec.json.encode([webhooks, noted])).hexdigest()
+    owners = [owner] if owner is not None else []
+    digest = hashlib.sha256(msgspec.json.encode([webhooks, noted, *owners])).hexdigest()
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": KIND_OF[phase],
         "metadata": {
-            "name": NAME,
+            "name": name,
             "labels": LABELS,
             "annotations": {MEMBERS: noted, DIGEST: digest},
+            **({"ownerReferences": owners} if owners else {}),
         },
         "webhooks": webhooks,
     }

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from services.admission_webhook.core.parts import as_list, as_object, text_at
-from services.admission_webhook.core.suggestions import did_you_mean
+from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.checking import shown
 from shared.dialects.protocol import FieldError, JsonObject
 
@@ -29,12 +29,12 @@ def brought_along(plugins: JsonObject) -> list[str]:
     return sorted({one for one in needed if one not in plugins})
 
 
-def plugin_errors(spec: JsonObject) -> Iterator[FieldError]:
+def plugin_errors(spec: JsonObject, hints: Hints) -> Iterator[FieldError]:
     """Plugins that there are not, and MPI without a task for its master."""
     plugins = as_object(spec.get("plugins")) or {}
     for name in plugins:
         if name not in BRINGS:
-            near = did_you_mean(name, BRINGS)
+            near = hints.near(name, BRINGS)
             told = f"Unsupported value: {shown(name)}: unable to find job plugin: {name[:63]}{near}"
             yield FieldError(path=f"spec.plugins.{name[:63]}", message=told)
     if _MPI in plugins and not _has_master(spec, as_list(plugins[_MPI])):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
-from services.admission_webhook.core.suggestions import did_you_mean
+from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.checking import shown
 from shared.dialects.durations import duration_ms
 from shared.dialects.protocol import FieldError, JsonObject
@@ -20,7 +20,7 @@ _ACTIONS: Final = tuple(sorted(set(ACTIONS) - INTERNAL_ACTIONS))
 _VALID: Final = f"valid events are [{' '.join(_EVENTS)}], valid actions are [{' '.join(_ACTIONS)}]"
 
 
-def policy_errors(parent: JsonObject, path: str) -> Iterator[FieldError]:
+def policy_errors(parent: JsonObject, path: str, hints: Hints) -> Iterator[FieldError]:
     """Every violation of the policies of `parent`, whose path is `path`."""
     events: set[str] = set()
     codes: set[int] = set()
@@ -35,7 +35,7 @@ def policy_errors(parent: JsonObject, path: str) -> Iterator[FieldError]:
         if named and code is not None:
             yield _error(where, "must not specify event and exitCode simultaneously")
         elif named:
-            yield from _event_errors(policy, named, events, where)
+            yield from _event_errors(policy, named, events, where, hints)
             events |= named
         elif code is None:
             yield _error(where, "either event and exitCode should be specified")
@@ -57,18 +57,18 @@ def _events(policy: JsonObject) -> set[str]:
 
 
 def _event_errors(
-    policy: JsonObject, named: set[str], before: set[str], where: str
+    policy: JsonObject, named: set[str], before: set[str], where: str, hints: Hints
 ) -> Iterator[FieldError]:
     for event in sorted(named):
         if event in before:
             yield _error(f"{where}.event", f"duplicate event {event}  across different policy")
         if event not in _EVENTS:
-            near = did_you_mean(event, _EVENTS)
+            near = hints.near(event, _EVENTS)
             told = f"Invalid value: {shown(event)}: invalid policy event{near}; {_VALID}"
             yield FieldError(path=f"{where}.event", message=told)
     action = text_at(policy, "action")
     if action not in _ACTIONS:
-        near = did_you_mean(action, _ACTIONS)
+        near = hints.near(action, _ACTIONS)
         told = f"Invalid value: {shown(action)}: invalid policy action{near}; {_VALID}"
         yield FieldError(path=f"{where}.action", message=told)
 

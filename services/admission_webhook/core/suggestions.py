@@ -7,7 +7,9 @@ from typing import Final
 #: Below that likeness a word was meant as it was written.
 _LIKENESS: Final = 0.6
 #: Of more names than these nobody is told the nearest: comparing takes microseconds each.
-_NAMES_MAX: Final = 2000
+_NAMES_MAX: Final = 500
+#: Of an object, whose author reads a few and mends the rest alike.
+_HINTS_MAX: Final = 10
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -18,3 +20,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_folded = {name.casefold(): name for name in reversed(names)}
     near = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=_LIKENESS)
     return f' (did you mean "{by_folded[near[0]]}"?)' if near else ""
+
+
+class Hints:
+    """`did_you_mean` for one object, of whose wrong words only the first few get a hint: an object
+    may hold a hundred thousand, and each is compared with all that are known.
+    """
+
+    def __init__(self) -> None:
+        self._left = _HINTS_MAX
+
+    def near(self, word: str, known: Iterable[str]) -> str:
+        """As `did_you_mean`; "" once there were enough."""
+        if not self._left:
+            return ""
+        self._left -= 1
+        return did_you_mean(word, known)

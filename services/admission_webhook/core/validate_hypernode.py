@@ -4,27 +4,11 @@ Patterns are Go's, so that a HyperNode means the same to everything that reads i
 dialects know (look-around, back-references) is refused.
 """
 
-import re
-from typing import Final
-
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.parts import as_object, text_at
 from shared.dialects.checking import Findings, shown
 from shared.dialects.protocol import FieldError
-
-#: What may follow "(?" in Go: a group without number, a named one, or flags.
-_GROUP: Final = re.compile(r"\(\?(?!:|P?<[A-Za-z_]\w*>|[imsU]*(-[imsU]+)?[:)])")
-_NOT_IN_GO: Final = re.compile(r"\\[1-9ZGkRKXhHNuV]|[*+?}]\+")
-#: Go's own spellings -> what Python calls them, to try the rest of the pattern.
-_SPELLINGS: Final = (
-    (re.compile(r"\(\?<([A-Za-z_])"), r"(?P<\1"),
-    (re.compile(r"\[\[:\^?\w+:\]\]"), "x"),
-    (re.compile(r"\\[pP](\{\^?\w+\}|\w)"), "x"),
-    (re.compile(r"\\z"), r"\\Z"),
-    (re.compile(r"\\Q.*?(\\E|$)"), "x"),
-    (re.compile(r"\(\?[imsU]*(-[imsU]+)?\)"), ""),
-    (re.compile(r"\(\?[imsU]*(-[imsU]+)?:"), "(?:"),
-)
+from shared.kinds.patterns import Pattern, PatternError
 
 
 def validate(case: Case) -> list[FieldError]:
@@ -48,14 +32,9 @@ def validate(case: Case) -> list[FieldError]:
 
 
 def pattern_objection(pattern: str) -> str:
-    """Why Go would not take the pattern; "" when it would."""
-    literal = re.sub(r"\\\\", "", pattern)
-    if found := _GROUP.search(literal) or _NOT_IN_GO.search(literal):
-        return f"invalid or unsupported Perl syntax: `{found[0]}`"
-    for spelling, ours in _SPELLINGS:
-        pattern = spelling.sub(ours, pattern)
+    """Why Go would not take the pattern, or why it is too large for us; "" when it is good."""
     try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
+        Pattern(pattern)
+    except PatternError as error:
         return str(error)
     return ""

@@ -5,7 +5,6 @@ Messages hold the words that Volcano's users look for in theirs. Where Volcano s
 violation, all are told here.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -18,7 +17,7 @@ from services.admission_webhook.core.job_updates import update_errors
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
 from services.admission_webhook.core.pod_template import template_errors
 from services.admission_webhook.core.queue_tree import ROOT
-from services.admission_webhook.core.suggestions import did_you_mean
+from services.admission_webhook.core.suggestions import Hints, did_you_mean
 from shared.dialects.checking import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import QuantityError, cpu_milli
@@ -57,16 +56,17 @@ def validate(case: Case) -> list[FieldError]:
     if case.operation == "UPDATE":
         findings.errors += update_errors(spec, Findings().section(case.old, "spec"))
         return findings.errors
+    hints = Hints()
     for task in tasks:
-        findings.errors += _task_errors(task, case, int(task.path.rpartition("[")[2][:-1]))
-    findings.errors += policy_errors(spec, "spec")
+        findings.errors += _task_errors(task, case, hints)
+    findings.errors += policy_errors(spec, "spec", hints)
     estimate = findings.text(spec, "spec.runningEstimate")
     if estimate and not is_duration(estimate):
         told = f'Invalid value: {shown(estimate)}: time: invalid duration "{estimate[:100]}"'
         findings.add("spec.runningEstimate", told)
-    findings.errors += plugin_errors(spec)
+    findings.errors += plugin_errors(spec, hints)
     findings.errors += _volume_errors(spec)
-    findings.errors += _dependency_errors(tasks)
+    findings.errors += _dependency_errors(tasks, hints)
     if case.name and (objection := names.qualified(case.name)):
         told = f"create job with name {case.name[:100]} validate failed [{objection}]"
         findings.add("metadata.name", told)
@@ -101,11 +101,13 @@ def _check_minima(findings: Findings, spec: JsonObject, tasks: list[_Task], case
                 f"{task.path}.minAvailable",
                 f"Invalid value: {task.minimum}: {order} in task: {task.name}, job: {case.name}",
             )
-    for name, count in Counter(task.name for task in tasks if task.name).items():
-        if count > 1:
-            again = [task.path for task in tasks if task.name == name][1:]
-            for path in again:
-                findings.add(f"{path}.name", f"Duplicate value: duplicated task name {name}")
+    taken: set[str] = set()
+    for task in tasks:
+        if task.name in taken:
+            told = f"Duplicate value: duplicated task name {task.name}"
+            findings.add(f"{task.path}.name", told)
+        elif task.name:
+            taken.add(task.name)
     total = sum(task.replicas for task in tasks)
     least = as_int(spec.get("minAvailable"))
     if least is not None and least > total:
@@ -148,9 +150,10 @@ def _partition_errors(task: _Task, case: Case) -> Iterator[FieldError]:
         yield FieldError(path=path, message=told)
 
 
-def _task_errors(task: _Task, case: Case, index: int) -> Iterator[FieldError]:
+def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
     """What is looked at when a Job is created."""
-    yield from policy_errors(task.given, task.path)
+    index = int(task.path.rpartition("[")[2][:-1])
+    yield from policy_errors(task.given, task.path, hints)
     if case.name and task.name:
         pod = f"{case.name}-{task.name}-{index}"
         if objection := names.qualified(pod):
@@ -205,16 +208,15 @@ def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
             yield FieldError(path=f"{path}.volumeClaimName", message=told)
 
 
-def _dependency_errors(tasks: list[_Task]) -> Iterator[FieldError]:
+def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]:
     needs: dict[str, list[str]] = {}
     for task in tasks:
-        depends = as_object(task.given.get("dependsOn")) or {}
-        needs[task.name] = [one for one in as_list(depends.get("name")) if isinstance(one, str)]
+        needs[task.name] = _needed(task)
     for task in tasks:
         path = f"{task.path}.dependsOn.name"
-        wanted = needs[task.name]
-        for name in sorted(set(wanted) - needs.keys()):
-            near = did_you_mean(name, needs)
+        wanted = _needed(task)
+        for name in sorted({one for one in wanted if one not in needs}):
+            near = hints.near(name, needs)
             told = f"Not found: {shown(name)}: no such task{near}: {_NOT_ACYCLIC}"
             yield FieldError(path=path, message=told)
         if len(set(wanted)) < len(wanted):
@@ -224,6 +226,11 @@ def _dependency_errors(tasks: list[_Task]) -> Iterator[FieldError]:
     if circle:
         told = f"Invalid value: {' -> '.join(circle[:20])}: {_NOT_ACYCLIC}"
         yield FieldError(path="spec.tasks", message=told)
+
+
+def _needed(task: _Task) -> list[str]:
+    depends = as_object(task.given.get("dependsOn")) or {}
+    return [one for one in as_list(depends.get("name")) if isinstance(one, str)]
 
 
 def _check_queue(findings: Findings, spec: JsonObject, case: Case) -> None:

@@ -5,9 +5,9 @@ it.
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.dependencies import ring
 from services.admission_webhook.core.parts import as_list, as_object, text_at
-from services.admission_webhook.core.suggestions import did_you_mean
+from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.checking import Findings, shown
-from shared.dialects.protocol import FieldError
+from shared.dialects.protocol import FieldError, JsonObject
 
 
 def validate(case: Case) -> list[FieldError]:
@@ -17,12 +17,11 @@ def validate(case: Case) -> list[FieldError]:
     needs: dict[str, list[str]] = {}
     flows = findings.items(spec, "spec.flows")
     for _, flow in flows:
-        depends = as_object(flow.get("dependsOn")) or {}
-        targets = [one for one in as_list(depends.get("targets")) if isinstance(one, str)]
-        needs.setdefault(text_at(flow, "name"), []).extend(targets)
+        needs.setdefault(text_at(flow, "name"), []).extend(_targets(flow))
+    hints = Hints()
     for path, flow in flows:
-        for target in sorted(set(needs[text_at(flow, "name")]) - needs.keys()):
-            near = did_you_mean(target, needs)
+        for target in sorted({one for one in _targets(flow) if one not in needs}):
+            near = hints.near(target, needs)
             findings.add(
                 f"{path}.dependsOn.targets",
                 f"Invalid value: {shown(target)}: "
@@ -33,3 +32,8 @@ def validate(case: Case) -> list[FieldError]:
         way = " -> ".join(circle[:20])
         findings.add("spec.flows", f"Invalid value: {way}: jobflow Flow is not DAG")
     return findings.errors
+
+
+def _targets(flow: JsonObject) -> list[str]:
+    depends = as_object(flow.get("dependsOn")) or {}
+    return [one for one in as_list(depends.get("targets")) if isinstance(one, str)]

@@ -1,10 +1,10 @@
 """Which nodes a HyperNode has, through all its members. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.kinds.hypernode import HyperNode, HyperNodeMember
+from shared.kinds.patterns import Pattern, PatternError
 
 Labels = Mapping[str, str]
 
@@ -62,10 +62,9 @@ def _named(member: HyperNodeMember, names: Mapping[str, object]) -> frozenset[st
         return frozenset({selector.exact_match.name} & names.keys())
     if selector.regex_match is not None:
         try:
-            pattern = re.compile(selector.regex_match.pattern)
-        except re.error:
+            return Pattern(selector.regex_match.pattern).among(names)
+        except PatternError:
             return frozenset()
-        return frozenset(name for name in names if pattern.search(name))
     return frozenset()
 
 

@@ -5,7 +5,6 @@ that do not exist, a node in two HyperNodes of one tier (it counts for the first
 sentence in `problems`.
 """
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.topology.levels import NOWHERE, Level
+from shared.kinds.patterns import Pattern, PatternError
 from shared.model.surroundings import HyperNode, HyperNodeMember
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PROBLEMS_MAX: Final = 20
 #: HyperNodes above each other; real ones are three or four.
 _DEPTH_MAX: Final = 64
+_NOBODY: Final[frozenset[str]] = frozenset()
 _NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
 
@@ -34,7 +35,7 @@ class Built:
         self._hypernodes: dict[str, HyperNode] = {}
         for one in sorted(hypernodes, key=lambda one: (one.name, one.uid)):
             self._hypernodes.setdefault(one.name, one)
-        self._patterns: dict[str, re.Pattern[str] | None] = {}
+        self._patterns: dict[str, Pattern | None] = {}
         self._slots: dict[str, Ints] = {}
         self._open: dict[str, None] = {}
         for name in self._hypernodes:
@@ -85,8 +86,8 @@ class Built:
         here = nodes.exists[: nodes.size].copy()
         if member.regex:
             pattern = self._pattern(hypernode, member.regex)
-            named = pattern is not None and [bool(pattern.search(one)) for one in nodes.names]
-            here &= np.array(named, dtype=np.bool_)
+            named = _NOBODY if pattern is None else pattern.among(nodes.names)
+            here &= np.array([one in named for one in nodes.names], dtype=np.bool_)
         elif member.labels is not None:
             for one in member.labels.requirements:
                 here &= nodes.labels.matches(one, one.key, nodes.objects, slice(0, nodes.size))
@@ -107,15 +108,14 @@ class Built:
         pattern = self._pattern(hypernode, member.regex) if member.regex else None
         if pattern is None:
             return []
-        return [
-            name for name in self._hypernodes if name != hypernode.name and pattern.search(name)
-        ]
+        named = pattern.among(self._hypernodes)
+        return [name for name in self._hypernodes if name != hypernode.name and name in named]
 
-    def _pattern(self, hypernode: HyperNode, text: str) -> re.Pattern[str] | None:
+    def _pattern(self, hypernode: HyperNode, text: str) -> Pattern | None:
         if text not in self._patterns:
             try:
-                self._patterns[text] = re.compile(text)
-            except re.error as error:
+                self._patterns[text] = Pattern(text)
+            except PatternError as error:
                 self._patterns[text] = None
                 self._say(f"HyperNode {hypernode.name} has the pattern {text!r}: {error}")
         return self._patterns[text]

@@ -1,5 +1,7 @@
 """Volcano Jobs: every rule about minAvailable, and the queue, each with its field's path."""
 
+import time
+
 import pytest
 
 from services.admission_webhook.core import names
@@ -191,3 +193,23 @@ def test_without_queues_the_queue_passes_with_a_word_about_it(queue: str, warnin
 def test_a_queue_that_is_missed_is_named_so_that_one_can_wait_for_it() -> None:
     assert judged(review(a_job(a_task(), queue="nowhere")), QUEUES).missing_queue == "nowhere"
     assert judged(review(a_job(a_task(), queue="shut")), QUEUES).missing_queue == ""
+
+
+def test_a_job_of_ten_thousand_mistakes_is_judged_in_the_time_of_its_size() -> None:
+    """Each of these took minutes: every duplicate was looked for among all tasks, every wrong word
+    compared with all names. Now the whole takes a second of CPU.
+    """
+    words = [f"not-a-task-{number}" for number in range(2_000)]
+    policies = [{"event": f"Event{number}", "action": "AbortJobs"} for number in range(5_000)]
+    job = a_job(
+        a_task("first", dependsOn={"name": words}),
+        *({"name": f"task-{number // 2}", "replicas": 1} for number in range(20_000)),
+        policies=policies,
+        plugins={f"plug-{number}": [] for number in range(5_000)},
+    )
+    began_s = time.process_time()
+    verdict = judged(review(job))
+    assert time.process_time() - began_s < 10
+    messages = [error.message for error in verdict.errors]
+    assert sum("duplicated task name" in one for one in messages) == 10_000
+    assert 0 < sum("did you mean" in one for one in messages) <= 10

@@ -1,0 +1,61 @@
+"""What is nested beyond all sense is cut out, and nothing else."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.kube.decoding import Change, KindDecoder
+from shared.kube.nesting import DEPTH_MAX, shallow
+from shared.kube.objects import Pod
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('[]{}"\\,:a', max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text('[{"\\', max_size=2), inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+def nested(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+@given(value=JSON)
+def test_what_is_not_deep_stays_byte_for_byte(value: object) -> None:
+    body = msgspec.json.encode(value)
+    assert shallow(body) == body
+
+
+def test_only_what_is_too_deep_becomes_null() -> None:
+    body = f'{{"a":"]]","deep":{nested(DEPTH_MAX + 5)},"b":[{nested(2)},"["]}}'.encode()
+    found = msgspec.json.decode(shallow(body))
+    assert (found["a"], found["b"]) == ("]]", [[[]], "["])
+    text = msgspec.json.encode(found["deep"])
+    assert text.count(b"[") == DEPTH_MAX - 1
+    assert b"[null]" in text
+
+
+@pytest.mark.parametrize("levels", [500, 900, 100_000])
+@pytest.mark.parametrize("node", ['"n-1"', "7"], ids=["fits", "does not fit"])
+def test_a_deeply_nested_object_costs_neither_the_watch_nor_its_name(
+    levels: int, node: str
+) -> None:
+    item = (
+        f'{{"metadata":{{"name":"deep","uid":"u"}},"extra":{nested(levels)},'
+        f'"spec":{{"nodeName":{node}}}}}'
+    )
+    decoder = KindDecoder(Pod)
+    change = decoder.change(f'{{"type":"ADDED","object":{item}}}'.encode())
+    assert isinstance(change, Change)
+    assert change.object.metadata.name == "deep"
+    page = decoder.page(f'{{"metadata":{{}},"items":[{item},{item}]}}'.encode())
+    assert [one.metadata.uid for one in page.items] == ["u", "u"]
+    assert decoder.object(item.encode()).metadata.name == "deep"
+
+
+def test_brackets_that_never_close_are_no_json() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        KindDecoder(Pod).object(b"[" * 100_000)
