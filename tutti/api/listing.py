@@ -1,11 +1,14 @@
 """`list` and `get` of any kind: what is there, and with `--watch` what becomes of it."""
 
+import functools
 from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
+from tutti.api import flags
 from tutti.api.access import Access, opened
 from tutti.api.failing import Refusal
 from tutti.api.fetching import Wanted, fetch, follow, get
@@ -13,6 +16,11 @@ from tutti.api.flags import namespace_or_default, split_selector
 from tutti.api.objects import Object, name_of
 from tutti.api.output import Format, Printer
 from tutti.api.tables import Layout
+
+Command = Callable[..., Any]
+
+#: Flags that a Listing has under their own names.
+_GIVEN: Final = ("access", "namespace", "selector", "output", "watch")
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +45,39 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     output: Format = "table"
     watch: bool = False
     keep: Callable[[Object], bool] = lambda _: True
+
+
+def listing_flags(
+    *filters: Callable[[Command], Command], namespace_letter: str = "-n"
+) -> Callable[[Command], Command]:
+    """Every flag of a `list`, given to the function as `asked`.
+
+    Args:
+        filters: Flags of the command's own, which the function gets as they are.
+        namespace_letter: The short form of `--namespace`.
+    """
+    every = flags.together(
+        flags.namespace_flag(namespace_letter),
+        flags.everywhere_flag,
+        *filters,
+        flags.selector_flag,
+        flags.output_flag(),
+        flags.watch_flag,
+        flags.access_flags,
+    )
+
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def gathered(*args: Any, **kwargs: Any) -> Any:
+            asked = Listing(
+                everywhere=kwargs.pop("all_namespaces"),
+                **{name: kwargs.pop(name) for name in _GIVEN},
+            )
+            return function(*args, asked=asked, **kwargs)
+
+        return every(gathered)
+
+    return decorate
 
 
 async def list_kind(

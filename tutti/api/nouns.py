@@ -11,7 +11,7 @@ from tutti.api import flags, manifests
 from tutti.api.access import Access, opened
 from tutti.api.failing import Refusal, run
 from tutti.api.fetching import Wanted, fetch, get
-from tutti.api.listing import Listing, list_kind
+from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.objects import Object, name_of, namespace_of, without_managed_fields
 from tutti.api.output import NOTHING, Format, as_json, as_yaml, echo
 from tutti.api.tables import Layout
@@ -41,29 +41,8 @@ def add_reading(group: click.Group, noun: Noun) -> None:
     kind = noun.resource.kind
 
     @group.command("list", help=f"List {kind}s.")
-    @flags.namespace_flag()
-    @flags.everywhere_flag
-    @flags.selector_flag
-    @flags.output_flag()
-    @flags.watch_flag
-    @flags.access_flags
-    def list_(
-        *,
-        access: Access,
-        namespace: str,
-        all_namespaces: bool,
-        selector: str,
-        output: Format,
-        watch: bool,
-    ) -> None:
-        asked = Listing(
-            access=access,
-            namespace=namespace,
-            everywhere=all_namespaces,
-            selector=selector,
-            output=output,
-            watch=watch,
-        )
+    @listing_flags()
+    def list_(*, asked: Listing) -> None:
         run(list_kind(noun.resource, noun.layout, asked))
 
     @group.command("get", help=f"Show one {kind} as `list` does.")

@@ -1,17 +1,17 @@
 """`tutti job` as it is typed."""
 
-import shlex
 import sys
 from collections.abc import Callable
 
 import click
+import msgspec
 
 from shared.dialects.durations import duration_ms
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access, opened
 from tutti.api.failing import Refusal, fail, run
-from tutti.api.listing import Listing, list_kind
+from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.objects import Object
 from tutti.api.orders import Action, order
 from tutti.api.output import FORMATS, Format, echo, reference
@@ -19,13 +19,15 @@ from tutti.job import columns
 from tutti.job.columns import layout
 from tutti.job.logs import Reading, print_logs
 from tutti.job.running import Wish, run_job
+from tutti.job.sketching import Sketch, sketch_flags
 from tutti.job.viewing import view_job
 from tutti.job.waiting import Goal
 
-RESOURCES = "cpu=1000m,memory=100Mi"
-
 _names = flags.names_argument(JOBS_VOLCANO)
 _name_flag = flags.name_flag("Job")
+scheduler_filter = click.option(
+    "--scheduler", "-S", default="", metavar="NAME", help="Only those of this scheduler."
+)
 
 
 @click.group(cls=flags.PflagGroup)
@@ -36,38 +38,8 @@ def job() -> None:
 @job.command("run")
 @flags.namespace_flag()
 @_name_flag
-@click.option("--image", "-i", default="busybox", show_default=True, help="Container image.")
-@click.option(
-    "--min",
-    "-m",
-    "minimum",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Pods that must run together.",
-)
-@click.option(
-    "--replicas",
-    "-r",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Pods in all.",
-)
-@click.option("--requests", "-R", default=RESOURCES, show_default=True, help="Of each pod.")
-@click.option("--limits", "-L", default=RESOURCES, show_default=True, help="Of each pod.")
-@click.option(
-    "--scheduler",
-    "-S",
-    default="volcano",
-    show_default=True,
-    metavar="NAME",
-    help="Scheduler of the pods.",
-)
+@sketch_flags()
 @click.option("--queue", "-q", default="", metavar="NAME", help="Queue; else the default one.")
-@click.option("--command", "-c", default="", help="Command of the container, as a shell reads it.")
 @click.option(
     "--filename",
     "-f",
@@ -98,14 +70,8 @@ def run_(
     access: Access,
     namespace: str,
     name: str,
-    image: str,
-    minimum: int,
-    replicas: int,
-    requests: str,
-    limits: str,
-    scheduler: str,
+    sketch: Sketch,
     queue: str,
-    command: str,
     files: tuple[str, ...],
     wait: bool,
     goal: Goal,
@@ -123,14 +89,8 @@ def run_(
             namespace=namespace,
             files=files,
             name=name,
-            image=image,
-            minimum=minimum,
-            replicas=replicas,
-            requests=requests,
-            limits=limits,
-            scheduler=scheduler,
+            sketch=sketch,
             queue=queue,
-            command=split_command(command),
             goal=goal if wait else None,
             timeout_s=seconds("--timeout", timeout),
             dry_run=dry_run,
@@ -139,14 +99,6 @@ def run_(
     except Refusal as error:
         fail(str(error))
     sys.exit(0 if run(run_job(wish)) else 1)
-
-
-def split_command(given: str) -> tuple[str, ...]:
-    """A command as a shell reads it. Raises Refusal for quotes without end."""
-    try:
-        return tuple(shlex.split(given))
-    except ValueError as error:
-        raise Refusal(f"--command {given}: {error}") from None
 
 
 def seconds(flag: str, given: str) -> float | None:
@@ -160,35 +112,13 @@ def seconds(flag: str, given: str) -> float | None:
 
 
 @job.command("list")
-@flags.namespace_flag()
-@flags.everywhere_flag
-@click.option("--queue", "-q", default="", metavar="NAME", help="Only those of this queue.")
-@click.option("--scheduler", "-S", default="", metavar="NAME", help="Only those of this scheduler.")
-@flags.selector_flag
-@flags.output_flag()
-@flags.watch_flag
-@flags.access_flags
-def list_(
-    *,
-    access: Access,
-    namespace: str,
-    all_namespaces: bool,
-    queue: str,
-    scheduler: str,
-    selector: str,
-    output: Format,
-    watch: bool,
-) -> None:
+@listing_flags(
+    click.option("--queue", "-q", default="", metavar="NAME", help="Only those of this queue."),
+    scheduler_filter,
+)
+def list_(*, asked: Listing, queue: str, scheduler: str) -> None:
     """List Jobs, with their pods by phase."""
-    asked = Listing(
-        access=access,
-        namespace=namespace,
-        everywhere=all_namespaces,
-        selector=selector,
-        output=output,
-        watch=watch,
-        keep=of(queue, scheduler),
-    )
+    asked = msgspec.structs.replace(asked, keep=of(queue, scheduler))
     run(list_kind(JOBS_VOLCANO, layout, asked))
 
 

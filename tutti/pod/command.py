@@ -1,14 +1,13 @@
 """`tutti pod` as it is typed."""
 
 import click
+import msgspec
 
 from shared.kube.resources import PODS
 from tutti.api import flags
-from tutti.api.access import Access
 from tutti.api.failing import run
-from tutti.api.listing import Listing, list_kind
+from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.objects import Object, field, labels_of
-from tutti.api.output import Format
 from tutti.job.columns import JOB_NAME_LABEL
 from tutti.pod.columns import layout
 
@@ -22,34 +21,15 @@ def pod() -> None:
 
 
 @pod.command("list")
-@flags.namespace_flag()
-@flags.everywhere_flag
-@click.option("--queue", "-q", default="", metavar="NAME", help="Only pods of this queue.")
-@click.option("--job", "-j", default="", metavar="NAME", help="Only pods of this Job.")
-@flags.selector_flag
-@flags.output_flag()
-@flags.watch_flag
-@flags.access_flags
-def list_(
-    *,
-    access: Access,
-    namespace: str,
-    all_namespaces: bool,
-    queue: str,
-    job: str,
-    selector: str,
-    output: Format,
-    watch: bool,
-) -> None:
+@listing_flags(
+    click.option("--queue", "-q", default="", metavar="NAME", help="Only pods of this queue."),
+    click.option("--job", "-j", default="", metavar="NAME", help="Only pods of this Job."),
+)
+def list_(*, asked: Listing, queue: str, job: str) -> None:
     """List pods of Jobs; with --queue, pods of other workloads in that queue too."""
-    asked = Listing(
-        access=access,
-        namespace=namespace,
-        everywhere=all_namespaces,
-        selector=selector,
+    asked = msgspec.structs.replace(
+        asked,
         labels=job_selector(job, queue),
-        output=output,
-        watch=watch,
         keep=lambda found: not queue or queue_of(found) == queue,
     )
     run(list_kind(PODS, layout, asked))

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import click
+import msgspec
 
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access
 from tutti.api.conventions import VOLCANO
-from tutti.api.failing import Refusal, fail, run
-from tutti.api.listing import Listing, list_kind
+from tutti.api.failing import run
+from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.output import Format
 from tutti.job.columns import layout
-from tutti.job.command import RESOURCES, delete_jobs, of, order_jobs, split_command
+from tutti.job.command import delete_jobs, of, order_jobs, scheduler_filter
 from tutti.job.running import Wish, run_job
+from tutti.job.sketching import Sketch, sketch_flags
 from tutti.job.viewing import view_job
 from tutti.queue.command import show_queues
 from tutti.vcctl.command import LikeCobra
@@ -42,113 +44,22 @@ def _program(name: str) -> Callable[[Callable[..., Any]], click.Command]:
     show_envvar=True,
     metavar="NAME",
 )
-@click.option(
-    "--image",
-    "-i",
-    envvar="VOLCANO_DEFAULT_IMAGE",
-    default="busybox",
-    show_default=True,
-    show_envvar=True,
-    help="Container image.",
-)
-@click.option(
-    "--min",
-    "-m",
-    "minimum",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Pods that must run together.",
-)
-@click.option(
-    "--replicas",
-    "-r",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Pods in all.",
-)
-@click.option("--requests", "-R", default=RESOURCES, show_default=True, help="Of each pod.")
-@click.option("--limits", "-L", default=RESOURCES, show_default=True, help="Of each pod.")
-@click.option(
-    "--scheduler",
-    "-S",
-    envvar="VOLCANO_SCHEDULER_NAME",
-    default="volcano",
-    show_default=True,
-    show_envvar=True,
-    metavar="NAME",
-    help="Scheduler of the pods.",
-)
-@click.option("--command", "-c", default="", help="Command of the container, as a shell reads it.")
+@sketch_flags(from_environment=True)
 @flags.access_flags
-def vsub(
-    *,
-    access: Access,
-    name: str,
-    namespace: str,
-    image: str,
-    minimum: int,
-    replicas: int,
-    requests: str,
-    limits: str,
-    scheduler: str,
-    command: str,
-) -> None:
+def vsub(*, access: Access, name: str, namespace: str, sketch: Sketch) -> None:
     """Submit a Job made from flags. (Manifests are for `kubectl` and `vcctl job run -f`.)"""
-    try:
-        wish = Wish(
-            access=access,
-            namespace=namespace,
-            name=name,
-            image=image,
-            minimum=minimum,
-            replicas=replicas,
-            requests=requests,
-            limits=limits,
-            scheduler=scheduler,
-            command=split_command(command),
-        )
-    except Refusal as error:
-        fail(str(error))
-    run(run_job(wish))
+    run(run_job(Wish(access=access, namespace=namespace, name=name, sketch=sketch)))
 
 
 @_program("vjobs")
 @_job_name
-@_namespace
-@click.option("--scheduler", "-S", default="", metavar="NAME", help="Only those of this scheduler.")
-@flags.everywhere_flag
-@flags.selector_flag
-@flags.output_flag()
-@flags.watch_flag
-@flags.access_flags
-def vjobs(
-    *,
-    access: Access,
-    name: str,
-    namespace: str,
-    scheduler: str,
-    all_namespaces: bool,
-    selector: str,
-    output: Format,
-    watch: bool,
-) -> None:
+@listing_flags(scheduler_filter, namespace_letter="-N")
+def vjobs(*, asked: Listing, name: str, scheduler: str) -> None:
     """List Jobs; with --name, show all of one."""
     if name:
-        run(view_job(access, namespace, name, output))
+        run(view_job(asked.access, asked.namespace, name, asked.output))
         return
-    asked = Listing(
-        access=access,
-        namespace=namespace,
-        everywhere=all_namespaces,
-        selector=selector,
-        output=output,
-        watch=watch,
-        keep=of("", scheduler),
-    )
+    asked = msgspec.structs.replace(asked, keep=of("", scheduler))
     run(list_kind(JOBS_VOLCANO, layout, asked))
 
 

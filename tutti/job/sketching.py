@@ -1,0 +1,175 @@
+"""A Job of one task, drawn with flags: `tutti job run`, `vcctl job run`, `vsub`."""
+
+import functools
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import click
+import msgspec
+
+from shared.kube.quantities import QuantityError, amount
+from shared.kube.resources import JOBS_VOLCANO
+from tutti.api.failing import Refusal, fail
+from tutti.api.flags import F, together
+from tutti.api.objects import Object
+
+#: The label that Volcano's tools give the pods of a Job made from flags.
+NAME_LABEL: Final = "job.volcano.sh"
+_RESOURCES: Final = "cpu=1000m,memory=100Mi"
+
+
+class Sketch(msgspec.Struct, frozen=True, kw_only=True):
+    """What flags say of a Job.
+
+    Attributes:
+        image: The container's image.
+        minimum: How many pods must run together.
+        replicas: How many pods.
+        requests: `cpu=1,memory=1Gi`, for each pod.
+        limits: The same.
+        scheduler: Name of the scheduler.
+        command: The container's command; () for the image's.
+    """
+
+    image: str
+    minimum: int
+    replicas: int
+    requests: str
+    limits: str
+    scheduler: str
+    command: tuple[str, ...] = ()
+
+
+def sketch_flags(*, from_environment: bool = False) -> Callable[[F], F]:
+    """`--image` to `--command`, given to the function as `sketch`.
+
+    Args:
+        from_environment: Whether defaults come from the variables that Volcano's Slurm-like
+            programs read.
+    """
+
+    def preset(variable: str, default: str) -> dict[str, Any]:
+        known = {"default": default, "show_default": True}
+        return known | ({"envvar": variable, "show_envvar": True} if from_environment else {})
+
+    flags = together(
+        click.option(
+            "--image", "-i", help="Container image.", **preset("VOLCANO_DEFAULT_IMAGE", "busybox")
+        ),
+        _count_flag("--min", "-m", "minimum", "Pods that must run together."),
+        _count_flag("--replicas", "-r", "replicas", "Pods in all."),
+        click.option(
+            "--requests", "-R", default=_RESOURCES, show_default=True, help="Of each pod."
+        ),
+        click.option("--limits", "-L", default=_RESOURCES, show_default=True, help="Of each pod."),
+        click.option(
+            "--scheduler",
+            "-S",
+            metavar="NAME",
+            help="Scheduler of the pods.",
+            **preset("VOLCANO_SCHEDULER_NAME", "volcano"),
+        ),
+        click.option("--command", "-c", default="", help="Of the container, as a shell reads it."),
+    )
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def gathered(*args: Any, **kwargs: Any) -> Any:
+            drawn = {field: kwargs.pop(field) for field in Sketch.__struct_fields__}
+            try:
+                drawn["command"] = split_command(drawn["command"])
+            except Refusal as error:
+                fail(str(error))
+            return function(*args, sketch=Sketch(**drawn), **kwargs)
+
+        return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
+
+    return decorate
+
+
+def _count_flag(name: str, letter: str, field: str, meaning: str) -> Callable[[F], F]:
+    return click.option(
+        name,
+        letter,
+        field,
+        type=click.IntRange(0),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help=meaning,
+    )
+
+
+def split_command(given: str) -> tuple[str, ...]:
+    """A command as a shell reads it. Raises Refusal for quotes without end."""
+    try:
+        return tuple(shlex.split(given))
+    except ValueError as error:
+        raise Refusal(f"--command {given}: {error}") from None
+
+
+def manifest(sketch: Sketch, name: str, queue: str = "") -> Object:
+    """The Job that is drawn; "" is the default queue. Raises Refusal."""
+    if not name:
+        raise Refusal("job name cannot be left blank: give --name, or a manifest with -f")
+    if sketch.minimum > sketch.replicas:
+        raise Refusal(
+            f"--min {sketch.minimum} is more than --replicas {sketch.replicas}: it could never run"
+        )
+    container: Object = {
+        "name": name,
+        "image": sketch.image,
+        "imagePullPolicy": "IfNotPresent",
+        "resources": _resources(sketch),
+    }
+    if sketch.command:
+        container["command"] = list(sketch.command)
+    spec: Object = {
+        "minAvailable": sketch.minimum,
+        "schedulerName": sketch.scheduler,
+        "tasks": [
+            {
+                "replicas": sketch.replicas,
+                "template": {
+                    "metadata": {"name": name, "labels": {NAME_LABEL: name}},
+                    "spec": {"restartPolicy": "Never", "containers": [container]},
+                },
+            }
+        ],
+    }
+    if queue:
+        spec["queue"] = queue
+    return {
+        "apiVersion": JOBS_VOLCANO.api_version,
+        "kind": JOBS_VOLCANO.kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _resources(sketch: Sketch) -> Object:
+    found = {
+        "requests": quantities("--requests", sketch.requests),
+        "limits": quantities("--limits", sketch.limits),
+    }
+    return {key: dict(value) for key, value in found.items() if value}
+
+
+def quantities(flag: str, given: str) -> Mapping[str, str]:
+    """`cpu=1000m,memory=100Mi` as a map. Raises Refusal, which names the flag and the rule."""
+    found: dict[str, str] = {}
+    for item in _items(given):
+        name, equals, quantity = item.partition("=")
+        if not equals or not name or "=" in quantity:
+            raise Refusal(f"{flag} {item}: must be RESOURCE=AMOUNT, such as cpu=500m")
+        try:
+            amount(name, quantity)
+        except QuantityError as error:
+            raise Refusal(f"{flag} {item}: {error}") from None
+        found[name] = quantity
+    return found
+
+
+def _items(given: str) -> Sequence[str]:
+    return given.split(",") if given else ()
