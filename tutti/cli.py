@@ -113,6 +113,12 @@ def _completion() -> click.Command:
     return completion
 
 
+def _crds() -> click.Command:
+    from tutti.crds_command import crds
+
+    return crds
+
+
 #: How to get each subcommand, and what it does in one line.
 COMMANDS: Final[Table] = {
     "demo": (_demo, "Play the experiment that gangs are for, on an embedded cluster."),
@@ -137,6 +143,7 @@ COMMANDS: Final[Table] = {
 
 @click.command(
     cls=LazyCommands, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+    "crds": (_crds, "Create our kinds and bring them up to date, or print them."),
 )
 @click.version_option(package_name="tutti", message="%(prog)s %(version)s")
 def main() -> None:

@@ -32,6 +32,18 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
         str, Meta(description="Service by which the API server finds us, instead of a URL")
     ] = ""
     service_namespace: Annotated[str, Meta(description="its namespace")] = ""
+    configuration_name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+            description="name of the two configurations that are registered; suites beside each "
+            "other need different ones",
+        ),
+    ] = "tutti-admission"
+    owner_cluster_role: Annotated[
+        str,
+        Meta(description="ClusterRole that the configurations belong to and go with; empty: none"),
+    ] = ""
     probe_namespace: Annotated[
         str,
         Meta(min_length=1, description="where creating a ConfigMap is tried before registering"),

@@ -35,7 +35,7 @@ from shared.kube.decoding import Bookmark
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
 from shared.kube.objects import KubeStruct, ObjectMeta
-from shared.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from shared.kube.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from shared.runtime.backoff import delays_s
 
 log = logging.getLogger(__name__)
@@ -81,6 +81,8 @@ class Registrar:
         scheduler_names: tuple[str, ...],
         probe_namespace: str,
         groups: Callable[[], ResourceGroups] = tuple,
+        name: str = NAME,
+        owner: str = "",
         on_state: Callable[[str], None],
     ) -> None:
         """Prepare.
@@ -93,6 +95,9 @@ class Registrar:
             scheduler_names: Names of schedulers that we are.
             probe_namespace: Where the creation of a ConfigMap is tried.
             groups: Gives the resource groups as they are now.
+            name: Of both configurations.
+            owner: ClusterRole that they belong to: garbage collection takes them away with it, when
+                nobody who is uninstalled has the right to any more. "" for none.
             on_state: Told after each attempt why we are not registered; "" when we are.
         """
         self._client = client
@@ -102,6 +107,10 @@ class Registrar:
         self._scheduler_names = scheduler_names
         self._probe_namespace = probe_namespace
         self._groups = groups
+        self._name = name
+        self._owner = owner
+        #: Reference to it, as it was looked up last.
+        self._owned: JsonObject | None = None
         self._on_state = on_state
         self._proved = ""
         self._with_conditions = True
@@ -157,6 +166,7 @@ class Registrar:
         return why
 
     async def _settle(self) -> str:
+        await self._find_owner()
         for _ in range(_CONFLICTS_MAX):
             stored: dict[Phase, Stored | None] = {
                 phase: await self._stored(resource) for phase, resource in _RESOURCES
@@ -182,9 +192,23 @@ class Registrar:
             return ""
         return "others keep writing the configurations"
 
+    async def _find_owner(self) -> None:
+        """Look up who the configurations belong to, if anybody: each time, since it may have been
+        made anew under its name. Raises KubeError.
+        """
+        if not self._owner:
+            return
+        found = await self._client.get(CLUSTER_ROLES, self._owner, Stored)
+        self._owned = {
+            "apiVersion": CLUSTER_ROLES.api_version,
+            "kind": CLUSTER_ROLES.kind,
+            "name": self._owner,
+            "uid": found.metadata.uid,
+        }
+
     async def _stored(self, resource: Resource) -> Stored | None:
         try:
-            return await self._client.get(resource, NAME, Stored)
+            return await self._client.get(resource, self._name, Stored)
         except NotFound:
             return None
 
@@ -242,7 +266,7 @@ class Registrar:
         if gone:
             log.info("taking over from %s: nobody answers there", ", ".join(gone))
         wanted["metadata"]["resourceVersion"] = stored.metadata.resource_version
-        await self._client.replace(resource, NAME, wanted)
+        await self._client.replace(resource, self._name, wanted)
         log.info("registered: %s asks %s", resource.kind, self._where())
 
     def _configuration(self, phase: Phase, members: Members, address: Address) -> JsonObject:
@@ -253,6 +277,8 @@ class Registrar:
             self._scheduler_names,
             with_conditions=self._with_conditions,
             groups=self._groups(),
+            name=self._name,
+            owner=self._owned,
         )
 
     def _siblings(self, others: Members) -> Members:
@@ -285,12 +311,12 @@ class Registrar:
         self, phase: Phase, resource: Resource, metadata: ObjectMeta, members: Members
     ) -> None:
         if not members:
-            await self._client.delete(resource, NAME, uid=metadata.uid)
+            await self._client.delete(resource, self._name, uid=metadata.uid)
             log.info("registration removed: %s", resource.kind)
             return
         wanted = self._configuration(phase, members, next(iter(members.values())).address)
         wanted["metadata"]["resourceVersion"] = metadata.resource_version
-        await self._client.replace(resource, NAME, wanted)
+        await self._client.replace(resource, self._name, wanted)
 
     async def _pause(self, timeout_s: float | None) -> None:
         with contextlib.suppress(TimeoutError):
@@ -304,7 +330,8 @@ class Registrar:
     async def _notice(self, batch: Listed[Stored] | Changes[Stored] | Absent) -> None:
         """Look again when our configurations changed, or may have while nobody watched."""
         if isinstance(batch, Listed) or (
-            isinstance(batch, Changes) and any(_name_of(change) == NAME for change in batch.changes)
+            isinstance(batch, Changes)
+            and any(_name_of(change) == self._name for change in batch.changes)
         ):
             self._woken.set()
 

@@ -133,6 +133,8 @@ class Webhook:
                 scheduler_names=settings.scheduler_name,
                 probe_namespace=settings.probe_namespace,
                 groups=lambda: self._groups.groups,
+                name=settings.configuration_name,
+                owner=settings.owner_cluster_role,
                 on_state=self._on_registration,
             )
             ctx.on_shutdown(Step.STOP_TAKING, "registration", partial(_leave, registrar))

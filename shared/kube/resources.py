@@ -120,6 +120,9 @@ CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
+CLUSTER_ROLES: Final = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
+)
 VALIDATING_WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io",
     "v1",

@@ -14,11 +14,14 @@ import msgspec
 
 from shared.bus.permissions import users
 from shared.dialects.rights import rights
+from shared.kinds.catalogue import CATALOGUE
 from shared.kube.resources import (
+    CLUSTER_ROLES,
     COMMANDS,
     CONFIGMAPS,
     CORE_EVENTS,
     CRONJOBS_VOLCANO,
+    CUSTOM_RESOURCE_DEFINITIONS,
     DAEMON_SETS,
     HYPERNODES,
     JOBFLOWS,
@@ -48,8 +51,8 @@ from shared.kube.resources import (
 RELEASE: Final = "RELEASE"
 #: Of each NATS user's Secret, and of the server's: `RELEASE-nats-USER`.
 NATS_SECRETS: Final = (*(user.name for user in users()), "server")
-#: Both webhook configurations bear it.
-_CONFIGURATION: Final = ("tutti-admission",)
+#: Both webhook configurations bear it: `--configuration-name`.
+_CONFIGURATION: Final = (f"{RELEASE}-admission",)
 _VOLCANO_LEASE: Final = ("vc-controller-manager",)
 
 
@@ -131,6 +134,12 @@ _WEBHOOK: Final = (
     ),
     _may("get update", MUTATING_WEBHOOKS, "its own configuration", names=_CONFIGURATION),
     _may("create", CONFIGMAPS, "the probe's object, dry-run only", namespaced=True),
+    _may(
+        "get",
+        CLUSTER_ROLES,
+        "whom its configurations belong to: they go when it is uninstalled",
+        names=(f"{RELEASE}-admission-webhook",),
+    ),
 )
 
 _TELL: Final = _may("create get patch", CORE_EVENTS, "tell and count Events")
@@ -230,6 +239,16 @@ _PROVISION: Final = (
     ),
 )
 
+_CRDS: Final = (
+    _may("create", CUSTOM_RESOURCE_DEFINITIONS, "create our kinds"),
+    _may(
+        "get patch",
+        CUSTOM_RESOURCE_DEFINITIONS,
+        "bring them up to date",
+        names=tuple(description.crd_name for description in CATALOGUE),
+    ),
+)
+
 ACCOUNTS: Final = (
     Account(name="watcher", rights=_of_dialects("watcher", "the picture of the cluster")),
     Account(name="gang-planner", token=False),
@@ -244,6 +263,7 @@ ACCOUNTS: Final = (
         ),
     ),
     Account(name="provision", rights=_PROVISION),
+    Account(name="crds", rights=_CRDS),
 )
 
 

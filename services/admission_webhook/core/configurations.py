@@ -1,8 +1,8 @@
 """The webhook configurations that are registered with the API server, made from `kinds`.
 
-One pair of objects, `tutti-admission` by default, stands for all replicas. Who belongs to it is written on it
-(`MEMBERS`), so that the last one that leaves takes it away, and one that was killed can be told
-from one that lives.
+One pair of objects, `tutti-admission` by default, stands for all replicas. Who belongs to it is
+written on it (`MEMBERS`), so that the last one that leaves takes it away, and one that was killed
+can be told from one that lives.
 """
 
 import base64

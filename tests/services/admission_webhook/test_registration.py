@@ -62,7 +62,13 @@ class Replica:
     """A registrar, and what it said last."""
 
     def __init__(
-        self, client: KubeClient, name: str, address: Address, ca: Callable[[], str]
+        self,
+        client: KubeClient,
+        name: str,
+        address: Address,
+        ca: Callable[[], str],
+        *,
+        configurations: str = NAME,
     ) -> None:
         self.state = "nothing said yet"
         self.registrar = Registrar(
@@ -72,6 +78,7 @@ class Replica:
             ca,
             scheduler_names=NAMES,
             probe_namespace="default",
+            name=configurations,
             on_state=self._say,
         )
 
@@ -154,6 +161,26 @@ async def test_a_webhook_that_is_reached_is_registered_until_it_leaves(
         one.registrar.wake()
         await asyncio.sleep(0)
     assert await stored(client) == []
+
+
+async def test_two_suites_with_configurations_of_their_own_leave_each_others_alone(
+    client: KubeClient, webhook: Webhook, tmp_path: Path
+) -> None:
+    async with Webhook(tmp_path / "second").running() as other:
+        second = Replica(
+            client,
+            "host/webhook-0",
+            Address(url=other.url),
+            lambda: other.certificate.ca,
+            configurations="second-admission",
+        )
+        async with replica(client, webhook).running() as first, second.running():
+            await eventually(lambda: first.registered and second.registered)
+            for resource in RESOURCES:
+                assert sorted(await stored(client, resource)) == ["second-admission", NAME]
+            await second.registrar.leave()
+            for resource in RESOURCES:
+                assert await stored(client, resource) == [NAME]
 
 
 async def test_a_webhook_that_is_not_reached_is_not_registered_and_says_so(

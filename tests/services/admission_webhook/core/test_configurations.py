@@ -115,3 +115,14 @@ def test_a_probe_looks_at_nothing_but_its_own_object() -> None:
     assert selector == {PROBE: "random-1"} == probe_object("random-1")["metadata"]["labels"]
     assert webhook["failurePolicy"] == "Ignore"
     assert webhook["rules"][0]["resources"] == ["configmaps"]
+
+
+@pytest.mark.parametrize("phase", ["mutate", "validate"])
+def test_a_configuration_goes_with_its_owner_and_is_written_anew_for_another(phase: Phase) -> None:
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "a"}
+    first, again, second = (made(phase, owner={**role, "uid": uid}) for uid in ("1", "1", "2"))
+    assert first["metadata"]["ownerReferences"] == [{**role, "uid": "1"}]
+    assert "ownerReferences" not in made(phase)["metadata"]
+    digests = [one["metadata"]["annotations"][DIGEST] for one in (made(phase), first, second)]
+    assert len(set(digests)) == 3
+    assert first == again

@@ -1,0 +1,189 @@
+{{/* Pieces that several files share. Each takes (dict "root" $ "component" "watcher") unless it says otherwise. */}}
+
+{{/* Labels of everything; takes the root. */}}
+{{- define "tutti.labels" -}}
+app.kubernetes.io/name: tutti
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{/* What selects the pods of one component, for ever the same. */}}
+{{- define "tutti.selector" -}}
+app.kubernetes.io/name: tutti
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* The metadata of an object of one component. */}}
+{{- define "tutti.metadata" -}}
+name: {{ .root.Release.Name }}-{{ .component }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "tutti.labels" .root | nindent 2 }}
+  app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* One image for all services; a digest, where given, wins over the tag. Takes the root. */}}
+{{- define "tutti.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* What every pod has beside its containers and volumes; takes also "values", those of the component. */}}
+{{- define "tutti.pod" -}}
+priorityClassName: {{ .values.priorityClassName | default .root.Values.priorityClassName }}
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.nodeSelector | default .root.Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations | default .root.Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Replicas on different nodes, and in different zones, as far as there are any. */}}
+{{- define "tutti.spread" -}}
+topologySpreadConstraints:
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "tutti.selector" $ | nindent 8 }}
+  {{- end }}
+{{- end }}
+
+{{- define "tutti.container-security" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{/* Where a service is: the address that it listens on (also where pods have IPv6 only), and its name among replicas. */}}
+{{- define "tutti.env" -}}
+env:
+  - name: POD_IP
+    valueFrom:
+      fieldRef:
+        fieldPath: status.podIP
+  - name: TUTTI_INSTANCE
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.name
+{{- end }}
+
+{{/* The flags that every service has. */}}
+{{- define "tutti.flags" -}}
+{{ include "tutti.nats-flags" . }}
+- --http-host=$(POD_IP)
+- --http-port=8080
+- --log-format={{ .root.Values.log.format }}
+- --log-level={{ .root.Values.log.level }}
+{{- with .root.Values.tracing.otlpEndpoint }}
+- --otlp-endpoint={{ . }}
+{{- end }}
+{{- end }}
+
+{{/* How to reach NATS, as this component's own user there. */}}
+{{- define "tutti.nats-flags" -}}
+- --nats-url={{ include "tutti.nats-url" .root }}
+- --nats-credentials=/etc/tutti/nats/seed
+{{- if or .root.Values.nats.enabled .root.Values.nats.external.tls }}
+- --nats-ca=/etc/tutti/nats/ca.crt
+{{- end }}
+{{- end }}
+
+{{/* Takes the root. */}}
+{{- define "tutti.nats-url" -}}
+{{- if .Values.nats.enabled -}}
+tls://{{ .Release.Name }}-nats.{{ .Release.Namespace }}.svc:4222
+{{- else -}}
+{{ required "nats.external.url is needed where nats.enabled is false" .Values.nats.external.url }}
+{{- end -}}
+{{- end }}
+
+{{- define "tutti.scheduler-names" -}}
+{{- range .root.Values.schedulerNames }}
+- --scheduler-name={{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "tutti.probes" -}}
+ports:
+  - name: http
+    containerPort: 8080
+startupProbe:
+  httpGet:
+    path: /healthz
+    port: http
+  periodSeconds: 1
+  failureThreshold: 60
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: http
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: http
+  periodSeconds: 5
+  timeoutSeconds: 2
+{{- end }}
+
+{{/* Secret with this component's key for NATS. */}}
+{{- define "tutti.nats-volume" -}}
+- name: nats
+  secret:
+    secretName: {{ .root.Release.Name }}-nats-{{ .component }}
+    defaultMode: 0440
+{{- end }}
+
+{{- define "tutti.nats-mount" -}}
+- name: nats
+  mountPath: /etc/tutti/nats
+  readOnly: true
+{{- end }}
+
+{{/* How old pods give way to new ones, where all replicas share the work. */}}
+{{- define "tutti.rolling" -}}
+strategy:
+  rollingUpdate:
+    maxUnavailable: 0
+    maxSurge: 1
+{{- end }}
+
+{{/* Replicas that must not leave together; takes also "replicas". */}}
+{{- define "tutti.disruption-budget" -}}
+{{- if gt (int .replicas) 1 }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{- include "tutti.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels: {{- include "tutti.selector" . | nindent 6 }}
+{{- end }}
+{{- end }}
