@@ -107,16 +107,16 @@ def _pod() -> click.Command:
     return pod
 
 
-def _completion() -> click.Command:
-    from tutti.completion_command import completion
-
-    return completion
-
-
 def _crds() -> click.Command:
     from tutti.crds_command import crds
 
     return crds
+
+
+def _completion() -> click.Command:
+    from tutti.completion_command import completion
+
+    return completion
 
 
 #: How to get each subcommand, and what it does in one line.
@@ -136,6 +136,7 @@ COMMANDS: Final[Table] = {
     "cluster": (_cluster, "An embedded cluster for people who have none."),
     "fits": (_fits, "Say whether manifests would fit now, and where."),
     "replay": (_replay, "Run a recording again, with its configuration or another one."),
+    "crds": (_crds, "Create our kinds and bring them up to date, or print them."),
     "completion": (_completion, "Print the script that completes commands in a shell."),
     "bench": (_bench, "Run the benchmarks of a checkout."),
 }
@@ -143,7 +144,6 @@ COMMANDS: Final[Table] = {
 
 @click.command(
     cls=LazyCommands, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
-    "crds": (_crds, "Create our kinds and bring them up to date, or print them."),
 )
 @click.version_option(package_name="tutti", message="%(prog)s %(version)s")
 def main() -> None:
