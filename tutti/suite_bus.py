@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from shared.bus.connection import Bus
+from shared.bus.permissions import READER
 from shared.kube.credentials import load
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
@@ -55,6 +56,7 @@ class SuiteBus(msgspec.Struct, frozen=True, kw_only=True):
         bus = await Bus.connect(
             await self.find(),
             name=name,
+            user=READER,
             credentials=self.nats_credentials,
             tls_ca=self.nats_ca,
             patience_s=_CONNECT_S,

@@ -15,9 +15,7 @@ import itertools
 import logging
 import re
 import secrets
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -42,6 +40,7 @@ from shared.bus.jetstream_api import (
     ResetRequest,
     StreamAnswer,
 )
+from shared.bus.security import Security
 
 HealthListener = Callable[[str, str], None]
 """Called with a topic ("nats", "nats permissions") and what is wrong with it; "" when it is well
@@ -109,13 +108,16 @@ class Subscription:
 class Bus:
     """A connection of one service instance. Make it with `Bus.connect`."""
 
-    def __init__(self, name: str, instance: str, on_health: HealthListener | None) -> None:
+    def __init__(
+        self, name: str, instance: str, user: str, on_health: HealthListener | None
+    ) -> None:
         self.name = name
         self.instance = instance
         #: Tells this connection's writes from every other's.
         self.writer_id = f"{name}.{instance}.{secrets.token_hex(6)}"
         self._record_numbers = itertools.count(1)
         self._client = self._new_client()
+        self._security: Security | None = None
         self._on_health = on_health
         self._problems: dict[str, str] = {}
         self._connected = asyncio.Event()
@@ -124,7 +126,7 @@ class Bus:
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reconnect_listeners: list[Callable[[], None]] = []
         token = re.sub(r"[^A-Za-z0-9_-]", "_", instance) or "0"
-        self._inbox_prefix = f"_INBOX_{name}.{token}"
+        self._inbox_prefix = f"_INBOX_{user or name}.{token}"
         self._reply_prefix = f"{self._inbox_prefix}.{secrets.token_hex(6)}."
         self._reply_numbers = itertools.count(1)
         self._reply_handlers: dict[str, Callable[[Message], None]] = {}
@@ -136,6 +138,7 @@ class Bus:
         *,
         name: str,
         instance: str = "0",
+        user: str = "",
         credentials: str = "",
         tls_ca: str = "",
         on_health: HealthListener | None = None,
@@ -145,18 +148,21 @@ class Bus:
 
         Args:
             url: One or more `nats://host:port`, separated by commas.
-            name: The service's name: part of the inbox prefix `_INBOX_<name>.<instance>`.
+            name: The service's name.
             instance: Which of the service's instances this is.
+            user: The NATS user (`shared.bus.permissions`), by whom the inbox prefix is called
+                `_INBOX_<user>.<instance>`; "": named like the service.
             credentials: Path of a credentials file or an nkey seed; "" for none.
-            tls_ca: Path of the CA that signed the server's certificate; "" for the system's.
+            tls_ca: Path of the CA that signed the server's certificate; "" for the system's. Read
+                again when a connection is lost, so that it may be replaced.
             on_health: Told when the connection becomes unwell or well.
             patience_s: Give up after this time; None: never.
 
         Raises:
             BusUnavailable: No server within `patience_s`.
         """
-        bus = cls(name, instance, on_health)
-        options = await asyncio.to_thread(_security_options, credentials, tls_ca)
+        bus = cls(name, instance, user, on_health)
+        bus._security = await asyncio.to_thread(Security, credentials, tls_ca)
         connecting = asyncio.get_running_loop().create_task(
             bus._client.connect(
                 servers=[part.strip() for part in url.split(",")],
@@ -170,7 +176,7 @@ class Bus:
                 ping_interval=PING_INTERVAL_S,
                 pending_size=PENDING_BYTES_MAX,
                 inbox_prefix=bus._inbox_prefix,
-                **options,
+                **bus._security.options,
             ),
             name="connect to NATS",
         )
@@ -451,6 +457,10 @@ class Bus:
         if handler is not None:
             handler(Message(raw.subject, raw.data, raw.reply, raw.headers or {}))
 
+    async def _refresh_security(self) -> None:
+        if self._security is not None and self._security.may_change:
+            await asyncio.to_thread(self._security.refresh)
+
     async def _on_error(self, error: Exception) -> None:
         text = str(error) or type(error).__name__
         if "permissions violation" in text.lower():
@@ -460,6 +470,7 @@ class Bus:
             _log.warning("a message on %s was dropped: its reader is too slow", error.subject)
         elif not self._client.is_connected:
             self.report("nats", text)
+            await self._refresh_security()
         else:
             _log.warning("nats: %s", text)
 
@@ -467,6 +478,7 @@ class Bus:
         self._connected.clear()
         if not self._closing:
             self.report("nats", "disconnected")
+            await self._refresh_security()
 
     async def _on_reconnected(self) -> None:
         self._connections += 1
@@ -485,17 +497,3 @@ class Bus:
             _log.error("another failure on the bus", exc_info=error)
         else:
             self._failure.set_exception(error)
-
-
-def _security_options(credentials: str, tls_ca: str) -> dict[str, Any]:
-    """The client's options for credentials and TLS; blocking, as it reads files."""
-    options: dict[str, Any] = {}
-    if tls_ca:
-        options["tls"] = ssl.create_default_context(cafile=tls_ca)
-    if credentials:
-        content = Path(credentials).read_text("ascii")
-        if "BEGIN NATS USER JWT" in content:
-            options["user_credentials"] = credentials
-        else:
-            options["nkeys_seed_str"] = content.strip()
-    return options

@@ -19,6 +19,10 @@ from shared.contracts import subjects
 #: Of planners and of webhooks: as `shared.bus.setup` makes consumers for.
 REPLICAS: Final = 2
 
+#: Who sets up streams, and people by the commands of `tutti` that ask a running suite.
+PROVISION: Final = "provision"
+READER: Final = "reader"
+
 _API: Final = "$JS.API"
 _LEASES: Final = f"KV_{subjects.LEASES}"
 _LOGS: Final = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
@@ -30,13 +34,15 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: As the account in Kubernetes is called; `--nats-user` of its service.
-        publish: Subjects on which it may publish. Beyond them it may answer what it was asked.
+        publish: Subjects on which it may publish.
         subscribe: Subjects to which it may subscribe.
+        answers: Whether it may answer what it was asked, on the subject that the question names.
     """
 
     name: str
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
+    answers: bool = True
 
 
 def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, ...]:
@@ -109,18 +115,17 @@ def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, 
             ),
         ),
         _user(
-            "provision",
+            PROVISION,
             publish=(
                 subjects.CLUSTER_OPENED,
                 subjects.DECISIONS_OPENED,
                 subjects.ASK_STATUS,
                 *_setting_up(planners, webhooks),
             ),
-            serves=False,
+            answers=False,
         ),
-        # People, by the commands of `tutti` that ask a running suite.
         _user(
-            "reader",
+            READER,
             publish=(
                 subjects.ASK_STATUS,
                 subjects.ASK_FIT,
@@ -128,7 +133,7 @@ def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, 
                 *(_info(stream) for stream in _STREAMS),
                 *(_get(stream) for stream in _STREAMS),
             ),
-            serves=False,
+            answers=False,
         ),
     )
 
@@ -139,14 +144,15 @@ def inbox(user: str) -> str:
 
 
 def _user(
-    name: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...] = (), serves: bool = True
+    name: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...] = (), answers: bool = True
 ) -> User:
-    """A user that hears its inbox, and the question that every service answers if it `serves`."""
-    asked = (subjects.ASK_STATUS,) if serves else ()
+    """A user that hears its inbox; if it `answers`, also what all are asked."""
+    asked = (subjects.ASK_STATUS,) if answers else ()
     return User(
         name=name,
         publish=tuple(sorted(publish)),
         subscribe=tuple(sorted((f"{inbox(name)}.>", *asked, *subscribe))),
+        answers=answers,
     )
 
 

@@ -347,6 +347,7 @@ async def _main(arguments: argparse.Namespace) -> None:
     bus = await Bus.connect(
         arguments.nats_url,
         name="setup",
+        user="provision",
         credentials=arguments.nats_credentials,
         tls_ca=arguments.nats_ca,
         patience_s=arguments.patience_s,

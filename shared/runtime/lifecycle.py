@@ -239,6 +239,7 @@ class _Life(Generic[S]):
             self._settings.nats_url,
             name=self._service,
             instance=context.instance,
+            user=self._settings.nats_user,
             credentials=self._settings.nats_credentials,
             tls_ca=self._settings.nats_ca,
             on_health=on_health,

@@ -33,7 +33,12 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     nats_credentials: Annotated[
         str, Meta(description="file with NATS credentials or an nkey seed")
     ] = ""
-    nats_ca: Annotated[str, Meta(description="file with the CA of the NATS servers")] = ""
+    nats_ca: Annotated[
+        str, Meta(description="file with the CA of the NATS servers, which may be replaced")
+    ] = ""
+    nats_user: Annotated[
+        str, Meta(description="NATS user, by whom inboxes are called; empty: as the service is")
+    ] = ""
     instance: Annotated[str, Meta(description="name of this instance; empty: SERVICE-ORDINAL")] = ""
     ordinal: Annotated[
         int, Meta(ge=-1, description="number of this replica; -1: from the host's name, else 0")

@@ -14,8 +14,8 @@ _HEAD: Final = (
     "# objects stands for the name of the release. namespacedRules: in the release's namespace.\n"
 )
 _NATS_HEAD: Final = (
-    "# Made by `make manifests` from shared/bus/permissions.py: do not edit. By NATS user; beside\n"
-    "# what is listed each may answer what it was asked (allow_responses).\n"
+    "# Made by `make manifests` from shared/bus/permissions.py: do not edit. By NATS user;\n"
+    "# answers: it may answer what it was asked (allow_responses).\n"
 )
 
 
@@ -57,7 +57,11 @@ def rights_file() -> str:
 def permissions_file() -> str:
     """The content of deploy/chart/files/nats-permissions.yaml."""
     content = {
-        user.name: {"publish": list(user.publish), "subscribe": list(user.subscribe)}
+        user.name: {
+            "answers": user.answers,
+            "publish": list(user.publish),
+            "subscribe": list(user.subscribe),
+        }
         for user in users()
     }
     return _NATS_HEAD + yaml.safe_dump(content, sort_keys=False, width=100)

@@ -1,0 +1,62 @@
+"""The NATS server's side of `permissions`: keys of users, and the file that tells them apart.
+
+A user proves itself by an nkey (Ed25519): the server knows public keys only, so its configuration
+holds no secret.
+"""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import nkeys
+
+from shared.bus.permissions import User
+
+_SEED_BYTES: Final = 32
+#: How long a question may be answered: longer than anybody waits.
+_ANSWER_WITHIN: Final = "1m"
+
+
+class BadSeed(Exception):
+    """It is no seed of a user's nkey."""
+
+
+def new_seed() -> str:
+    """The secret of a new user, as a credentials file holds it."""
+    seed: bytes = nkeys.encode_seed(secrets.token_bytes(_SEED_BYTES), nkeys.PREFIX_BYTE_USER)
+    return seed.decode()
+
+
+def public_key(seed: str) -> str:
+    """What the server is told of a user. Raises BadSeed."""
+    try:
+        key = nkeys.from_seed(bytearray(seed.strip().encode()))
+        public: bytes = key.public_key
+    except (nkeys.NkeysError, ValueError) as error:
+        raise BadSeed(f"no nkey seed: {error}") from error
+    return public.decode()
+
+
+def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
+    """A file for `include` in the server's configuration: who may connect, and what each may do.
+
+    Args:
+        users: From `permissions.users`.
+        public_keys: Of each of them, by name.
+    """
+    entries = [
+        {"nkey": public_keys[user.name], "permissions": _permissions(user)} for user in users
+    ]
+    # JSON is this configuration language, too.
+    return f"authorization: {json.dumps({'users': entries}, indent=1)}\n"
+
+
+def _permissions(user: User) -> dict[str, Any]:
+    granted: dict[str, Any] = {
+        "publish": list(user.publish),
+        "subscribe": list(user.subscribe),
+    }
+    if user.answers:
+        granted["allow_responses"] = {"max": 1, "expires": _ANSWER_WITHIN}
+    return granted

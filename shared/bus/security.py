@@ -1,0 +1,67 @@
+"""What a connection proves itself with, and whom it trusts: files that may be replaced while it
+lives.
+
+Everything here blocks, as it reads files: call it in a thread.
+"""
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+
+class Security:
+    """Credentials and CA of one connection."""
+
+    def __init__(self, credentials: str, tls_ca: str) -> None:
+        """Take the paths of a credentials file or nkey seed, and of a CA; "" for none.
+
+        Raises:
+            OSError: A file cannot be read.
+            ssl.SSLError: The CA is none.
+            ValueError: The seed is no text.
+        """
+        self._tls_ca = tls_ca
+        self._context: ssl.SSLContext | None = None
+        #: When the CA file was written that is trusted by now.
+        self._written_ns = 0
+        if tls_ca:
+            self._written_ns = _written_ns(tls_ca)
+            self._context = ssl.create_default_context(cafile=tls_ca)
+        #: The client library's options.
+        self.options = self._options(credentials)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether `refresh` could find anything."""
+        return self._context is not None
+
+    def refresh(self) -> None:
+        """Trust what the CA file holds by now, beside what it held; for the next connection.
+
+        A file that is missing or half written is looked at again the next time.
+        """
+        if self._context is None:
+            return
+        try:
+            written_ns = _written_ns(self._tls_ca)
+            if written_ns != self._written_ns:
+                self._context.load_verify_locations(cafile=self._tls_ca)
+                self._written_ns = written_ns
+        except OSError:  # ssl.SSLError is one
+            return
+
+    def _options(self, credentials: str) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if self._context is not None:
+            options["tls"] = self._context
+        if credentials:
+            content = Path(credentials).read_text("ascii")
+            if "BEGIN NATS USER JWT" in content:
+                options["user_credentials"] = credentials
+            else:
+                options["nkeys_seed_str"] = content.strip()
+        return options
+
+
+def _written_ns(path: str) -> int:
+    return Path(path).stat().st_mtime_ns
