@@ -20,11 +20,13 @@ RELEASE: Final = "release"
 class _Release:
     """One release, until it has ended."""
 
-    __slots__ = ("end_ms", "gang", "note", "victims")
+    __slots__ = ("end_ms", "gang", "note", "trace_id", "victims")
 
     def __init__(self, note: NoteOpened) -> None:
         self.note = note
         self.gang = ""
+        #: As its decision says; a gang may have nothing left to be released.
+        self.trace_id = gang_trace_id(note.gang_id, max(note.attempt, 1))
         self.victims: set[str] = set()
         self.end_ms = 0
 
@@ -55,6 +57,7 @@ class ReleaseSpans:
                 release = self._open.get(record.gang_id)
                 if release is not None:
                     release.gang = record.gang
+                    release.trace_id = record.trace_id
                     release.victims.update(victim.uid for victim in record.victims)
             case NoteClosed(kind="release"):
                 release = self._open.pop(record.gang_id, None)
@@ -75,13 +78,12 @@ class ReleaseSpans:
 
     def _tell(self, release: _Release) -> None:
         note = release.note
-        trace_id = gang_trace_id(note.gang_id, max(note.attempt, 1))
         self._tracer.span(
             RELEASE,
-            trace_id=trace_id,
+            trace_id=release.trace_id,
             start_ms=note.at_ms,
             end_ms=release.end_ms,
-            parent=gang_span(trace_id),
+            parent=gang_span(release.trace_id),
             attributes={
                 "gang": release.gang,
                 "gang.id": note.gang_id,

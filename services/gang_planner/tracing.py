@@ -6,11 +6,15 @@ open, and tells what ended within the last seconds once more, because the planne
 died before its spans left. Told twice, a span has the same id and the same content.
 
 An attempt begins when the gang was first seen, or when the failed attempt before it ended; what is
-added to a started gang begins with its decision. It ends
+added to a started gang begins with its decision, or the loss that it makes good. It ends
 * well, when every member of the decision is bound and the gang's quorum was seen placed (a gang
   that had started before only needs its members bound),
 * with an error, when an outcome did not bind all, a later decision had to place the whole quorum
   anew, or the gang went away meanwhile.
+
+What happened to the gang meanwhile (repairs, evictions for it, holds) are events of the root. An
+attempt has a link to the one before it; a gang whose pods were seen before its group has one to
+what was told of them until then.
 
 Everything here is bounded; without an endpoint nothing is kept and nothing is done.
 """
@@ -26,11 +30,20 @@ from services.gang_planner.inbox import (
     VerdictArrival,
 )
 from services.gang_planner.release_spans import ReleaseSpans
+from services.gang_planner.trace_events import EVENTS_MAX, Happening, PendingEvents, event_of
 from shared.contracts import codec
-from shared.contracts.decisions import DecisionRecord, GangDecision, GangStarted
+from shared.contracts.decisions import (
+    DecisionRecord,
+    EvictionDecision,
+    GangDecision,
+    GangStarted,
+    NoteClosed,
+    NoteOpened,
+)
+from shared.contracts.identity import nameless_gang_id, traceparent_of
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
-from shared.telemetry.tracing import GANG, Tracer, gang_span
+from shared.telemetry.tracing import GANG, Event, Tracer, gang_span
 
 #: Attempts whose end is awaited; the oldest is told as it is when there are more.
 OPEN_MAX: Final = 16_384
@@ -54,6 +67,7 @@ class _Attempt:
         "attempt",
         "decided_ms",
         "error",
+        "events",
         "gang_id",
         "links",
         "outcome_ms",
@@ -74,7 +88,8 @@ class _Attempt:
         self.attempt = decision.attempt
         self.quorum = decision.quorum
         self.trace_id = decision.trace_id
-        self.links = (decision.traceparent,) if decision.traceparent else ()
+        self.links: list[str] = [decision.traceparent] if decision.traceparent else []
+        self.events: list[Event] = []
         self.start_ms = start_ms
         self.decided_ms = self.stored_ms = decision.cycle.now_ms
         self.started_ms = 0
@@ -99,11 +114,13 @@ class _Attempt:
 class _Ended:
     """What is remembered of a gang between its attempts."""
 
-    __slots__ = ("end_ms", "started")
+    __slots__ = ("end_ms", "started", "trace_id")
 
     def __init__(self, end_ms: int, *, started: bool) -> None:
         self.end_ms = end_ms
         self.started = started
+        #: Of the attempt that ended last; "" when that is not known.
+        self.trace_id = ""
 
 
 class GangTraces:
@@ -119,6 +136,9 @@ class GangTraces:
         self._early: OrderedDict[int, OutcomeArrival] = OrderedDict()
         self._recent: deque[tuple[_Attempt, int]] = deque(maxlen=RECENT_MAX)
         self._releases = ReleaseSpans(tracer)
+        self._pending = PendingEvents()
+        #: Gang ids that pods had before their group was seen -> the trace of that.
+        self._nameless: OrderedDict[str, str] = OrderedDict()
 
     def lead(self, now_ms: int) -> None:
         """This planner is the writer from now on: it tells what ends, and what ended just now."""
@@ -158,10 +178,25 @@ class GangTraces:
                     self._take_outcome(early)
             case GangStarted():
                 self._take_start(record)
-            case _:
+            case NoteOpened() | NoteClosed() | EvictionDecision():
+                self._happened(record)
                 self._releases.take(record)
+            case _:
+                pass
+
+    def _happened(self, record: Happening) -> None:
+        event = event_of(record)
+        if event is None:
+            return
+        open_attempts = self._by_gang.get(record.gang_id)
+        if not open_attempts:
+            self._pending.add(record.gang_id, event)
+        elif len(open_attempts[-1].events) < EVENTS_MAX:
+            open_attempts[-1].events.append(event)
 
     def _begin(self, seq: int, decision: GangDecision) -> _Attempt:
+        siblings = self._by_gang.get(decision.gang_id)
+        before = siblings[-1].trace_id if siblings else ""
         for older in list(self._by_gang.get(decision.gang_id, ())):
             if older.waits_for_start and decision.quorum >= older.quorum:
                 older.waits_for_start = False
@@ -174,7 +209,17 @@ class GangTraces:
             start_ms = decision.first_seen_ms or start_ms
         elif ended is not None and ended.end_ms and not started:
             start_ms = ended.end_ms
-        attempt = _Attempt(seq, decision, min(start_ms, decision.cycle.now_ms))
+        events = self._pending.take(decision.gang_id, with_holds=bool(decision.fills))
+        start_ms = min(start_ms, decision.cycle.now_ms, *(event.at_ms for event in events))
+        attempt = _Attempt(seq, decision, start_ms)
+        attempt.events = events
+        before = before or (ended.trace_id if ended is not None else "")
+        nameless = self._nameless.get(nameless_gang_id("", *decision.gang.split("/", 1)), "")
+        attempt.links += [
+            traceparent_of(other)
+            for other in (before, nameless)
+            if other not in ("", attempt.trace_id)
+        ]
         attempt.waits_for_start = decision.quorum > 0 and not started
         self._open[seq] = attempt
         self._by_gang.setdefault(decision.gang_id, []).append(attempt)
@@ -217,6 +262,11 @@ class GangTraces:
         for attempt in list(self._by_gang.get(verdict.gang_id, ())):
             self._end(attempt, verdict.at_ms, "Gone")
         self._ended.pop(verdict.gang_id, None)
+        self._pending.forget(verdict.gang_id)
+        if not verdict.uid and verdict.trace_id:
+            self._nameless[verdict.gang_id] = verdict.trace_id
+            if len(self._nameless) > GANGS_MAX:
+                self._nameless.popitem(last=False)
         if verdict.attempt == 0 and verdict.trace_id and self._leading:
             # It was never decided: its wait is all there is to tell.
             self._tracer.span(
@@ -259,19 +309,21 @@ class GangTraces:
         if not siblings:
             del self._by_gang[attempt.gang_id]
         attempt.error = error
-        self._remember(attempt.gang_id, end_ms, started=bool(attempt.started_ms))
+        ended = self._remember(attempt.gang_id, end_ms, started=bool(attempt.started_ms))
+        ended.trace_id = attempt.trace_id
         if self._leading:
             self._tell(attempt, end_ms)
         else:
             self._recent.append((attempt, end_ms))
 
-    def _remember(self, gang_id: str, end_ms: int, *, started: bool) -> None:
+    def _remember(self, gang_id: str, end_ms: int, *, started: bool) -> _Ended:
         ended = self._ended.pop(gang_id, None) or _Ended(0, started=False)
         ended.end_ms = max(ended.end_ms, end_ms)
         ended.started = ended.started or started
         self._ended[gang_id] = ended
         if len(self._ended) > GANGS_MAX:
             self._ended.popitem(last=False)
+        return ended
 
     def _tell(self, attempt: _Attempt, end_ms: int) -> None:
         values: Values = attempt.values | {
@@ -284,7 +336,8 @@ class GangTraces:
             start_ms=attempt.start_ms,
             end_ms=end_ms,
             attributes=values,
-            links=attempt.links,
+            links=tuple(attempt.links),
+            events=tuple(attempt.events),
             error=attempt.error,
         )
         self._tracer.span(

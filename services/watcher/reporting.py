@@ -101,7 +101,7 @@ class Reporting:
         """Trace what was done for each: from its creation until the planners could know it."""
         for group in groups:
             self._told.add(group.uid)
-            trace_id = gang_trace_id(group.uid, 1)
+            trace_id = gang_trace_id(group.trace_root or group.uid, 1)
             self._tracer.span(
                 "observe",
                 trace_id=trace_id,

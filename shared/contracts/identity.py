@@ -3,13 +3,33 @@
 import hashlib
 
 
-def gang_trace_id(gang_id: str, attempt: int) -> str:
+def gang_trace_id(root: str, attempt: int) -> str:
     """Trace id of one attempt of one gang, 32 hexadecimal digits.
 
     Derived, not carried: any service that knows gang and attempt can add spans to the same trace,
     also after a restart.
+
+    Args:
+        root: The group's `trace_root`, or the gang's id when it has none.
+        attempt: From 1 on.
     """
-    return hashlib.sha256(f"gang:{gang_id}:{attempt}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"gang:{root}:{attempt}".encode()).hexdigest()[:32]
+
+
+def root_span_id(trace_id: str) -> str:
+    """Id of the root span of a gang's trace, 16 hexadecimal digits."""
+    return span_id(trace_id, "gang")
+
+
+def span_id(trace_id: str, name: str, key: str = "") -> str:
+    """16 hexadecimal digits; the same arguments give the same id everywhere."""
+    text = f"{trace_id}:{name}:{key}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def traceparent_of(trace_id: str) -> str:
+    """The W3C traceparent that names a gang's trace by its root span."""
+    return f"00-{trace_id}-{root_span_id(trace_id)}-01"
 
 
 def nameless_gang_id(dialect: str, namespace: str, name: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
+from shared.contracts import annotations
+from shared.contracts.identity import gang_trace_id, traceparent_of
 from shared.contracts.verdicts import Verdict
 from shared.dialects import wishes
 from shared.dialects.checking import Findings, quantity
@@ -35,6 +37,8 @@ _QUEUE_STATES: Final[dict[str, model.QueueState]] = {
 }
 #: Parts of quota-style lists (`requests.cpu`, `count/pods`) that name no resource of a node.
 _QUOTA_PREFIXES: Final = ("requests.", "limits.", "count/")
+#: What makes PodGroups of this API for its Jobs.
+_JOB_API: Final = "batch.volcano.sh/"
 
 
 def read_pod_group(
@@ -58,6 +62,8 @@ def read_pod_group(
         errors.extend(resource_errors)
         topology = topology or wishes.topology(spec.network_topology)
         sub_groups = wishes.sub_groups(spec.sub_group_policy, errors)
+    owner = controller_owner(metadata)
+    trace_root, link = _trace(metadata.annotations, owner)
     return model.PodGroup(
         uid=metadata.uid,
         dialect=dialect,
@@ -65,7 +71,7 @@ def read_pod_group(
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
+        owner=owner,
         min_member=max(0, spec.min_member),
         min_task_member=min_task_member,
         min_resources=min_resources,
@@ -75,7 +81,8 @@ def read_pod_group(
         waits_for_inqueue=with_volcano_fields,
         deleting=metadata.deletion_timestamp is not None,
         settings=read_settings(metadata.annotations),
-        traceparent=traceparent(metadata.annotations),
+        traceparent=link,
+        trace_root=trace_root,
         topology=topology,
         sub_groups=sub_groups,
         sla_waiting_ms=wishes.sla_waiting_ms(metadata.annotations),
@@ -83,6 +90,21 @@ def read_pod_group(
         notes=wishes.notes(metadata.annotations),
         errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
     )
+
+
+def _trace(notes: dict[str, str], owner: model.Owner | None) -> tuple[str, str]:
+    """Of what the group's trace id is made ("": of its own UID), and what its trace has a link to.
+
+    A Job's first group continues the trace of that Job and of no other: what an annotation says is
+    believed only of the group's owner. Later groups of it, and groups that Volcano's controllers
+    made, have a link to where the Job's admission is told.
+    """
+    link = traceparent(notes)
+    if owner is None or owner.kind != "Job" or not owner.api_version.startswith(_JOB_API):
+        return "", link
+    if notes.get(annotations.TRACE_ROOT) == owner.uid:
+        return owner.uid, link
+    return "", link or traceparent_of(gang_trace_id(owner.uid, 1))
 
 
 def read_undecodable_pod_group(

@@ -271,6 +271,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: `shared.contracts.annotations`.
     settings: Labels = ()
     traceparent: str = ""
+    #: UID of the Job whose first group this is, of which its trace id is made; "": of its own.
+    trace_root: str = ""
     #: Objections of `validate`: such a group is never planned, its verdict says why.
     errors: tuple[str, ...] = ()
     topology: NetworkTopology | None = None

@@ -97,7 +97,10 @@ class Context(Generic[S]):
         self.ready = Readiness()
         self.metrics = Metrics(service)
         self.tracer: Tracer = tracer_for(
-            settings.otlp_endpoint, service=service, instance=self.instance
+            settings.otlp_endpoint,
+            service=service,
+            instance=self.instance,
+            ratio=settings.trace_ratio,
         )
         #: Set when the process was asked to stop, before the first step.
         self.stopping = asyncio.Event()

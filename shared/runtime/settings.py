@@ -61,6 +61,10 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 10.0
 
 
+    trace_ratio: Annotated[
+        float,
+        Meta(ge=0, le=1, description="share of traces that is told, the same in every service"),
+    ] = 1.0
 class KubeSettings(CommonSettings, frozen=True, kw_only=True):
     """The same for services that talk to the API server.
 

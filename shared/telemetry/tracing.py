@@ -6,9 +6,11 @@ trace id from gang id and attempt (`shared.contracts.identity.gang_trace_id`), a
 trace, name and key. Without an endpoint nothing of OpenTelemetry is even imported.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from shared.contracts.identity import root_span_id
 
 Attributes: TypeAlias = Mapping[str, str | int | bool | float]
 
@@ -17,15 +19,28 @@ Attributes: TypeAlias = Mapping[str, str | int | bool | float]
 GANG: Final = "gang"
 
 
-def span_id(trace_id: str, name: str, key: str = "") -> str:
-    """16 hexadecimal digits; the same arguments give the same id everywhere."""
-    text = f"{trace_id}:{name}:{key}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def gang_span(trace_id: str) -> str:
     """Id of a trace's root span."""
-    return span_id(trace_id, GANG)
+    return root_span_id(trace_id)
+
+
+def sampled(trace_id: str, ratio: float) -> bool:
+    """Whether a trace is among the share `ratio` (0 to 1) that is told at all.
+
+    Every service comes to the same answer, before the first span, from the id alone: by its last 64
+    bits, like OpenTelemetry's TraceIdRatioBased.
+    """
+    return int(trace_id[16:], 16) < round(ratio * (1 << 64))
+
+
+class Event(NamedTuple):
+    """Something that happened at one instant within a span."""
+
+    #: Low-cardinality: `repair opened`.
+    name: str
+    #: Instant since the epoch.
+    at_ms: int
+    attributes: Attributes = MappingProxyType({})
 
 
 class Tracer(Protocol):
@@ -52,9 +67,10 @@ class Tracer(Protocol):
         parent: str = "",
         attributes: Attributes | None = None,
         links: Sequence[str] = (),
+        events: Sequence[Event] = (),
         error: str = "",
     ) -> None:
-        """Hand in one finished span.
+        """Hand in one finished span; of a trace that is not sampled it is dropped.
 
         Args:
             name: Low-cardinality: `decide`, `bind`.
@@ -65,6 +81,7 @@ class Tracer(Protocol):
             parent: Id of the parent span; "" for a root.
             attributes: Plain values.
             links: W3C traceparents of other traces; malformed ones are ignored.
+            events: What happened meanwhile. Like the attributes not to be changed any more.
             error: Why it failed; "" when it did not.
         """
         ...
@@ -91,6 +108,7 @@ class _NoTracer:
         parent: str = "",
         attributes: Attributes | None = None,
         links: Sequence[str] = (),
+        events: Sequence[Event] = (),
         error: str = "",
     ) -> None:
         """Drop it."""
@@ -99,14 +117,15 @@ class _NoTracer:
         """Nothing waits."""
 
 
-def tracer_for(endpoint: str, *, service: str, instance: str) -> Tracer:
-    """A tracer that exports to `endpoint` (OTLP/HTTP, `http://host:4318`), or none when it is "".
+def tracer_for(endpoint: str, *, service: str, instance: str, ratio: float = 1.0) -> Tracer:
+    """A tracer that exports the share `ratio` of all traces to `endpoint` (OTLP/HTTP,
+    `http://host:4318`), or none when it is "" or the share is nothing.
 
     Must be called with a running event loop, in which it exports.
     """
-    if not endpoint:
+    if not endpoint or not ratio:
         return _NoTracer()
     # Here, not above: the SDK costs 0.2 s and 20 MB, which only those pay who trace.
     from shared.telemetry.otlp import OtlpTracer
 
-    return OtlpTracer(endpoint, service=service, instance=instance)
+    return OtlpTracer(endpoint, service=service, instance=instance, ratio=ratio)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shared.telemetry.tracing import Attributes, span_id
+from shared.contracts.identity import span_id
+from shared.telemetry.tracing import Attributes, Event
 
 
 class Span(NamedTuple):
@@ -16,6 +17,7 @@ class Span(NamedTuple):
     parent: str
     attributes: Attributes
     links: Sequence[str]
+    events: Sequence[Event]
     error: str
     span_id: str
 
@@ -40,11 +42,14 @@ class KeptSpans:
         parent: str = "",
         attributes: Attributes | None = None,
         links: Sequence[str] = (),
+        events: Sequence[Event] = (),
         error: str = "",
     ) -> None:
         own = span_id(trace_id, name, key)
         given = attributes or {}
-        self.spans.append(Span(name, trace_id, start_ms, end_ms, parent, given, links, error, own))
+        self.spans.append(
+            Span(name, trace_id, start_ms, end_ms, parent, given, links, events, error, own)
+        )
 
     async def close(self, timeout_s: float) -> None:
         """Nothing waits."""

@@ -64,6 +64,13 @@ from tutti.up.options import SCHEDULER_NAMES, SERVICES, OptionError, UpOptions, 
     help="Write ports and pids as JSON once all are ready.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Services log to standard error.")
+@click.option(
+    "--trace-ratio",
+    type=click.FloatRange(0.0, 1.0),
+    default=1.0,
+    show_default=True,
+    help="Share of traces that is sent there.",
+)
 def up(*, replicas: tuple[str, ...], **flags: object) -> None:
     """Run the whole suite against a cluster until SIGTERM or Ctrl-C.
 

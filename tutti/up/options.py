@@ -53,6 +53,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kubeconfig: str = ""
+        trace_ratio: Share of traces that is told.
     context: str = ""
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     nats_url: str = ""
@@ -72,6 +73,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         """How many processes of a service run."""
         if service == "admission-webhook" and not self.webhook:
             return 0
+    trace_ratio: float = 1.0
         return self.replicas.get(service, _REPLICAS[service])
 
 

@@ -47,7 +47,7 @@ def plan(
                 f"--instance={service}-{ordinal}",
                 f"--ordinal={ordinal}",
                 f"--log-format={'text' if options.verbose else 'json'}",
-                *([f"--otlp-endpoint={options.otlp_endpoint}"] if options.otlp_endpoint else []),
+                *_trace_flags(options),
                 *_own_flags(options, service, ordinal, data_dir, podgroups=podgroups),
             ]
             specs.append(
@@ -101,5 +101,12 @@ def _own_flags(
 def _cluster_flags(options: UpOptions) -> list[str]:
     """How to reach the cluster. The planner gets none of it: it has no credentials."""
     kubeconfig = [f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else []
+def _trace_flags(options: UpOptions) -> list[str]:
+    """Where traces go, and how many of them."""
+    if not options.otlp_endpoint:
+        return []
+    return [f"--otlp-endpoint={options.otlp_endpoint}", f"--trace-ratio={options.trace_ratio}"]
+
+
     context = [f"--context={options.context}"] if options.context else []
     return [*kubeconfig, *context]

@@ -84,7 +84,7 @@ def decide(
         quorum=need.quorum,
         preflight=_preflight(gang, placed, always=preflight_always(gang, state.defaults)),
         why=_why(need, placed, fills),
-        trace_id=gang_trace_id(gang.gang_id, history.attempt),
+        trace_id=gang_trace_id(gang.trace_root, history.attempt),
         first_seen_ms=history.first_seen_ms,
         cycle=cycle,
         traceparent=_traceparent(gang, placed),

@@ -258,6 +258,11 @@ class Gang:
         self.shown: tuple[object, ...] = ()
         self.shown_ms = 0
 
+    @property
+    def trace_root(self) -> str:
+        """Of what the ids of its traces are made."""
+        return (self.group.trace_root if self.group is not None else "") or self.gang_id
+
     # ------------------------------------------------------------------ counts
 
     def have(self, role: str | None = None) -> int:

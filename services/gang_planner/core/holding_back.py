@@ -35,6 +35,7 @@ class _Gone(NamedTuple):
     group: PodGroup | None
     owner: Owner | None
     gang_id: str
+    trace_root: str
     attempt: int
     epoch: int
 
@@ -52,7 +53,7 @@ class _Gone(NamedTuple):
             owner_uid=owner.uid if group is None and owner is not None else "",
             phase="Gone",
             attempt=self.attempt,
-            trace_id=gang_trace_id(self.gang_id, max(self.attempt, 1)),
+            trace_id=gang_trace_id(self.trace_root, max(self.attempt, 1)),
             first_seen_ms=self.gang.history.first_seen_ms,
         )
 
@@ -99,7 +100,15 @@ class HeldBack:
             entry = _Entry(
                 now_ms + wait_ms,
                 gang.key,
-                _Gone(gang, gang.group, gang.owner, gang.gang_id, gang.history.attempt, epoch),
+                _Gone(
+                    gang,
+                    gang.group,
+                    gang.owner,
+                    gang.gang_id,
+                    gang.trace_root,
+                    gang.history.attempt,
+                    epoch,
+                ),
             )
             held[gang.gang_id] = entry
         return entry.due_ms > now_ms

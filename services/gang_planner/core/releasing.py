@@ -133,7 +133,7 @@ def _decide(work: CycleWork, gang: Gang, members: list[Member]) -> None:
             via="delete",
             reason=note.reason,
             why=note.message,
-            trace_id=gang_trace_id(gang.gang_id, attempt),
+            trace_id=gang_trace_id(gang.trace_root, attempt),
             first_seen_ms=gang.history.first_seen_ms,
             cycle=work.cycle,
             traceparent=gang.group.traceparent if gang.group is not None else "",

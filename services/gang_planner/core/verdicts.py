@@ -293,7 +293,7 @@ def build(
         placed=_placed(gang, last),
         evicted=gang.evicted[2],
         unnamed=_unnamed(gang),
-        trace_id=gang_trace_id(gang.gang_id, max(gang.history.attempt, 1)),
+        trace_id=gang_trace_id(gang.trace_root, max(gang.history.attempt, 1)),
         first_seen_ms=gang.history.first_seen_ms,
         domain=_domain(gang),
     )

@@ -1,5 +1,6 @@
 """Attempts followed through the logs: when their spans are told, by whom, and how they end."""
 
+import msgspec
 import pytest
 
 from services.gang_planner import tracing as module
@@ -16,13 +17,17 @@ from shared.contracts.decisions import (
     Checkpoint,
     Cycle,
     DecisionRecord,
+    EvictionDecision,
     GangDecision,
     GangStarted,
+    NoteClosed,
+    NoteKind,
     NoteOpened,
     OpenDecision,
     OpenGang,
+    Victim,
 )
-from shared.contracts.identity import gang_trace_id
+from shared.contracts.identity import gang_trace_id, nameless_gang_id, traceparent_of
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.tracing import gang_span
@@ -91,9 +96,20 @@ def started(seq: int, *, attempt: int = 1, at_ms: int = 2_200) -> DecisionArriva
     return stored(seq, GangStarted(gang_id="g", epoch=2, at_ms=at_ms, attempt=attempt))
 
 
-def gone(*, attempt: int, at_ms: int = 9_000) -> VerdictArrival:
+def note(kind: NoteKind, *, at_ms: int) -> NoteOpened:
+    return NoteOpened(
+        gang_id="g", epoch=2, kind=kind, at_ms=at_ms, until_ms=at_ms + 30_000, reason="Lost"
+    )
+
+
+def closed(kind: NoteKind, *, at_ms: int) -> NoteClosed:
+    return NoteClosed(gang_id="g", epoch=2, kind=kind, at_ms=at_ms, reason="Done")
+
+
+def gone(*, attempt: int, at_ms: int = 9_000, gang_id: str = "g") -> VerdictArrival:
     verdict = Verdict(
-        gang_id="g",
+        gang_id=gang_id,
+        uid="" if gang_id != "g" else gang_id,
         epoch=2,
         at_ms=at_ms,
         dialect="volcano",
@@ -101,7 +117,7 @@ def gone(*, attempt: int, at_ms: int = 9_000) -> VerdictArrival:
         name="g",
         phase="Gone",
         attempt=attempt,
-        trace_id=gang_trace_id("g", max(attempt, 1)),
+        trace_id=gang_trace_id(gang_id, max(attempt, 1)),
         first_seen_ms=FIRST_SEEN_MS,
     )
     return VerdictArrival(1, verdict.gang_id, gone=True, payload=codec.encode(verdict))
@@ -221,6 +237,74 @@ def test_what_ended_just_before_a_takeover_is_told_again_and_nothing_older(
     standby.take([stored(9, other), outcome(9, last_ms=60_100)])
     standby.lead(60_100 + module.RECENT_MS)
     assert [root.trace_id for root in tracer.named("gang")] == [other.trace_id]
+
+
+def test_an_attempt_has_a_link_to_the_one_before_it(leading: GangTraces, tracer: KeptSpans) -> None:
+    leading.take([stored(5, decision()), outcome(5, bound=2, stored_ms=2_500)])
+    leading.take([stored(8, decision(2, now_ms=3_500)), outcome(8), started(9, attempt=2)])
+    first, second = tracer.named("gang")
+    assert first.links == (LINK,)
+    assert second.links == (LINK, traceparent_of(first.trace_id))
+
+
+def test_a_gang_whose_pods_came_before_its_group_has_a_link_to_what_was_told_of_them(
+    leading: GangTraces, tracer: KeptSpans
+) -> None:
+    nameless = nameless_gang_id("", "default", "g")
+    early = gone(attempt=0, gang_id=nameless)
+    other = gone(attempt=0, gang_id=nameless_gang_id("", "default", "h"))
+    leading.take([early, other, stored(5, decision()), outcome(5), started(6)])
+    *_, root = tracer.named("gang")
+    assert root.links == (LINK, traceparent_of(gang_trace_id(nameless, 1)))
+
+
+def test_what_happens_between_decisions_is_told_as_events_of_the_next_root(
+    leading: GangTraces, tracer: KeptSpans
+) -> None:
+    eviction = EvictionDecision(
+        gang_id="g",
+        gang="default/g",
+        epoch=2,
+        attempt=0,
+        victims=(Victim(uid="v", namespace="default", name="v"),),
+        via="eviction",
+        reason="Preempted",
+        trace_id=gang_trace_id("g", 1),
+        cycle=Cycle(cluster_seq=6, outcomes_seq=0, now_ms=1_500, configuration="c"),
+    )
+    leading.take([stored(4, eviction), stored(5, decision())])
+    leading.take([stored(6, note("repair", at_ms=2_050)), outcome(5)])
+    leading.take([stored(7, closed("repair", at_ms=2_150)), started(8)])
+    (root,) = tracer.named("gang")
+    assert [(event.name, event.at_ms) for event in root.events] == [
+        ("eviction decided", 1_500),
+        ("repair begun", 2_050),
+        ("repair ended", 2_150),
+    ]
+    assert root.events[0].attributes == {"reason": "Preempted", "victims": 1}
+    assert root.start_ms == FIRST_SEEN_MS
+
+
+def test_an_attempt_that_makes_a_loss_good_begins_with_the_loss(
+    leading: GangTraces, tracer: KeptSpans
+) -> None:
+    leading.take([stored(5, decision()), outcome(5), started(6)])
+    leading.take([stored(7, note("hold", at_ms=50_000))])
+    successor = msgspec.structs.replace(decision(2, now_ms=60_000), fills=("u-1",))
+    leading.take([stored(9, successor), outcome(9, last_ms=60_100)])
+    _, added = tracer.named("gang")
+    assert (added.start_ms, added.end_ms) == (50_000, 60_100)
+    assert [event.name for event in added.events] == ["hold begun"]
+
+
+def test_a_hold_that_nobody_filled_is_no_event_of_what_is_added_later(
+    leading: GangTraces, tracer: KeptSpans
+) -> None:
+    leading.take([stored(5, decision()), outcome(5), started(6)])
+    leading.take([stored(7, note("hold", at_ms=50_000)), stored(8, closed("hold", at_ms=55_000))])
+    leading.take([stored(9, decision(2, now_ms=60_000)), outcome(9, last_ms=60_100)])
+    _, added = tracer.named("gang")
+    assert (added.start_ms, added.events) == (60_000, ())
 
 
 def test_a_checkpoint_brings_back_what_was_open(tracer: KeptSpans) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.contracts.identity import gang_trace_id, traceparent_of
 from shared.dialects import disruption_budget, incubator, native, sigs, volcano
 from shared.dialects.protocol import Kind
 from shared.kube import objects as kube
@@ -132,6 +133,46 @@ def test_a_group_of_the_wrong_type_is_kept_and_names_the_field(dialect: Any) -> 
     assert (read.uid, read.dialect) == ("uid-one", dialect.NAME)
     assert read.waits_for_inqueue == (dialect is volcano)
     assert "$.spec.minMember" in read.errors[0]
+
+
+JOB = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "name": "job",
+    "uid": "uid-job",
+    "controller": True,
+}
+LINK = f"00-{'a' * 32}-{'b' * 16}-01"
+FIRST = traceparent_of(gang_trace_id("uid-job", 1))
+
+
+@pytest.mark.parametrize(
+    ("notes", "owner", "root", "link"),
+    [
+        pytest.param({"tutti.dev/trace-root": "uid-job"}, JOB, "uid-job", "", id="first of a job"),
+        pytest.param({}, JOB, "", FIRST, id="a later one, or made by Volcano's controllers"),
+        pytest.param(
+            {"tutti.dev/traceparent": LINK}, JOB, "", LINK, id="what the submitter says counts more"
+        ),
+        pytest.param(
+            {"tutti.dev/trace-root": "uid-another"}, JOB, "", FIRST, id="somebody else's job"
+        ),
+        pytest.param(
+            {"tutti.dev/trace-root": "uid-job"},
+            {**JOB, "apiVersion": "kubeflow.org/v1"},
+            "",
+            "",
+            id="another api's job",
+        ),
+        pytest.param({"tutti.dev/trace-root": "uid-job"}, None, "", "", id="nobody's"),
+    ],
+)
+def test_only_a_jobs_first_group_continues_the_jobs_trace(
+    notes: dict[str, str], owner: dict[str, Any] | None, root: str, link: str
+) -> None:
+    owners = [owner] if owner is not None else []
+    read = group(volcano, FULL_SPEC, annotations=notes, ownerReferences=owners)
+    assert (read.trace_root, read.traceparent) == (root, link)
 
 
 def test_a_queue_is_read_with_its_amounts_and_state() -> None:

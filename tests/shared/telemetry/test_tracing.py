@@ -1,14 +1,15 @@
 """Spans as they arrive at an OTLP endpoint; without one nothing of OpenTelemetry is loaded."""
 
+import logging
 import subprocess
 import sys
 import time
 
 import pytest
 
-from shared.contracts.identity import gang_trace_id
+from shared.contracts.identity import gang_trace_id, span_id
 from shared.telemetry import otlp
-from shared.telemetry.tracing import span_id, tracer_for
+from shared.telemetry.tracing import Event, sampled, tracer_for
 from tests.support.otlp_sink import attributes_of, otlp_sink
 from tests.support.waiting import eventually
 
@@ -35,6 +36,7 @@ async def test_a_span_arrives_with_all_that_it_was_given() -> None:
             parent=root,
             attributes={"gang": "ns/g", "bindings": 8, "whole": True},
             links=[linked, "nonsense", f"00-{'0' * 32}-{'b' * 16}-01"],
+            events=[Event("repair begun", 1_100, {"reason": "BindingRefused"})],
             error="one refused",
         )
         await tracer.close(2.0)
@@ -48,6 +50,9 @@ async def test_a_span_arrives_with_all_that_it_was_given() -> None:
     assert (span.start_time_unix_nano, span.end_time_unix_nano) == (10**9, 125 * 10**7)
     assert attributes_of(span) == {"gang": "ns/g", "bindings": 8, "whole": True}
     assert [link.span_id.hex() for link in span.links] == ["b" * 16]
+    (event,) = span.events
+    assert (event.name, event.time_unix_nano) == ("repair begun", 11 * 10**8)
+    assert [each.value.string_value for each in event.attributes] == ["BindingRefused"]
     assert (span.status.code, span.status.message) == (2, "one refused")
     assert tracer.lost == 0
 
@@ -100,6 +105,70 @@ async def test_what_the_endpoint_refuses_is_counted() -> None:
         tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2)
         await tracer.close(2.0)
     assert tracer.lost == 1
+
+
+async def test_an_endpoint_that_fails_is_left_alone_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(otlp, "PAUSE_S", (3600.0, 3600.0))
+    async with otlp_sink() as sink:
+        sink.status = 400
+        tracer = tracer_for(sink.endpoint, service="s", instance="i")
+        tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2)
+        await eventually(lambda: tracer.lost == 1)
+        sink.status = 200
+        for key in "abc":
+            tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2, key=key)
+        assert tracer.lost == 4, "not even kept"
+        await tracer.close(2.0)
+        assert not sink.spans
+
+
+async def test_an_endpoint_that_failed_is_tried_again_with_a_few(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger=otlp.__name__)
+    monkeypatch.setattr(otlp, "PAUSE_S", (0.0, 0.0))
+    monkeypatch.setattr(otlp, "PROBE_MAX", 2)
+    async with otlp_sink() as sink:
+        sink.status = 400
+        tracer = tracer_for(sink.endpoint, service="s", instance="i")
+        tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2)
+        await eventually(lambda: tracer.lost == 1)
+        sink.status = 200
+        for key in "abc":
+            tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2, key=key)
+        await eventually(lambda: "exported again; 2 were lost" in caplog.text)
+        assert len(sink.spans) == 2
+        for key in "defg":
+            tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2, key=key)
+        await tracer.close(2.0)
+        assert len(sink.spans) == 6, "it answers, so all are kept again"
+    assert tracer.lost == 2
+
+
+def test_every_service_samples_the_same_share() -> None:
+    ids = [gang_trace_id(f"gang-{number}", 1) for number in range(4_000)]
+    kept = [trace_id for trace_id in ids if sampled(trace_id, 0.25)]
+    assert 900 < len(kept) < 1_100
+    assert set(kept) <= {trace_id for trace_id in ids if sampled(trace_id, 0.5)}
+    assert all(sampled(trace_id, 1.0) for trace_id in ids)
+    assert not any(sampled(trace_id, 0.0) for trace_id in ids)
+
+
+async def test_a_trace_that_is_not_sampled_is_neither_sent_nor_lost() -> None:
+    ids = [gang_trace_id(f"gang-{number}", 1) for number in range(40)]
+    async with otlp_sink() as sink:
+        tracer = tracer_for(sink.endpoint, service="s", instance="i", ratio=0.5)
+        for trace_id in ids:
+            tracer.span("gang", trace_id=trace_id, start_ms=1, end_ms=2)
+            tracer.span("bind", trace_id=trace_id, start_ms=1, end_ms=2)
+        await tracer.close(2.0)
+        sent = [span.trace_id.hex() for _, span in sink.spans]
+    kept = [trace_id for trace_id in ids if sampled(trace_id, 0.5)]
+    assert 0 < len(kept) < len(ids)
+    assert sorted(sent) == sorted(2 * kept)
+    assert tracer.lost == 0
 
 
 async def test_an_endpoint_that_hangs_does_not_hold_up_the_end() -> None:

@@ -19,6 +19,7 @@ _FULL = UpOptions(
     admission_conf="/admission",
     webhook_port=9443,
     otlp_endpoint="http://127.0.0.1:4318",
+    trace_ratio=0.25,
     replicas=dict.fromkeys(SERVICES, 2),
 )
 
@@ -52,6 +53,7 @@ def test_every_service_accepts_the_flags_it_is_started_with(service: str, tmp_pa
         assert found.instance == spec.title
         assert found.ordinal == spec.ordinal
         assert found.otlp_endpoint == "http://127.0.0.1:4318"
+        assert found.trace_ratio == 0.25
         assert found.http_host == "127.0.0.1"
         if isinstance(found, KubeSettings):
             assert (found.kubeconfig, found.context) == ("/kubeconfig", "here")

@@ -13,7 +13,7 @@ import msgspec
 from services.controller.core.jobs.pods import Manifest
 from services.controller.core.jobs.shape import group_name, template_spec
 from services.controller.core.pod_usage import Usage, add, usage_of, written
-from shared.contracts.annotations import TASK_SPEC
+from shared.contracts.annotations import TASK_SPEC, TRACE_ROOT
 from shared.kinds.fields import NetworkTopology
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.metadata import controlled_by
@@ -49,11 +49,19 @@ def group_for(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) 
             "name": group_name(job),
             "namespace": job.metadata.namespace,
             "labels": job.metadata.labels,
-            "annotations": job.metadata.annotations,
+            "annotations": _annotations(job),
             "ownerReferences": [controlled_by(job).manifest],
         },
         "spec": _spec(job, waiting, priorities),
     }
+
+
+def _annotations(job: Job) -> dict[str, str]:
+    """The job's, and of its first group that it continues the job's trace. One that is made after a
+    restart is a new gang with a trace of its own.
+    """
+    notes = {key: value for key, value in job.metadata.annotations.items() if key != TRACE_ROOT}
+    return notes | ({} if job.status.version else {TRACE_ROOT: job.metadata.uid})
 
 
 def change_of(group: PodGroup, wanted: Manifest) -> Manifest | None:

@@ -219,7 +219,7 @@ def _decide(work: CycleWork, gang: "Gang", kind: Kind, found: Found) -> None:
             )
             for member, slot in placed
         ),
-        trace_id=gang_trace_id(gang.gang_id, attempt + 1),
+        trace_id=gang_trace_id(gang.trace_root, attempt + 1),
         first_seen_ms=gang.history.first_seen_ms,
         cycle=work.cycle,
         traceparent=gang.group.traceparent if gang.group is not None else "",

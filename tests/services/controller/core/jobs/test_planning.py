@@ -312,3 +312,13 @@ def test_every_phase_has_a_next_step() -> None:
         for pods in ((), (a_pod("a-x-0"),), (a_pod("a-x-0", "Failed"), a_pod("a-x-1", going=True))):
             for grouped in (True, False):
                 step(a_job(phase=phase), *pods, grouped=grouped)
+
+
+@pytest.mark.parametrize(("version", "root"), [(0, "u-1"), (1, None)], ids=["first", "restarted"])
+def test_only_the_first_group_of_a_job_continues_its_trace(version: int, root: str | None) -> None:
+    job = a_job(a_task(), phase="Pending", status={"version": version})
+    # A copy of another job's manifest, or of its group's annotations.
+    job.metadata.annotations["tutti.dev/trace-root"] = "u-0"
+    made = step(job, grouped=False).make_group
+    assert made is not None
+    assert made["metadata"]["annotations"].get("tutti.dev/trace-root") == root
