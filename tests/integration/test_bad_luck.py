@@ -16,6 +16,7 @@ from typing import Final
 import psutil
 import pytest
 
+from shared.contracts import annotations
 from tests.controlplane.components import APISERVER
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import Stage
@@ -293,3 +294,44 @@ async def test_everything_at_once_dies_and_comes_back(stage: Stage) -> None:
     await with_accident(stage, kill_all)
     assert not set((await stage.suite.pids()).values()) & set(pids.values())
     partly(stage)
+
+
+async def test_a_zone_lost_with_all_in_it_costs_the_gangs_in_it_that_part_and_nobody_else(
+    stage: Stage,
+) -> None:
+    """Nodes and pods of one zone of three vanish together. Who was elsewhere runs on untouched; who
+    lost a member gets it back in the zones that are left; who does not fit there waits whole until
+    the zone is back.
+    """
+    zone = "topology.kubernetes.io/zone"
+    for name in "abc":
+        await stage.nodes(2, prefix=f"{name}-", labels={zone: name})
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": zone,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"gang": "across"}},
+    }
+    across = {"labels": {"gang": "across"}, "spec": {"topologySpreadConstraints": [spread]}}
+    await stage.gang("across", 3, **across)
+    placed = await stage.bound("across", 3)
+    assert {node[0] for node in placed.values()} == set("abc")
+    await stage.gang("elsewhere", 6, spec={"nodeSelector": {zone: "b"}})
+    await stage.bound("elsewhere", 6)
+    untouched = {pod["metadata"]["uid"] for pod in await stage.pods("elsewhere")}
+    (lost,) = (name for name, node in placed.items() if node.startswith("a-"))
+    for node in ("a-0", "a-1"):
+        await stage.delete(f"/api/v1/nodes/{node}")
+    await stage.delete_pods([lost])
+    await stage.gang("late", 8)
+    await stage.waits("late", "NotEnoughResources")
+    again = pod_manifest(
+        lost, requests={"cpu": "1"}, annotations={annotations.GROUP_NAME: "across"}, **across
+    )
+    await stage.bare_pods(again)
+    placed = await stage.bound("across", 3)
+    assert {node[0] for node in placed.values()} == set("bc")
+    assert {pod["metadata"]["uid"] for pod in await stage.pods("elsewhere")} == untouched
+    await stage.stays_unbound("late")
+    await stage.nodes(2, prefix="a-", labels={zone: "a"})
+    await stage.bound("late", 8)
