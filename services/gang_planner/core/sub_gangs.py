@@ -6,7 +6,7 @@ sub-gang is placed whole, up to its size, or not at all; a policy may say how ma
 the gang needs.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -23,7 +23,7 @@ from services.gang_planner.core.members import (
     Member,
 )
 from shared.model.objects import Labels, Pod, SubGroup
-from shared.model.terms import Requirement, Selector
+from shared.model.selecting import selects
 
 _LABELS: Final = msgspec.msgpack.Decoder(Labels)
 _PLACED: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
@@ -171,31 +171,13 @@ def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
     labels = dict(_LABELS.decode(pod.labels)) if pod.labels else {}
     found: Belonging = None
     for policy in policies:
-        if (policy.selector is None or _selects(policy.selector, labels)) and all(
+        if (policy.selector is None or selects(policy.selector, labels)) and all(
             key in labels for key in policy.match_label_keys
         ):
             found = policy, tuple(labels[key] for key in policy.match_label_keys)
             break
     gang.parts[pod.uid] = (policies, pod.labels, found)
     return found
-
-
-def _selects(selector: Selector, labels: Mapping[str, str]) -> bool:
-    return all(_holds(one, labels.get(one.key)) for one in selector.requirements)
-
-
-def _holds(requirement: Requirement, value: str | None) -> bool:
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value is None or value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False
 
 
 def _name(policy: SubGroup, values: tuple[str, ...]) -> str:

@@ -5,6 +5,8 @@ from typing import Any
 
 from shared.kinds.hypernode import HyperNode, HyperNodeMember
 from shared.kinds.patterns import Pattern, PatternError
+from shared.model.selecting import holds
+from shared.model.terms import Requirement
 
 Labels = Mapping[str, str]
 
@@ -73,20 +75,12 @@ def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
     equal: Mapping[str, str] = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in equal.items()):
         return False
-    return all(_holds(one, labels) for one in selector.get("matchExpressions") or ())
+    return all(holds(_requirement(one), labels) for one in selector.get("matchExpressions") or ())
 
 
-def _holds(requirement: Mapping[str, Any], labels: Labels) -> bool:
-    value = labels.get(requirement.get("key", ""))
-    values = requirement.get("values") or ()
-    match requirement.get("operator"):
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return value is None or value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False
+def _requirement(raw: Mapping[str, Any]) -> Requirement:
+    return Requirement(
+        key=raw.get("key", ""),
+        operator=raw.get("operator", ""),
+        values=tuple(raw.get("values") or ()),
+    )

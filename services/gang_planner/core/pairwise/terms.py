@@ -11,8 +11,8 @@ pod's labels up costs as many dictionary look-ups as it has labels, however many
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from services.gang_planner.core.pairwise.selecting import selects
 from shared.model.objects import Shape
+from shared.model.selecting import selects
 from shared.model.terms import PodAffinity, PodTerm, Selector, SpreadConstraint
 
 Profile: TypeAlias = tuple[int, ...]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from services.gang_planner.core.pairwise.selecting import selects
+from shared.model.selecting import selects
 from shared.model.terms import Labels
 
 if TYPE_CHECKING:

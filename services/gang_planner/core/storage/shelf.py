@@ -14,8 +14,8 @@ from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.node_terms import SlotsByTerms
 from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.surroundings import Surroundings
+from shared.model.selecting import selects
 from shared.model.surroundings import Claim, Volume
-from shared.model.terms import Selector
 
 _AVAILABLE = "Available"
 #: Kinds of claims whose candidates are kept.
@@ -150,25 +150,5 @@ def _serves(volume: Volume, claim: Claim) -> bool:
         volume.capacity_bytes >= claim.request_bytes
         and volume.mode == claim.mode
         and set(claim.access_modes) <= set(volume.access_modes)
-        and (claim.selector is None or matches(claim.selector, dict(volume.labels)))
+        and (claim.selector is None or selects(claim.selector, dict(volume.labels)))
     )
-
-
-def matches(selector: Selector, labels: dict[str, str]) -> bool:
-    """Whether a label selector matches these labels; an operator that is none matches nothing."""
-    for one in selector.requirements:
-        value = labels.get(one.key)
-        match one.operator:
-            case "In":
-                holds = value is not None and value in one.values
-            case "NotIn":
-                holds = value not in one.values
-            case "Exists":
-                holds = value is not None
-            case "DoesNotExist":
-                holds = value is None
-            case _:
-                holds = False
-        if not holds:
-            return False
-    return True

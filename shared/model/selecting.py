@@ -7,10 +7,10 @@ from shared.model.terms import Requirement, Selector
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
     """Whether all requirements hold; a selector without any selects everything."""
-    return all(_holds(one, labels) for one in selector.requirements)
+    return all(holds(one, labels) for one in selector.requirements)
 
 
-def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Whether one requirement holds; an operator that is none holds nowhere."""
     value = labels.get(requirement.key)
     match requirement.operator:
