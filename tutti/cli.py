@@ -41,6 +41,12 @@ def _queues() -> click.Command:
     return queues
 
 
+def _observe() -> click.Command:
+    from tutti.observe.command import observe
+
+    return observe
+
+
 def _cluster() -> click.Command:
     from tutti.cluster_command import cluster
 
@@ -133,6 +139,7 @@ COMMANDS: Final[Table] = {
     "pod": (_pod, "List the pods of Jobs and of queues."),
     "status": (_status, "Show services, gangs by phase and decisions a second."),
     "queues": (_queues, "Show what queues hold, deserve and are owed, and why."),
+    "observe": (_observe, "Look at what `tutti up --observe` finds beside a rival."),
     "cluster": (_cluster, "An embedded cluster for people who have none."),
     "fits": (_fits, "Say whether manifests would fit now, and where."),
     "replay": (_replay, "Run a recording again, with its configuration or another one."),

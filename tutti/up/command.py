@@ -11,7 +11,14 @@ import click
 if TYPE_CHECKING:
     from tutti.up.processes import Launching
 
-from tutti.up.options import SCHEDULER_NAMES, SERVICES, OptionError, UpOptions, read_replicas
+from tutti.up.options import (
+    SCHEDULER_NAMES,
+    SERVICES,
+    OptionError,
+    UpOptions,
+    check_observing,
+    read_replicas,
+)
 
 
 @click.command()
@@ -57,13 +64,6 @@ from tutti.up.options import SCHEDULER_NAMES, SERVICES, OptionError, UpOptions, 
     help=f"Processes of a service ({', '.join(SERVICES)}); repeatable.",
 )
 @click.option("--otlp", "otlp_endpoint", default="", metavar="URL", help="OTLP/HTTP endpoint.")
-@click.option("--take-over", is_flag=True, help="Start beside a live rival.")
-@click.option(
-    "--ready-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write ports and pids as JSON once all are ready.",
-)
-@click.option("--verbose", "-v", is_flag=True, help="Services log to standard error.")
 @click.option(
     "--trace-ratio",
     type=click.FloatRange(0.0, 1.0),
@@ -71,6 +71,23 @@ from tutti.up.options import SCHEDULER_NAMES, SERVICES, OptionError, UpOptions, 
     show_default=True,
     help="Share of traces that is sent there.",
 )
+@click.option("--take-over", is_flag=True, help="Start beside a live rival.")
+@click.option(
+    "--observe",
+    is_flag=True,
+    help="Beside a rival: write nothing to the cluster, tell what would have been done.",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep what --observe finds in this file, as JSON.",
+)
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write ports and pids as JSON once all are ready.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Services log to standard error.")
 def up(*, replicas: tuple[str, ...], **flags: object) -> None:
     """Run the whole suite against a cluster until SIGTERM or Ctrl-C.
 
@@ -93,10 +110,14 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     for name in ("kubeconfig", "scheduler_conf", "admission_conf"):
         path = given[name]
         given[name] = str(Path(str(path)).expanduser().absolute()) if path else ""
-    for name in ("data_dir", "ready_file"):
+    for name in ("data_dir", "ready_file", "report"):
         path = given[name]
         given[name] = path.expanduser().absolute() if isinstance(path, Path) else None
-    return msgspec.convert({**given, "replicas": read_replicas(replicas)}, UpOptions, strict=False)
+    options = msgspec.convert(
+        {**given, "replicas": read_replicas(replicas)}, UpOptions, strict=False
+    )
+    check_observing(options)
+    return options
 
 
 def _launcher() -> "Launching":

@@ -21,6 +21,12 @@ _REPLICAS: Final[Mapping[str, int]] = {
     "admission-webhook": 1,
 }
 
+#: What runs beside a rival to watch it: nothing that can write to the cluster.
+OBSERVING: Final = ("watcher", "gang-planner", "observer")
+#: In the data folder: a suite that only observes has a NATS of its own, since what it decides is
+#: not to be found by one that means it.
+OBSERVED_DIR: Final = "observe"
+
 #: More replicas than this on one machine is a typing error.
 REPLICAS_MAX: Final = 16
 
@@ -47,13 +53,15 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         install_crds: Whether to create or update the CRDs first.
         replicas: Processes per service, where it differs from the default.
         otlp_endpoint: OTLP/HTTP endpoint for traces; "" for none.
+        trace_ratio: Share of traces that is told.
         take_over: Whether to start beside live rivals.
         verbose: Services log to standard error, as text.
         ready_file: Where to write the ports and pids once all are ready.
+        observe: Whether to write nothing, and to tell what would have been done.
+        report: Where an observation is written; None for nowhere.
     """
 
     kubeconfig: str = ""
-        trace_ratio: Share of traces that is told.
     context: str = ""
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     nats_url: str = ""
@@ -65,15 +73,24 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     install_crds: bool = False
     replicas: Mapping[str, int] = {}
     otlp_endpoint: str = ""
+    trace_ratio: float = 1.0
     take_over: bool = False
     verbose: bool = False
     ready_file: Path | None = None
+    observe: bool = False
+    report: Path | None = None
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """What runs, in the order of starting."""
+        return OBSERVING if self.observe else SERVICES
 
     def count(self, service: str) -> int:
         """How many processes of a service run."""
-        if service == "admission-webhook" and not self.webhook:
+        if service not in self.services or (service == "admission-webhook" and not self.webhook):
             return 0
-    trace_ratio: float = 1.0
+        if service == "observer":
+            return 1
         return self.replicas.get(service, _REPLICAS[service])
 
 
@@ -94,6 +111,29 @@ def read_replicas(given: tuple[str, ...]) -> dict[str, int]:
             raise OptionError(f"--replicas {item}: N must be a number from 0 to {REPLICAS_MAX}")
         replicas[service] = int(number)
     return replicas
+
+
+def check_observing(options: UpOptions) -> None:
+    """Refuse what an observation cannot have.
+
+    Raises:
+        OptionError: A flag would have something written, or belongs to an observation only.
+    """
+    if not options.observe:
+        if options.report is not None:
+            raise OptionError("--report: only with --observe")
+        return
+    told = {
+        "--nats": bool(options.nats_url),
+        "--install-crds": options.install_crds,
+        "--take-over": options.take_over,
+        "--admission-conf": bool(options.admission_conf),
+        "--webhook-port": bool(options.webhook_port),
+        **{f"--replicas {name}": name not in OBSERVING for name in options.replicas},
+    }
+    for flag, given in told.items():
+        if given:
+            raise OptionError(f"{flag}: not with --observe, which writes nothing and serves nobody")
 
 
 def default_data_dir(server: str, environ: Mapping[str, str] = os.environ) -> Path:

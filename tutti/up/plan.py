@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from tutti.up.options import SERVICES, UpOptions
+from tutti.up.options import UpOptions
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +37,11 @@ def plan(
         options: What was asked for.
         nats_url: Where NATS listens.
         data_dir: Where processes may keep files.
-        podgroups: Whether our controllers of Volcano's kinds run, and make PodGroups for bare pods.
+        podgroups: Whether our controllers of Volcano's kinds run, and make PodGroups for bare pods;
+            of an observation, whether the rival's make them.
     """
     specs: list[ProcessSpec] = []
-    for service in SERVICES:
+    for service in options.services:
         for ordinal in range(options.count(service)):
             flags = [
                 f"--nats-url={nats_url}",
@@ -78,6 +79,8 @@ def _own_flags(
             ]
         case "binder":
             return _cluster_flags(options)
+        case "observer":
+            return [f"--report-file={options.report}"] if options.report else []
         case "controller":
             # Who makes PodGroups for bare pods holds Volcano's other kinds as well.
             controllers = "*" if podgroups else "status"
@@ -98,9 +101,6 @@ def _own_flags(
             raise AssertionError(f"no flags are known for service {service!r}")
 
 
-def _cluster_flags(options: UpOptions) -> list[str]:
-    """How to reach the cluster. The planner gets none of it: it has no credentials."""
-    kubeconfig = [f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else []
 def _trace_flags(options: UpOptions) -> list[str]:
     """Where traces go, and how many of them."""
     if not options.otlp_endpoint:
@@ -108,5 +108,8 @@ def _trace_flags(options: UpOptions) -> list[str]:
     return [f"--otlp-endpoint={options.otlp_endpoint}", f"--trace-ratio={options.trace_ratio}"]
 
 
+def _cluster_flags(options: UpOptions) -> list[str]:
+    """How to reach the cluster. The planner gets none of it: it has no credentials."""
+    kubeconfig = [f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else []
     context = [f"--context={options.context}"] if options.context else []
     return [*kubeconfig, *context]

@@ -23,7 +23,7 @@ from shared.kube.credentials import load
 from tutti.up.cluster_checks import look_around
 from tutti.up.crds import install
 from tutti.up.nats import Nats, running_nats
-from tutti.up.options import UpOptions, default_data_dir
+from tutti.up.options import OBSERVED_DIR, UpOptions, default_data_dir
 from tutti.up.own_process import age_s
 from tutti.up.plan import plan
 from tutti.up.presence import Presence, identity, is_dead
@@ -137,6 +137,8 @@ class _Suite:
         options = self._options
         credentials = await load(options.kubeconfig, options.context)
         data_dir = options.data_dir or default_data_dir(credentials.server)
+        if options.observe:
+            data_dir /= OBSERVED_DIR
         data_dir.mkdir(parents=True, exist_ok=True)
         client = KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-up")
         async with AsyncExitStack() as stack:
@@ -157,7 +159,8 @@ class _Suite:
         """Look at the cluster, and make it ready where asked to.
 
         Returns:
-            Whether our controller may make PodGroups for bare pods.
+            Whether our controller may make PodGroups for bare pods; for an observation, whether
+            somebody else's does.
 
         Raises:
             ClusterUnreachable: See there.
@@ -171,6 +174,8 @@ class _Suite:
         rivals = find_rivals(
             sight.around, options.scheduler_names, lambda who: who == me or is_dead(who)
         )
+        if options.observe:
+            return any(rival.holding == "podgroups" for rival in rivals)
         refused = refusal(rivals)
         if refused and not options.take_over:
             raise RivalsFound(refused)
@@ -185,7 +190,7 @@ class _Suite:
         self,
         bus: Bus,
         nats: Nats,
-        presence: Presence,
+        presence: Presence | None,
         supervisor: Supervisor,
     ) -> None:
         self._supervisor = supervisor
@@ -194,7 +199,8 @@ class _Suite:
                 group.create_task(supervisor.run(), name="supervisor")
                 set_up = functools.partial(self._set_up_again, nats)
                 group.create_task(nats.keep(self._say, set_up), name="keep-nats")
-                group.create_task(presence.keep(), name="keep-presence")
+                if presence is not None:
+                    group.create_task(presence.keep(), name="keep-presence")
                 found = await wait_ready(bus, supervisor.keepers, self._say)
                 self._tell_ready(found, nats)
                 # Nothing is asked from here on.
@@ -210,6 +216,7 @@ class _Suite:
             survivors_wait_s=survivors_wait_s,
             planners=max(1, options.count("gang-planner")),
             webhooks=max(1, options.count("admission-webhook")),
+            observed=options.observe,
         )
 
     async def _set_up_again(self, nats: Nats) -> None:
@@ -231,15 +238,20 @@ class _Suite:
                 )
                 for keeper in self._supervisor.keepers
             ),
-            webhook=webhook_row(found.get("admission-webhook-0"), wanted=options.webhook),
+            webhook=webhook_row(
+                found.get("admission-webhook-0"), wanted=options.webhook and not options.observe
+            ),
             ready_s=round(age_s(), 3),
         )
         if options.ready_file is not None:
             write_atomically(options.ready_file, content)
-        self._announce(ready_line(content, options.scheduler_names))
+        self._announce(ready_line(content, options))
 
     @asynccontextmanager
-    async def _presence(self, client: KubeClient) -> AsyncIterator[Presence]:
+    async def _presence(self, client: KubeClient) -> AsyncIterator[Presence | None]:
+        if self._options.observe:
+            yield None
+            return
         presence = Presence(client, self._say, identity())
         await presence.announce(take_over=self._options.take_over)
         try:
@@ -262,16 +274,18 @@ def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     return first_of(found) if isinstance(found, BaseExceptionGroup) else found
 
 
-def ready_line(content: ReadyFile, scheduler_names: tuple[str, ...]) -> str:
+def ready_line(content: ReadyFile, options: UpOptions) -> str:
     """The one line that tells that all is ready."""
     webhook = content.webhook
     processes = len(content.services) + (1 if content.nats_pid else 0)
     admission = (
         f"webhook at {webhook.url}" if webhook.registered else f"no webhook: {webhook.reason}"
     )
+    if options.observe:
+        admission = "observing only, nothing is written to the cluster"
     return (
         f"ready in {content.ready_s:.1f} s: {processes} processes, NATS on {content.nats_url}, "
-        f"scheduler names {', '.join(scheduler_names)}; {admission}"
+        f"scheduler names {', '.join(options.scheduler_names)}; {admission}"
     )
 
 

@@ -19,6 +19,7 @@ async def make_gang(
     members: int = 3,
     least: int = 3,
     group: str = "scheduling.volcano.sh/v1beta1",
+    scheduler_name: str = "tutti",
 ) -> None:
     """A PodGroup and its pods, a CPU each."""
     manifest: Object = {
@@ -32,6 +33,7 @@ async def make_gang(
         pod = pod_manifest(
             f"{name}-{index}",
             requests={"cpu": "1"},
+            scheduler_name=scheduler_name,
             annotations={"scheduling.k8s.io/group-name": name},
         )
         await api.create(f"/api/v1/namespaces/{namespace}/pods", pod)

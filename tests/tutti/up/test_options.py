@@ -2,7 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from tutti.up.options import OptionError, UpOptions, default_data_dir, read_replicas
+from tutti.up.options import (
+    SERVICES,
+    OptionError,
+    UpOptions,
+    check_observing,
+    default_data_dir,
+    read_replicas,
+)
 
 
 def test_two_planners_run_by_default_and_one_of_everything_else() -> None:
@@ -53,3 +60,32 @@ def test_each_cluster_has_a_data_folder_of_its_own(server: str, folder: str) -> 
 
 def test_the_data_home_is_the_users_own_where_nothing_is_set() -> None:
     assert default_data_dir("https://h", {}) == Path("~/.local/share/tutti/h").expanduser()
+
+
+def test_what_observes_runs_nothing_that_could_write() -> None:
+    options = UpOptions(observe=True)
+    assert options.services == ("watcher", "gang-planner", "observer")
+    assert {options.count(name) for name in SERVICES if name not in options.services} == {0}
+    assert options.count("observer") == 1
+    assert UpOptions().count("observer") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        (UpOptions(observe=True, nats_url="nats://h:1"), "--nats"),
+        (UpOptions(observe=True, install_crds=True), "--install-crds"),
+        (UpOptions(observe=True, take_over=True), "--take-over"),
+        (UpOptions(observe=True, replicas={"binder": 1}), "--replicas binder"),
+        (UpOptions(report=Path("report.json")), "--report"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_flags_that_an_observation_cannot_mean_are_refused(options: UpOptions, flag: str) -> None:
+    with pytest.raises(OptionError, match=f"^{flag}: "):
+        check_observing(options)
+
+
+def test_an_observation_may_have_a_report_and_more_planners() -> None:
+    check_observing(UpOptions(observe=True, report=Path("r"), replicas={"gang-planner": 1}))
+    check_observing(UpOptions(take_over=True))

@@ -117,3 +117,19 @@ def test_only_the_first_webhook_listens_on_the_port_that_was_asked_for(tmp_path:
     ]
     assert [each["port"] for each in webhooks] == [9443, 0]
     assert len({each["cert_dir"] for each in webhooks}) == 2
+
+
+def test_an_observer_accepts_its_flags_and_nothing_beside_it_knows_the_binders(
+    tmp_path: Path,
+) -> None:
+    options = UpOptions(observe=True, kubeconfig="/kubeconfig", report=Path("/report.json"))
+    specs = plan(options, nats_url=_URL, data_dir=tmp_path, podgroups=False)
+    assert [spec.title for spec in specs] == [
+        "watcher-0",
+        "gang-planner-0",
+        "gang-planner-1",
+        "observer-0",
+    ]
+    found = settings(specs[-1])
+    assert getattr(found, "report_file", "") == "/report.json"
+    assert not isinstance(found, KubeSettings), "it has no credentials"

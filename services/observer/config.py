@@ -1,0 +1,24 @@
+"""Settings of the observer."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from shared.runtime.settings import CommonSettings
+
+
+class ObserverSettings(CommonSettings, frozen=True, kw_only=True):
+    """What an observer can be told; it has no credentials for the cluster."""
+
+    #: Rivals look at their queues about once a second, and bind within a few.
+    stand_s: Annotated[
+        float,
+        Meta(ge=0, le=3600, description="a decision keeps its room for so long, as if carried out"),
+    ] = 10.0
+    report_file: Annotated[
+        str, Meta(description="where the report is kept as JSON; empty: it is only told")
+    ] = ""
+    report_s: Annotated[float, Meta(ge=0.1, description="seconds between two writings of it")] = 5.0
+    gone_max: Annotated[
+        int, Meta(ge=0, description="gangs that have gone and are still in the report")
+    ] = 5_000

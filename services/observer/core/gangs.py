@@ -1,0 +1,233 @@
+"""Rows of the report: which pods are one gang, and how far it has come.
+
+A gang is known by what the planner knows it by: the group that its pods name, else their
+controller, else the pod itself. What it needs is the group's minima, else what the pod says, else
+one.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import msgspec
+
+from services.observer.core.picture import Picture
+from services.observer.core.proving import Recount
+from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.observing import GangObserved, Observation
+from shared.model.objects import Pod, PodGroup
+
+GangKey: TypeAlias = tuple[str, str, str]
+"""("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
+
+
+def key_of(pod: Pod) -> GangKey | None:
+    """The gang of a pod; None: it is of no scheduler that is observed."""
+    if not pod.ours:
+        return None
+    if pod.group_name:
+        return "name", pod.namespace, pod.group_name
+    if pod.owner is not None:
+        return "owner", "", pod.owner.uid
+    return "pod", "", pod.uid
+
+
+def key_of_group(group: PodGroup) -> GangKey:
+    """The gang that a group object declares."""
+    if group.by_owner:
+        return "owner", "", group.owner.uid if group.owner is not None else group.uid
+    return "name", group.namespace, group.name
+
+
+class _Gang:
+    """One gang that has pods."""
+
+    __slots__ = ("members", "row")
+
+    def __init__(self, row: GangObserved) -> None:
+        self.row = row
+        self.members: dict[str, Pod] = {}
+
+
+class Gangs:
+    """All rows. Told of pods and groups after the picture took them, with the record's instant."""
+
+    def __init__(self, picture: Picture, *, gone_max: int) -> None:
+        self._picture = picture
+        self._gone_max = gone_max
+        self._gangs: dict[GangKey, _Gang] = {}
+        self._groups: dict[GangKey, PodGroup] = {}
+        self._group_keys: dict[str, GangKey] = {}
+        #: The gang of each pod that is in one.
+        self._keys: dict[str, GangKey] = {}
+        self._gone: deque[GangObserved] = deque()
+        self._left_out = 0
+
+    def groups_changed(self, uids: Iterable[str], at_ms: int) -> None:
+        """Groups appeared, changed or went."""
+        for uid in uids:
+            before = self._group_keys.pop(uid, None)
+            if before is not None:
+                self._groups.pop(before, None)
+            group = self._picture.groups.get(uid)
+            if group is not None:
+                key = self._group_keys[uid] = key_of_group(group)
+                self._groups[key] = group
+            for one in dict.fromkeys((before, self._group_keys.get(uid))):
+                gang = None if one is None else self._gangs.get(one)
+                if gang is not None and one is not None:
+                    self._assess(one, gang, at_ms, first_look=False)
+
+    def pods_changed(self, uids: Iterable[str], at_ms: int, *, first_look: bool) -> None:
+        """Pods appeared, changed or went.
+
+        Args:
+            uids: Theirs.
+            at_ms: When.
+            first_look: Nobody looked before: what is bound was bound before.
+        """
+        touched: dict[GangKey, None] = {}
+        for uid in uids:
+            pod = self._picture.pods.get(uid)
+            key = None if pod is None else key_of(pod)
+            before = self._keys.get(uid)
+            if before is not None and before != key:
+                self._gangs[before].members.pop(uid, None)
+                del self._keys[uid]
+                touched[before] = None
+            if pod is not None and key is not None:
+                gang = self._gangs.get(key)
+                if gang is None:
+                    gang = self._gangs[key] = _Gang(_new_row(pod, at_ms))
+                gang.members[uid] = pod
+                self._keys[uid] = key
+                touched[key] = None
+        for key in touched:
+            self._assess(key, self._gangs[key], at_ms, first_look=first_look)
+
+    def decided(self, decision: GangDecision, recount: Recount) -> None:
+        """Tutti would have bound a gang."""
+        gang = self._of(one.uid for one in decision.bindings)
+        if gang is None:
+            return
+        row = gang.row
+        # What is decided of a gang that the rival has bound already is a repair, or an extra.
+        first = not row.decided_ms and not row.whole_ms and not row.before
+        count = {recount.proof: getattr(row, recount.proof) + 1}
+        gang.row = msgspec.structs.replace(
+            row,
+            decided_ms=decision.cycle.now_ms if first else row.decided_ms,
+            failure=recount.words if recount.proof == "failed" else row.failure,
+            **count,
+        )
+
+    def evicts(self, decision: EvictionDecision) -> None:
+        """Tutti would have evicted pods for a gang, or released what is bound of it."""
+        if decision.via == "delete":
+            gang = self._of(one.uid for one in decision.victims)
+            if gang is not None:
+                words = f"{decision.reason}: {decision.why}" if decision.why else decision.reason
+                gang.row = msgspec.structs.replace(gang.row, release=words)
+            return
+        gang = self._of(one.uid for one in decision.bindings)
+        if gang is not None:
+            most = max(gang.row.evicts, len(decision.victims))
+            gang.row = msgspec.structs.replace(gang.row, evicts=most)
+
+    def told(self, since_ms: int, at_ms: int) -> Observation:
+        """The report."""
+        here = sorted((gang.row for gang in self._gangs.values()), key=_by_age)
+        return Observation(
+            since_ms=since_ms,
+            at_ms=at_ms,
+            gangs=(*here, *self._gone),
+            left_out=self._left_out,
+        )
+
+    def counts(self) -> tuple[int, int]:
+        """Gangs that have pods, and those of them of which a part is bound."""
+        partial = sum(1 for gang in self._gangs.values() if gang.row.partial_since_ms)
+        return len(self._gangs), partial
+
+    def _of(self, uids: Iterable[str]) -> _Gang | None:
+        for uid in uids:
+            key = self._keys.get(uid)
+            if key is not None:
+                return self._gangs[key]
+        return None
+
+    def _assess(self, key: GangKey, gang: _Gang, at_ms: int, *, first_look: bool) -> None:
+        if not gang.members:
+            del self._gangs[key]
+            self._end(gang.row, at_ms)
+            return
+        group = self._groups.get(key)
+        row, members = gang.row, gang.members.values()
+        needs = _needs(group, gang.members)
+        able = [pod for pod in members if pod.phase != "Failed" and not pod.deleting]
+        bound = [pod for pod in able if pod.node]
+        name = f"{group.namespace}/{group.name}" if group is not None else row.gang
+        before = row.before or (first_look and bool(bound))
+        there = [pod for pod in able if pod.node or not pod.gates]
+        complete = row.complete_ms or (at_ms if _enough(group, there, needs) else 0)
+        whole = row.whole_ms or (at_ms if _enough(group, bound, needs) and not before else 0)
+        first = row.first_bound_ms or (at_ms if bound and not before else 0)
+        partial = bool(bound) and not _enough(group, bound, needs) and not row.whole_ms
+        since = (row.partial_since_ms or at_ms) if partial else 0
+        ended = 0 if partial or not row.partial_since_ms else max(at_ms - row.partial_since_ms, 0)
+        gang.row = msgspec.structs.replace(
+            row,
+            gang=name,
+            needs=needs,
+            members=len(members),
+            bound=len(bound),
+            before=before,
+            complete_ms=complete,
+            first_bound_ms=first,
+            whole_ms=whole,
+            partial_ms=row.partial_ms + ended,
+            partial_since_ms=since,
+        )
+
+    def _end(self, row: GangObserved, at_ms: int) -> None:
+        left_ms = max(at_ms - row.partial_since_ms, 0) if row.partial_since_ms else 0
+        self._gone.append(
+            msgspec.structs.replace(
+                row,
+                members=0,
+                bound=0,
+                ended_ms=at_ms,
+                partial_ms=row.partial_ms + left_ms,
+                partial_since_ms=0,
+            )
+        )
+        while len(self._gone) > self._gone_max:
+            self._gone.popleft()
+            self._left_out += 1
+
+
+def _new_row(pod: Pod, at_ms: int) -> GangObserved:
+    owner = pod.owner.name if pod.owner is not None else pod.name
+    return GangObserved(
+        gang=f"{pod.namespace}/{pod.group_name or owner}",
+        scheduler_name=pod.scheduler_name,
+        seen_ms=at_ms,
+    )
+
+
+def _needs(group: PodGroup | None, members: dict[str, Pod]) -> int:
+    if group is not None:
+        return max(group.min_member, 1)
+    return max((pod.group_min_member for pod in members.values()), default=0) or 1
+
+
+def _enough(group: PodGroup | None, pods: list[Pod], needs: int) -> bool:
+    """Whether these are a quorum."""
+    if len(pods) < needs:
+        return False
+    minima = group.min_task_member if group is not None else ()
+    return all(sum(1 for pod in pods if pod.role == role) >= least for role, least in minima)
+
+
+def _by_age(row: GangObserved) -> tuple[int, str]:
+    return row.seen_ms, row.gang

@@ -1,0 +1,132 @@
+"""Decisions that stand: made, not carried out, and not answered yet.
+
+A decision to bind stands until the rival has bound (or somebody has deleted) every pod in it, or
+its time is over. A decision to evict pods for a gang is answered at once; one to release what is
+bound of a gang stands until those pods have gone, since a planner that is told no asks again every
+ten seconds.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from services.observer.core.picture import Picture
+from shared.contracts.decisions import Act, EvictionDecision, GangDecision
+from shared.contracts.outcomes import Member, Outcome
+from shared.model.terms import Resources
+
+REASON = "Observed"
+WORDS = "Tutti only observes: nothing is bound or evicted"
+
+
+class Stands(NamedTuple):
+    """One decision that stands, until `due_ms`; 0: without end."""
+
+    seq: int
+    decision: Act
+    due_ms: int
+
+
+class Standing:
+    """The decisions that stand, by sequence."""
+
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+        self._acts: dict[int, Stands] = {}
+        #: By node: pods that would be there, with what they ask for.
+        self._loads: dict[str, dict[str, Resources]] = {}
+
+    def __len__(self) -> int:
+        return len(self._acts)
+
+    def add(self, stands: Stands) -> None:
+        """Have a decision stand."""
+        self._acts[stands.seq] = stands
+        for node, uid in _bindings(stands.decision):
+            pod = self._picture.pods.get(uid)
+            if pod is not None and not pod.node:
+                self._loads.setdefault(node, {})[uid] = self._picture.requests(pod)
+
+    def drop(self, seq: int) -> None:
+        """It is answered."""
+        stands = self._acts.pop(seq, None)
+        if stands is not None:
+            for node, uid in _bindings(stands.decision):
+                self._loads.get(node, {}).pop(uid, None)
+
+    def loads(self, node: str) -> Iterable[tuple[str, Resources]]:
+        """Pods that would be on a node by decisions that stand, and are still unbound: UID, and
+        what they ask for.
+        """
+        for uid, requests in self._loads.get(node, {}).items():
+            pod = self._picture.pods.get(uid)
+            if pod is not None and not pod.node:
+                yield uid, requests
+
+    def over(self, now_ms: int) -> list[Stands]:
+        """Decisions that have stood long enough."""
+        return [one for one in self._acts.values() if self._is_over(one, now_ms)]
+
+    def next_ms(self) -> int | None:
+        """The next instant at which one is over by the clock alone."""
+        return min((one.due_ms for one in self._acts.values() if one.due_ms), default=None)
+
+    def _is_over(self, one: Stands, now_ms: int) -> bool:
+        if one.due_ms and one.due_ms <= now_ms:
+            return True
+        pods = self._picture.pods
+        if isinstance(one.decision, EvictionDecision):
+            if one.decision.via == "eviction":
+                return True
+            return all(victim.uid not in pods for victim in one.decision.victims)
+        waiting = (pods.get(binding.uid) for binding in one.decision.bindings)
+        return all(pod is None or pod.node for pod in waiting)
+
+
+def answer(
+    one: Stands, picture: Picture, *, observer: str, incarnation: str, now_ms: int
+) -> Outcome:
+    """What is said of a decision that stood: what the rival bound is bound, nothing else is."""
+    decision = one.decision
+    members: list[Member] = []
+    bound = evicted = 0
+    if isinstance(decision, GangDecision):
+        for binding in decision.bindings:
+            pod = picture.pods.get(binding.uid)
+            if pod is None:
+                members.append(Member(uid=binding.uid, node=binding.node, result="gone", code=404))
+            elif pod.node:
+                bound += 1
+            else:
+                members.append(_unbound(binding.uid, binding.node))
+    else:
+        there = [victim for victim in decision.victims if victim.uid in picture.pods]
+        evicted = len(decision.victims) - len(there)
+        members = [
+            Member(uid=victim.uid, node="", result="refused", reason=REASON, message=WORDS)
+            for victim in there
+        ]
+    return Outcome(
+        gang_id=decision.gang_id,
+        decision_seq=one.seq,
+        epoch=decision.epoch,
+        binder=observer,
+        # Nobody else is given these decisions, and nothing is sent for them.
+        delivered=1,
+        reason=REASON,
+        bound=bound,
+        evicted=evicted,
+        members=tuple(members),
+        incarnation=incarnation,
+        received_ms=now_ms,
+    )
+
+
+def _unbound(uid: str, node: str) -> Member:
+    # A conflict: the pair of pod and node is not to blame, and another try may do.
+    return Member(uid=uid, node=node, result="conflict", code=409, reason=REASON, message=WORDS)
+
+
+def _bindings(decision: Act) -> list[tuple[str, str]]:
+    if isinstance(decision, EvictionDecision):
+        return []
+    return [(binding.node, binding.uid) for binding in decision.bindings]

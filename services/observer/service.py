@@ -1,0 +1,169 @@
+"""The observer's shell: reads two logs, answers decisions when they are over, keeps the report.
+
+Four tasks share the state: one follows CLUSTER, one reads decisions in order (each is recounted
+once the picture has reached what it was made of), one answers those that are over, one writes the
+report.
+"""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from services.observer.config import ObserverSettings
+from services.observer.core.standing import Stands, answer
+from services.observer.following import ClusterFollower
+from services.observer.reporting import Reporting
+from services.observer.state import ObserverState
+from shared.bus.asking import serve as serve_questions
+from shared.bus.errors import AppendRefused, BusError, LogGap, WrongLastSequence
+from shared.bus.log_reader import LogReader
+from shared.bus.publisher import Publisher
+from shared.bus.pull import Delivery
+from shared.contracts import codec, subjects
+from shared.contracts.observing import Observation, ObservationRequest
+from shared.runtime.lifecycle import Context, Step
+
+log = logging.getLogger(__name__)
+
+#: After an outcome that could not be stored.
+_RETRY_S: Final = 1.0
+
+
+async def serve(ctx: Context[ObserverSettings]) -> None:
+    """Observe until stopped."""
+    await Observer(ctx).run()
+
+
+class Observer:
+    """One observer process."""
+
+    def __init__(self, ctx: Context[ObserverSettings]) -> None:
+        settings = ctx.settings
+        self._ctx = ctx
+        self._state = ObserverState(
+            stand_ms=int(settings.stand_s * 1000), gone_max=settings.gone_max
+        )
+        self._reporting = Reporting(ctx.metrics)
+        self._follower = ClusterFollower(ctx.bus, self._state, self._on_change)
+        self._publisher = Publisher(ctx.bus)
+        self._incarnation = ""
+        #: Set when a decision may have become over, or another one stands.
+        self._look = asyncio.Event()
+
+    async def run(self) -> None:
+        """Observe until cancelled."""
+        ctx = self._ctx
+        ctx.ready.require("cluster")
+        info = await ctx.bus.stream_info(subjects.DECISIONS)
+        self._incarnation = ctx.decisions = info.incarnation
+        await serve_questions(
+            ctx.bus, subjects.ASK_OBSERVATION, codec.decode_observation_request, self._answer
+        )
+        ctx.on_shutdown(Step.FINISH, "report", self._write)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follower.run(), name="follow-cluster")
+            tasks.create_task(self._read_decisions(info.first_seq), name="read-decisions")
+            tasks.create_task(self._answer_those_over(), name="answer")
+            tasks.create_task(self._keep_report(), name="report")
+
+    async def _answer(self, question: ObservationRequest) -> Observation:
+        del question
+        return self._state.told(self._ctx.now_ms())
+
+    def _on_change(self) -> None:
+        self._ctx.ready.set("cluster")
+        self._look.set()
+
+    # Decisions.
+
+    async def _read_decisions(self, first_seq: int) -> None:
+        """From the first that the log still has: those that an earlier life answered are answered
+        once more, which the log refuses.
+        """
+        consumer = subjects.observer_consumer(subjects.DECISIONS)
+        reader = LogReader(self._ctx.bus, subjects.DECISIONS, consumer, filtered=True)
+        while True:
+            try:
+                await reader.run(max(first_seq, 1), self._take)
+            except LogGap as gap:
+                first_seq = gap.available
+
+    async def _take(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            decision = codec.decode_act(delivery.payload)
+            await self._follower.caught_up(max(decision.cycle.cluster_seq, 1))
+            found = self._state.decided(delivery.seq, decision, self._ctx.now_ms())
+            self._reporting.decided(delivery.seq, decision, found)
+        self._look.set()
+
+    async def _answer_those_over(self) -> None:
+        while True:
+            self._look.clear()
+            for one in self._state.standing.over(self._ctx.now_ms()):
+                if not await self._settle(one):
+                    await asyncio.sleep(_RETRY_S)
+                    self._look.set()
+                    break
+            self._reporting.observe(self._state.gangs.counts(), len(self._state.standing))
+            await self._wait_for_next()
+
+    async def _wait_for_next(self) -> None:
+        next_ms = self._state.standing.next_ms()
+        wait_s = None if next_ms is None else max(0.0, (next_ms - self._ctx.now_ms()) / 1000)
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._look.wait()
+        except TimeoutError:
+            return
+
+    async def _settle(self, one: Stands) -> bool:
+        """Store the one outcome of a decision; False: to be tried again."""
+        outcome = answer(
+            one,
+            self._state.picture,
+            observer=self._ctx.instance,
+            incarnation=self._incarnation,
+            now_ms=self._ctx.now_ms(),
+        )
+        subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)
+        try:
+            stored = await self._publisher.publish(
+                subject, codec.encode(outcome), expected_last_subject_sequence=0
+            )
+            await stored
+        except WrongLastSequence:
+            log.debug("%s has its outcome", subject)
+        except (AppendRefused, BusError) as error:
+            log.warning("%s is not stored: %s", subject, error)
+            return False
+        self._state.standing.drop(one.seq)
+        return True
+
+    # The report.
+
+    async def _keep_report(self) -> None:
+        while True:
+            await asyncio.sleep(self._ctx.settings.report_s)
+            await self._write()
+
+    async def _write(self) -> None:
+        """Write the report file, whole or not at all; a disk that is full is told, and tried
+        again.
+        """
+        if not self._ctx.settings.report_file or not self._state.since_ms:
+            return
+        content = msgspec.json.format(msgspec.json.encode(self._state.told(self._ctx.now_ms())))
+        try:
+            await asyncio.to_thread(_replace, Path(self._ctx.settings.report_file), content)
+        except OSError as error:
+            log.error("the report is not written: %s", error)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(content + b"\n")
+    part.replace(path)

@@ -1,0 +1,4 @@
+"""`tutti observe`: what a `tutti up --observe` has found beside a rival, as a table or as JSON.
+
+`command` asks the observer, or reads the file that it left; `summary` counts; `showing` prints.
+"""

@@ -1,0 +1,109 @@
+"""An observation for people: a line per gang, and what it amounts to in a few sentences."""
+
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from shared.contracts.observing import GangObserved, Observation
+from tutti.observe.summary import Summary, Waits, partial_ms, summarize
+
+_COLUMNS = ("MEMBERS", "COMPLETE", "TUTTI", "RIVAL FIRST", "RIVAL WHOLE", "PARTIAL")
+
+
+def show(observation: Observation, console: Console) -> None:
+    """Print it; colours only where the console has them."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("GANG")
+    for name in _COLUMNS:
+        table.add_column(name, justify="right")
+    table.add_column("NOTE", overflow="fold")
+    for row in observation.gangs:
+        _add(table, row, observation.at_ms)
+    if observation.gangs:
+        console.print(table)
+    for line in sentences(observation):
+        console.print(Text(line))
+
+
+def sentences(observation: Observation) -> list[str]:
+    """The summary."""
+    found = summarize(observation)
+    hours = (observation.at_ms - observation.since_ms) / 3_600_000
+    lines = [
+        f"observed {found.gangs} gangs for {hours:.1f} h, of which {found.before} were bound "
+        "already; times are counted from the moment a gang had the members that it needs",
+        f"rival: {found.whole} bound whole{_words(found.rival)}; {found.partial_ever} were bound "
+        f"in part for {found.partial_s:.0f} s in all, {found.partial_now} are now",
+        f"tutti: {found.decided} would have been bound whole{_words(found.tutti)}; "
+        f"{found.only_tutti} of those still wait for the rival",
+    ]
+    lines += _remarks(found)
+    if observation.left_out:
+        lines.append(f"{observation.left_out} gangs that went long ago are left out")
+    return lines
+
+
+def _remarks(found: Summary) -> list[str]:
+    lines: list[str] = []
+    if found.only_rival:
+        lines.append(f"{found.only_rival} gangs were bound by the rival before Tutti decided them")
+    if found.evicting or found.releasing:
+        lines.append(
+            f"Tutti would have evicted other pods for {found.evicting} gangs, and released what "
+            f"was bound of {found.releasing}"
+        )
+    if found.failed:
+        lines.append(
+            f"DEFECT: {found.failed} of {found.decisions} decisions failed their recount; do not "
+            "switch, and report it with the observer's log"
+        )
+    elif found.decisions:
+        lines.append(f"all {found.decisions} decisions passed their recount")
+    return lines
+
+
+def _words(waits: Waits | None) -> str:
+    if waits is None:
+        return ""
+    return f", median {waits.median_s:.1f} s, 99 % within {waits.p99_s:.1f} s"
+
+
+def _add(table: Table, row: GangObserved, at_ms: int) -> None:
+    partial = partial_ms(row, at_ms) / 1000
+    cells = (
+        f"{row.bound}/{row.members} needs {row.needs}",
+        _instant(row.complete_ms),
+        _after(row.decided_ms, row.complete_ms),
+        "before" if row.before else _after(row.first_bound_ms, row.complete_ms),
+        "" if row.before else _after(row.whole_ms, row.complete_ms),
+        Text(f"{partial:.1f} s", "red" if row.partial_since_ms else "") if partial else "",
+    )
+    table.add_row(row.gang, *cells, _note(row))
+
+
+def _note(row: GangObserved) -> str:
+    notes = []
+    if row.partial_since_ms:
+        notes.append("still partial")
+    elif row.ended_ms:
+        notes.append("gone")
+    if row.evicts:
+        notes.append(f"Tutti would evict {row.evicts} pods for it")
+    if row.release:
+        notes.append(f"Tutti would release it ({row.release})")
+    if row.failure:
+        notes.append(f"recount failed: {row.failure}")
+    return "; ".join(notes)
+
+
+def _instant(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%SZ") if at_ms else "never"
+
+
+def _after(at_ms: int, since_ms: int) -> str:
+    """Seconds after the gang was complete; a part may be bound before that."""
+    if not at_ms:
+        return ""
+    return f"{(at_ms - since_ms) / 1000:+.1f} s" if since_ms else _instant(at_ms)
