@@ -22,13 +22,14 @@ from services.gang_planner.core import deciding
 from services.gang_planner.core.backlog import Bucket, Need
 from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Gang, OrderKey
+from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.placing import slots_of
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.statement import Statement
 from services.gang_planner.core.topology.spaces import Demand, Space, spaces
+from services.gang_planner.core.turns import Turns
 
 #: Fewer gangs are placed one by one.
 _GANGS_MIN: Final = 2
@@ -93,20 +94,19 @@ def suits(session: Session, need: Need) -> bool:
     )
 
 
-def turns_kept(work: CycleWork, queue: QueueEntry, need: Need, most: int, other: OrderKey) -> int:
-    """How many gangs with this need a queue may place, at most `most`, before another one with this
-    key has the next turn; each that is placed makes the queue's own key greater.
+def turns_kept(work: CycleWork, queue: QueueEntry, need: Need, most: int, turns: Turns) -> int:
+    """How many gangs with this need the queue that has the turn may place, at most `most`, before
+    it is another one's; each that is placed makes its own key greater.
     """
-    session = work.session
-    groups = _groups(session, need)
+    groups = _groups(work.session, need)
 
     def has_turn(placed: int) -> bool:
         for group in groups:
             queue.charge(group.shape, group.members * placed)
-        key = session.policies.queue_order(queue, session.totals)
+        kept = turns.stays_first()
         for group in groups:
             queue.charge(group.shape, -group.members * placed)
-        return key < other
+        return kept
 
     kept = 1
     # Doubled rather than bisected: the greatest number costs more looks than a second pass.

@@ -292,6 +292,7 @@ def _build(option: PluginOption) -> tuple[Policy, Arguments]:
         name=policy.name,
         group_key=None if "enableJobOrder" in option.disabled else policy.group_key,
         queue_key=None if "enableQueueOrder" in option.disabled else policy.queue_key,
+        queue_share=None if "enableQueueOrder" in option.disabled else policy.queue_share,
         group_key_of=None if "enableJobOrder" in option.disabled else policy.group_key_of,
         queue_key_of=None if "enableQueueOrder" in option.disabled else policy.queue_key_of,
         enqueue=None if "enableJobEnqueued" in option.disabled else policy.enqueue,

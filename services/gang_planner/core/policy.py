@@ -31,6 +31,12 @@ QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int]], tuple[int, ...]]
 resource row.
 """
 
+QueueShare: TypeAlias = Callable[[QueueEntry], int]
+"""How much of its part a queue and all below it hold. Turns are taken level by level: what the
+ancestors hold is compared first, from the top, then what the queues hold themselves; less goes
+first. It may only change when something is charged to the queue.
+"""
+
 GroupKeyFactory: TypeAlias = Callable[["State"], GroupKey]
 """Makes a key that looks at the planner's tables; called once per configuration."""
 
@@ -63,6 +69,8 @@ class Policy:
     name: str
     group_key: GroupKey | None = None
     queue_key: QueueKey | None = None
+    #: Instead of a key, where turns are taken level by level.
+    queue_share: QueueShare | None = None
     #: Keys that look at the planner's tables, instead of the two above.
     group_key_of: GroupKeyFactory | None = None
     queue_key_of: QueueKeyFactory | None = None

@@ -1,7 +1,7 @@
 """The policies of one configuration, combined: what a cycle asks instead of asking each."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.pairwise.switches import Switches
 from services.gang_planner.core.places import Place
-from services.gang_planner.core.policy import GroupKey, Policy, QueueKey
+from services.gang_planner.core.policy import GroupKey, Policy, QueueKey, QueueShare
 from services.gang_planner.core.preempting.rules import Kind, VictimRules, combined
 from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.scores import Candidates, NodeScore
@@ -28,6 +28,11 @@ from services.gang_planner.core.shapes import ShapeEntry
 if TYPE_CHECKING:
     from services.gang_planner.core.admission import Voter
     from services.gang_planner.state import State
+
+#: Deeper queues take their turns within the one at this level by their names alone.
+_LEVELS: Final = 8
+#: Stands for levels that a queue does not have.
+_NO_LEVELS: Final = (-1,) * _LEVELS
 
 _Key = TypeVar("_Key", GroupKey, QueueKey)
 _Rule = TypeVar("_Rule", NodeFilter, RoomFilter, NodeScore)
@@ -53,6 +58,11 @@ class PolicySet:
         self._queue_keys = _keys(
             ((one.queue_key, one.queue_key_of) for one in self.policies), state
         )
+        shares = [one.queue_share for one in self.policies if one.queue_share is not None]
+        #: Turns are taken level by level by it, and by no key.
+        self._queue_share = shares[0] if len(shares) == 1 and not self._queue_keys else None
+        if self._queue_share is None:
+            self._queue_keys += [_by_level(share) for share in shares]
         #: Groups per queue that are admitted although no node can hold them.
         self.without_room = without_room
         tiers: dict[int, list[Voter]] = {}
@@ -127,10 +137,33 @@ class PolicySet:
 
     def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
         """The queue's turn: its priority, then the policies' keys, then its name."""
+        return self.queue_order_start(queue, totals) + self.queue_order_end(queue)
+
+    def queue_order_start(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
+        """The part of its turn that a queue has in common with those that it is
+        `compared_with`.
+        """
+        if self._queue_share is not None:
+            return -queue.priority, *_shares(self._queue_share, queue.chain[1:])
         key: list[int | str] = [-queue.priority]
         for one in self._queue_keys:
             key.extend(one(queue, totals))
-        return (*key, queue.name)
+        return tuple(key)
+
+    def queue_order_end(self, queue: QueueEntry) -> OrderKey:
+        """The rest of its turn: it tells any two queues apart that are compared with each other,
+        and changes only when something is charged to the queue itself.
+        """
+        if self._queue_share is None:
+            return (queue.name,)
+        depth = len(queue.chain)
+        if depth > _LEVELS:
+            return (queue.name,)
+        return self._queue_share(queue), *_NO_LEVELS[depth:], queue.name
+
+    def compared_with(self, queue: QueueEntry) -> object:
+        """Queues for which this is equal have the start of their turns in common."""
+        return queue.name if self._queue_share is None else (queue.priority, queue.chain[1:])
 
     def within(self, queue: QueueEntry, mask: Bools | None) -> Bools | None:
         """The part of a mask (None: all nodes) that gangs of a queue may use; None: all nodes."""
@@ -166,6 +199,19 @@ class PolicySet:
             if part is not None:
                 slope = weight * part if slope is None else slope + weight * part
         return score, slope
+
+
+def _by_level(share: QueueShare) -> QueueKey:
+    def key(queue: QueueEntry, _totals: Sequence[int]) -> tuple[int, ...]:
+        shares = _shares(share, queue.chain)
+        return *shares, *_NO_LEVELS[len(shares) :]
+
+    return key
+
+
+def _shares(share: QueueShare, chain: Sequence[QueueEntry]) -> list[int]:
+    """The shares of a queue's ancestors from the top."""
+    return [share(one) for one in chain[::-1][:_LEVELS]]
 
 
 def _keys(

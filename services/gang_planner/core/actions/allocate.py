@@ -4,15 +4,14 @@ A gang that does not fit does not block those behind it, unless its queue is str
 nothing but best-effort pods are left to backfill.
 """
 
-import heapq
-
 from services.gang_planner.core import alike, restoring, sharing, strict_queues
 from services.gang_planner.core.backlog import Bucket, Line
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.extras import Extras
-from services.gang_planner.core.gangs import Gang, OrderKey
+from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.sharing import UNLIMITED, Claims, Limit
 from services.gang_planner.core.shortfalls import Shortfalls
+from services.gang_planner.core.turns import Turns
 
 
 def run(work: CycleWork) -> None:
@@ -41,33 +40,24 @@ class _Pass:
         self._work = work
         self._claims = claims
         self._line = Line(buckets)
+        entry = work.state.queues.entry
+        self._turns = Turns(
+            work.session.policies, work.session.totals, map(entry, self._line.queues())
+        )
         self._extras = Extras(work, self._line)
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
 
     def run(self) -> None:
-        """Give queues their turns until nobody is left in line.
-
-        A queue's key only grows while gangs are placed, so one that is looked at first and has not
-        changed is the least of all: the others need not be looked at.
-        """
+        """Give queues their turns until nobody is left in line."""
         line, session = self._line, self._work.session
-        turns = [(self._turn(name), name) for name in line.queues()]
-        heapq.heapify(turns)
-        while turns:
+        while (queue := self._turns.first()) is not None:
             if session.exhausted:
                 return
-            turn, queue = turns[0]
-            now = self._turn(queue)
-            if now != turn:
-                heapq.heapreplace(turns, (now, queue))
-                continue
-            # The next turn's key, or less: it was looked at earlier, and keys only grow.
-            following = min(turns[1:3])[0] if len(turns) > 1 else None
-            self._give_turn(queue, following)
-            if not line.holds(queue):
-                heapq.heappop(turns)
+            self._give_turn(queue.name)
+            if not line.holds(queue.name):
+                self._turns.drop_first()
 
-    def _give_turn(self, queue: str, following: OrderKey | None) -> None:
+    def _give_turn(self, queue: str) -> None:
         line = self._line
         index, bucket, gang = line.head(queue)
         if self._shortfalls.remains(bucket):
@@ -78,7 +68,7 @@ class _Pass:
             # All room is others' part of it: tried again when something is freed.
             refuse(self._work, bucket)
             return
-        if limit is UNLIMITED and self._place_alike(bucket, following):
+        if limit is UNLIMITED and self._place_alike(bucket):
             self._claims.placed(gang.queue)
             line.put_back(index)
             return
@@ -95,7 +85,7 @@ class _Pass:
         if gang.queue.strict:
             strict_queues.park(self._work.state, self._line.drop(gang.queue.name), gang)
 
-    def _place_alike(self, bucket: Bucket, following: OrderKey | None) -> bool:
+    def _place_alike(self, bucket: Bucket) -> bool:
         """Place the bucket's gangs that come one after the other at once; False: one by one."""
         work, need = self._work, bucket.need
         if len(bucket.entries) < 2 or not alike.suits(work.session, need):
@@ -103,8 +93,8 @@ class _Pass:
         queue = bucket.entries[0][2].queue
         most = min(work.session.bindings_left // need.quorum + 1, len(bucket.entries))
         most = self._claims.unlimited(queue, need, most)
-        if following is not None:
-            most = alike.turns_kept(work, queue, need, most, following)
+        if most > 1 and not self._turns.alone:
+            most = alike.turns_kept(work, queue, need, most, self._turns)
         if most < 2:
             return False
         gangs = self._line.alike(bucket, most)
@@ -138,11 +128,6 @@ class _Pass:
         if not need.quorum or len(need.wanted) != 1:
             return False
         return bool(gang.queue.excess(need.amounts(self._work.state.shapes), promised=False))
-
-    def _turn(self, queue: str) -> OrderKey:
-        entry = self._work.state.queues.entry(queue)
-        session = self._work.session
-        return session.policies.queue_order(entry, session.totals)
 
 
 def place(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> bool:

@@ -7,7 +7,6 @@ its part of it. A queue is reclaimed from while it, and the queues above it that
 asking one, hold more than they deserve; with `ancestorReclaimLevel` only so many of those above it.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.admission import within_capability
@@ -18,8 +17,6 @@ from services.gang_planner.core.queues import QueueEntry
 
 #: Shares are compared in millionths of what a queue deserves.
 _WHOLE: Final = 1_000_000
-#: Deeper queues take their turns within the one at this level by their order alone.
-_LEVELS: Final = 8
 
 
 def build(arguments: Arguments) -> Policy:
@@ -27,7 +24,7 @@ def build(arguments: Arguments) -> Policy:
     level = arguments.integer("ancestorReclaimLevel", -1, minimum=-1)
     return Policy(
         name="capacity",
-        queue_key=_key,
+        queue_share=_share,
         deserve=_declared,
         enqueue=within_capability,
         hierarchical=arguments.flag("enableHierarchy"),
@@ -38,12 +35,6 @@ def build(arguments: Arguments) -> Policy:
 def _declared(queue: QueueEntry, row: int) -> tuple[int, int | None]:
     amount = queue.declared.get(row, 0)
     return max(amount, 1), amount
-
-
-def _key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
-    del totals
-    shares = [_share(one) for one in reversed(queue.chain)][:_LEVELS]
-    return (*shares, *([-1] * (_LEVELS - len(shares))))
 
 
 def _share(queue: QueueEntry) -> int:

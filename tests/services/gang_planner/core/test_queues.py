@@ -35,13 +35,13 @@ def entries(scene: Scene) -> dict[str, QueueEntry]:
 
 def keep_their_place_in_turn(found: dict[str, QueueEntry]) -> None:
     """What a policy keeps of a queue is what it would work out now."""
-    key = capacity.build(Arguments("here", {"enableHierarchy": True})).queue_key
-    assert key is not None
-    kept = {name: key(entry, ()) for name, entry in found.items()}
+    share = capacity.build(Arguments("here", {"enableHierarchy": True})).queue_share
+    assert share is not None
+    kept = {name: share(entry) for name, entry in found.items()}
     for entry in found.values():
         # As if it had been charged: worked out anew.
         entry.charges += 1
-    assert {name: key(entry, ()) for name, entry in found.items()} == kept
+    assert {name: share(entry) for name, entry in found.items()} == kept
 
 
 @pytest.mark.parametrize("seed", range(6))
