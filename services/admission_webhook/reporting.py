@@ -1,7 +1,7 @@
 """What the webhook counts."""
 
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from services.admission_webhook.advising import Ending
 from shared.telemetry.metrics import Metrics
@@ -16,9 +16,14 @@ class Reporting:
     """The metrics, each made once."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._reviews = metrics.counters("reviews_total", "Reviews answered, by result", "result")
+        self._reviews = metrics.counters(
+            "reviews_total", "Reviews answered, by result", "result", get_args(Result)
+        )
         self._advice = metrics.counters(
-            "advice_total", "Questions to the planner, by how they ended", "ending"
+            "advice_total",
+            "Questions to the planner, by how they ended",
+            "ending",
+            get_args(Ending),
         )
         self.review_seconds = metrics.histogram(
             "review_seconds", "From a whole request to its answer", _BUCKETS

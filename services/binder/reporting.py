@@ -1,9 +1,10 @@
 """What a binder shows of itself: metrics, and per decision its spans and a line of log."""
 
 import logging
+from typing import get_args
 
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
-from shared.contracts.outcomes import Outcome
+from shared.contracts.outcomes import MemberResult, Outcome
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import Attributes, Tracer, gang_span
 
@@ -20,10 +21,16 @@ class Reporting:
         self._tracer = tracer
         self._pods_bound = metrics.counter("pods_bound_total", "Pods bound by this binder.")
         self._decisions = metrics.counters(
-            "decisions_total", "Decisions finished, by the outcome's reason.", "reason"
+            "decisions_total",
+            "Decisions finished, by the outcome's reason.",
+            "reason",
+            ("Done", "PreflightFailed", "PreparationFailed", "BinderGaveUp", "StaleEpoch"),
         )
         self._members = metrics.counters(
-            "members_unbound_total", "Members that were not bound, by result.", "result"
+            "members_unbound_total",
+            "Members that were not bound, by result.",
+            "result",
+            [result for result in get_args(MemberResult) if result != "bound"],
         )
         self._pods_removed = metrics.counter(
             "pods_removed_total", "Pods of released gangs that are deleted, or were gone already."
@@ -32,6 +39,7 @@ class Reporting:
             "victims_left_total",
             "Pods that were to be removed and may still be there, by result.",
             "result",
+            ("refused", "conflict", "unknown"),
         )
         self._abandoned = metrics.counter(
             "abandoned_total", "Deliveries that were not ours any more before they were finished."

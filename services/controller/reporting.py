@@ -1,8 +1,9 @@
 """What the controllers show of themselves: metrics, and per verdict a span and a line of log."""
 
 import logging
-from typing import Final
+from typing import Final, get_args
 
+from services.controller.core.intents import Intent
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import Tracer, gang_span
@@ -20,9 +21,17 @@ class Reporting:
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
         """Register the metrics, once per process."""
         self._tracer = tracer
-        self._written = metrics.counters("writes_total", "Writes, by what was written.", "kind")
+        self._written = metrics.counters(
+            "writes_total",
+            "Writes, by what was written.",
+            "kind",
+            ("group", "condition", "event", "pod event"),
+        )
         self._refused = metrics.counters(
-            "refused_total", "Writes that the API server refused for good, by what.", "kind"
+            "refused_total",
+            "Writes that the API server refused for good, by what.",
+            "kind",
+            [intent.__name__ for intent in get_args(Intent)],
         )
         self._retried = metrics.counter("retries_total", "Writes that have to be tried again.")
         self._dropped = metrics.counter(

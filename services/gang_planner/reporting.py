@@ -1,9 +1,12 @@
 """What a planner shows of itself: metrics, and a line of log per decision and start."""
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, get_args
 
+from services.gang_planner.core import deadlines, repairing, retrying
+from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from services.gang_planner.volcano_metrics import SchedulerMetrics
 from shared.contracts.cluster import Synced
@@ -18,24 +21,17 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Outcome
-from shared.contracts.verdicts import Verdict
+from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES
+from shared.contracts.verdicts import GangPhase, Verdict
 from shared.telemetry.metrics import Metrics
 
 log = logging.getLogger("services.gang_planner")
 
 _CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-_WAIT_S: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0)
+#: For how long a stream's lag is told after its last record.
+_RECENT_MS: Final = 60_000
 #: What gangs are counted as while something of them is bound, and not all that they need.
 _PARTIAL: Final = ("Repairing", "Releasing")
-
-
-class _Begun(NamedTuple):
-    """A decision that gives a gang its quorum."""
-
-    decided_ms: int
-    #: 0: it is not the gang's first.
-    first_seen_ms: int
-    trace_id: str
 
 
 class Reporting:
@@ -49,10 +45,22 @@ class Reporting:
         self._bindings = metrics.counter("bindings_total", "Bindings in those decisions.")
         self._started = metrics.counter("gangs_started_total", "Gangs whose quorum was placed.")
         self._releases = metrics.counters(
-            "releases_total", "Releases begun of gangs that could not be whole.", "reason"
+            "releases_total",
+            "Releases begun of gangs that could not be whole.",
+            "reason",
+            (
+                repairing.DEADLINE,
+                repairing.BLOCKED,
+                retrying.REFUSED,
+                deadlines.START,
+                deadlines.DEGRADED,
+            ),
         )
         self._repairs = metrics.counters(
-            "repairs_total", "Repairs of gangs bound in part that ended, by how.", "result"
+            "repairs_total",
+            "Repairs of gangs bound in part that ended, by how.",
+            "result",
+            ("Started", "NothingBound", "Released"),
         )
         self._verdicts = metrics.counter("verdicts_total", "Verdicts published.")
         self._cycles = metrics.counter("cycles_total", "Planning cycles run.")
@@ -60,44 +68,41 @@ class Reporting:
         self._append_s = metrics.histogram(
             "append_seconds", "Making a cycle's decisions and notes durable.", _CYCLE_S
         )
-        self._latency_s = metrics.histograms(
-            "gang_latency_seconds",
-            "Of whole gangs, by phase: queued (first seen to first decision), bound (a decision to "
-            "its last binding), total (first seen to the last binding of the first decision).",
-            _WAIT_S,
+        self._gangs = metrics.gauges(
+            "gangs",
+            "Gangs by phase, or Repairing, Releasing.",
             "phase",
+            (*(phase for phase in get_args(GangPhase) if phase != "Gone"), *_PARTIAL),
         )
-        #: Decisions without an outcome yet, by gang id.
-        self._begun: dict[str, _Begun] = {}
-        #: Gangs bound in part now, since when, and the time that such gangs spent before.
-        self._partial = 0
-        self._partial_since_ms = now_ms()
-        self._partial_ms = 0
-        metrics.totals(
-            "partial_gang_seconds_total",
-            "Time that gangs were bound in part while repaired or released, summed: reads 0.",
-            (),
-            lambda: {(): self._partial_until(self._now_ms()) / 1000},
-        )
-        self._gangs = metrics.gauges("gangs", "Gangs by phase, or Repairing, Releasing.", "phase")
         self._open = metrics.gauge(
             "decisions_open", "Decisions that the cluster does not show yet."
         )
         self._outcomes = metrics.counters(
-            "outcomes_total", "Outcomes read, by what became of the decision.", "result"
+            "outcomes_total",
+            "Outcomes read, by what became of the decision.",
+            "result",
+            ("whole", "partial", "none"),
         )
         self._holds = metrics.gauge("holds_open", "Lost members for which room is held or sought.")
         self._holds_closed = metrics.counters(
-            "holds_closed_total", "Holds that ended, by how.", "reason"
+            "holds_closed_total", "Holds that ended, by how.", "reason", ("Filled", "Expired")
         )
-        self._lag_s = metrics.gauges(
-            "log_lag_seconds", "Age of the newest record when it was applied, by stream.", "stream"
+        lag_s = metrics.gauges(
+            "log_lag_seconds",
+            "Age of the newest record when it was applied, by stream; 0 when none came for a "
+            "minute.",
+            "stream",
         )
+        #: When the newest record of a stream was applied, and how old it was.
+        self._lags = dict.fromkeys((CLUSTER, DECISIONS, OUTCOMES), (0, 0))
+        for stream in self._lags:
+            lag_s(stream).set_function(functools.partial(self._lag_s, stream))
         metrics.watch(
             "view_age_seconds",
             "Since the watcher last said that its picture is current.",
             lambda: max(0, now_ms() - self._synced_ms) / 1000,
         )
+        self._starts = GangStarts(metrics, now_ms)
         #: The same under Volcano's names.
         self.volcano = SchedulerMetrics(metrics)
 
@@ -107,22 +112,22 @@ class Reporting:
         for arrival in arrivals:
             match arrival:
                 case ClusterArrival(_, record, _, stored_ms):
-                    newest["CLUSTER"] = stored_ms
+                    newest[CLUSTER] = stored_ms
                     if isinstance(record, Synced):
                         self._synced_ms = record.at_ms
                 case DecisionArrival(_, _, stored_ms):
-                    newest["DECISIONS"] = stored_ms
+                    newest[DECISIONS] = stored_ms
                 case OutcomeArrival(_, outcome, _, stored_ms):
-                    newest["OUTCOMES"] = stored_ms
+                    newest[OUTCOMES] = stored_ms
                     self._outcomes(_result_of(outcome)).inc()
-                    self._bound(outcome)
+                    self._starts.settled(outcome, whole=_result_of(outcome) == "whole")
                     self.volcano.bound(outcome, stored_ms)
                 case _:
                     pass
         if newest:
             now_ms = self._now_ms()
             for stream, stored_ms in newest.items():
-                self._lag_s(stream).set(max(0, now_ms - stored_ms) / 1000)
+                self._lags[stream] = now_ms, max(0, now_ms - stored_ms)
 
     def cycled(self, cycle_s: float) -> None:
         """One cycle was run."""
@@ -168,18 +173,26 @@ class Reporting:
     def published(self, verdict: Verdict) -> None:
         """A verdict was sent."""
         self._verdicts.inc()
+        self._starts.said(verdict)
         self.volcano.said(verdict)
+
+    def recalled(self, verdict: Verdict) -> None:
+        """Take what an earlier planner said last."""
+        self._starts.said(verdict)
+        self.volcano.recalled(verdict)
 
     def observe(self, phases: Mapping[str, int], open_decisions: int, open_holds: int) -> None:
         """Take the gauges' values, once per cycle."""
+        self._starts.observe(sum(phases.get(phase, 0) for phase in _PARTIAL))
         for phase, count in phases.items():
             self._gangs(phase).set(count)
-        now_ms = self._now_ms()
-        self._partial_ms = self._partial_until(now_ms)
-        self._partial_since_ms = now_ms
-        self._partial = sum(phases.get(phase, 0) for phase in _PARTIAL)
         self._open.set(open_decisions)
         self._holds.set(open_holds)
+
+    def _lag_s(self, stream: str) -> float:
+        applied_ms, lag_ms = self._lags[stream]
+        # What was read at the start is as old as it is; that says nothing of now.
+        return lag_ms / 1000 if self._now_ms() - applied_ms < _RECENT_MS else 0.0
 
     def _held(self, note: NoteOpened | NoteClosed) -> None:
         if isinstance(note, NoteClosed):
@@ -194,17 +207,8 @@ class Reporting:
     def _decided(self, decision: GangDecision) -> None:
         self._decisions.inc()
         self._bindings.inc(len(decision.bindings))
+        self._starts.decided(decision)
         self.volcano.decided(decision)
-        # What a running gang gets beyond its quorum says nothing of how gangs start.
-        if decision.quorum and not decision.again:
-            begun = _Begun(
-                decided_ms=decision.cycle.now_ms,
-                first_seen_ms=decision.first_seen_ms if decision.attempt == 1 else 0,
-                trace_id=decision.trace_id,
-            )
-            self._begun[decision.gang_id] = begun
-            if begun.first_seen_ms:
-                self._took("queued", begun.decided_ms - begun.first_seen_ms, begun.trace_id)
         log.info(
             "decided %s: %d bindings, attempt %d",
             decision.gang,
@@ -212,22 +216,6 @@ class Reporting:
             decision.attempt,
             extra={"trace_id": decision.trace_id, "gang_id": decision.gang_id},
         )
-
-    def _bound(self, outcome: Outcome) -> None:
-        """A binder says what became of a decision."""
-        begun = self._begun.pop(outcome.gang_id, None)
-        if begun is None or not outcome.last_bound_ms or _result_of(outcome) != "whole":
-            return
-        self._took("bound", outcome.last_bound_ms - begun.decided_ms, begun.trace_id)
-        if begun.first_seen_ms:
-            self._took("total", outcome.last_bound_ms - begun.first_seen_ms, begun.trace_id)
-
-    def _took(self, phase: str, took_ms: int, trace_id: str) -> None:
-        exemplar = {"trace_id": trace_id} if trace_id else None
-        self._latency_s(phase).observe(max(0, took_ms) / 1000, exemplar)
-
-    def _partial_until(self, now_ms: int) -> int:
-        return self._partial_ms + self._partial * max(0, now_ms - self._partial_since_ms)
 
 
 def _result_of(outcome: Outcome) -> str:

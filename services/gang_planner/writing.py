@@ -103,7 +103,7 @@ class Writer:
         except Superseded:
             return False
         self._fence = fence
-        self._wishes = self._applier.recall_verdicts(self._reporting.volcano.recalled)
+        self._wishes = self._applier.recall_verdicts(self._reporting.recalled)
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
         self._applier.decided(seq[0])

@@ -6,7 +6,7 @@ observations.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from prometheus_client import (
@@ -49,8 +49,14 @@ class Metrics:
         """A counter; its name ends in `_total`."""
         return Counter(self._counter_name(name), text, registry=self.registry)
 
-    def counters(self, name: str, text: str, label: str) -> Callable[[str], Counter]:
-        """Counters by one label: call with the label's value, cheaply."""
+    def counters(
+        self, name: str, text: str, label: str, known: Iterable[str] = ()
+    ) -> Callable[[str], Counter]:
+        """Counters by one label: call with the label's value, cheaply.
+
+        Those of `known` values are there from the start, at 0: of a series that appears with its
+        first increment, Prometheus sees no increase.
+        """
         parent = Counter(self._counter_name(name), text, [label], registry=self.registry)
         children: dict[str, Counter] = {}
 
@@ -61,6 +67,8 @@ class Metrics:
                 found = children[value] = parent.labels(value)
             return found
 
+        for value in known:
+            child(value)
         return child
 
     def gauge(self, name: str, text: str) -> Gauge:
@@ -71,8 +79,10 @@ class Metrics:
         """A gauge that is asked for its value whenever the metrics are read."""
         self.gauge(name, text).set_function(value)
 
-    def gauges(self, name: str, text: str, label: str) -> Callable[[str], Gauge]:
-        """Gauges by one label."""
+    def gauges(
+        self, name: str, text: str, label: str, known: Iterable[str] = ()
+    ) -> Callable[[str], Gauge]:
+        """Gauges by one label, those of `known` values from the start."""
         parent = Gauge(self._full(name), text, [label], registry=self.registry)
         children: dict[str, Gauge] = {}
 
@@ -83,6 +93,8 @@ class Metrics:
                 found = children[value] = parent.labels(value)
             return found
 
+        for value in known:
+            child(value)
         return child
 
     def histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
@@ -90,9 +102,14 @@ class Metrics:
         return Histogram(self._full(name), text, buckets=buckets, registry=self.registry)
 
     def histograms(
-        self, name: str, text: str, buckets: tuple[float, ...], label: str
+        self,
+        name: str,
+        text: str,
+        buckets: tuple[float, ...],
+        label: str,
+        known: Iterable[str] = (),
     ) -> Callable[[str], Histogram]:
-        """Histograms by one label."""
+        """Histograms by one label, those of `known` values from the start."""
         parent = Histogram(self._full(name), text, [label], buckets=buckets, registry=self.registry)
         children: dict[str, Histogram] = {}
 
@@ -103,6 +120,8 @@ class Metrics:
                 found = children[value] = parent.labels(value)
             return found
 
+        for value in known:
+            child(value)
         return child
 
     def totals(

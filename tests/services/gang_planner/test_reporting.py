@@ -4,6 +4,7 @@ from services.gang_planner.inbox import OutcomeArrival
 from services.gang_planner.reporting import Reporting
 from shared.contracts.decisions import Binding, Cycle, GangDecision
 from shared.contracts.outcomes import Member, Outcome
+from shared.contracts.verdicts import GangPhase, Verdict, Why
 from shared.telemetry.metrics import Metrics
 
 TRACE = "ab" * 16
@@ -37,7 +38,9 @@ class Told:
             )
         )
 
-    def settle(self, *, last_bound_ms: int = 100_250, unbound: bool = False) -> None:
+    def settle(
+        self, *, last_bound_ms: int = 100_250, unbound: bool = False, stored_ms: int = 0
+    ) -> None:
         members = (Member(uid="u", node="n", result="refused", code=403),) if unbound else ()
         outcome = Outcome(
             gang_id="g",
@@ -49,7 +52,7 @@ class Told:
             members=members,
             last_bound_ms=last_bound_ms,
         )
-        self.reporting.arrived([OutcomeArrival(1, outcome, b"", self.now_ms)])
+        self.reporting.arrived([OutcomeArrival(1, outcome, b"", stored_ms or self.now_ms)])
 
 
 def test_a_gang_is_timed_from_first_seen_over_its_decision_to_its_last_binding() -> None:
@@ -72,15 +75,15 @@ def test_a_later_attempt_and_members_beyond_the_quorum_are_no_gangs_start() -> N
     told.decide(quorum=0)
     told.settle()
     assert told.value(f"{LATENCY}_count", phase="bound") == 1
-    assert told.value(f"{LATENCY}_count", phase="queued") is None
-    assert told.value(f"{LATENCY}_count", phase="total") is None
+    assert told.value(f"{LATENCY}_count", phase="queued") == 0
+    assert told.value(f"{LATENCY}_count", phase="total") == 0
 
 
 def test_a_gang_of_which_a_member_was_refused_was_not_bound() -> None:
     told = Told()
     told.decide()
     told.settle(unbound=True)
-    assert told.value(f"{LATENCY}_count", phase="bound") is None
+    assert told.value(f"{LATENCY}_count", phase="bound") == 0
 
 
 def test_the_time_of_gangs_bound_in_part_goes_on_between_cycles_and_stops_with_the_last() -> None:
@@ -97,3 +100,46 @@ def test_the_time_of_gangs_bound_in_part_goes_on_between_cycles_and_stops_with_t
     told.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 0}, 0, 0)
     told.now_ms += 60_000
     assert told.value(partial) == 7.0
+
+
+def test_gangs_are_counted_by_the_reason_that_was_said_last() -> None:
+    told = Told()
+    waiting = "tutti_gang_planner_gangs_waiting"
+
+    def say(gang_id: str, reason: str, phase: GangPhase = "Inqueue") -> None:
+        why = Why(reason=reason, sentence="s") if reason else None
+        told.reporting.published(
+            Verdict(
+                gang_id=gang_id,
+                epoch=1,
+                at_ms=1,
+                dialect="volcano",
+                namespace="team",
+                name=gang_id,
+                phase=phase,
+                why=why,
+            )
+        )
+
+    assert told.value(waiting, reason="NotEnoughResources") == 0
+    say("a", "NotEnoughResources")
+    say("b", "NotEnoughResources")
+    say("a", "NotEnoughResources")
+    assert told.value(waiting, reason="NotEnoughResources") == 2
+    say("a", "SearchBudgetExceeded")
+    say("b", "", "Running")
+    assert told.value(waiting, reason="NotEnoughResources") == 0
+    assert told.value(waiting, reason="SearchBudgetExceeded") == 1
+    say("a", "SearchBudgetExceeded", "Gone")
+    assert told.value(waiting, reason="SearchBudgetExceeded") == 0
+
+
+def test_the_age_of_what_was_read_at_the_start_is_no_lag_for_ever() -> None:
+    told = Told()
+    told.now_ms += 7_200_000
+    told.settle(stored_ms=100_000)
+    lag = "tutti_gang_planner_log_lag_seconds"
+    assert told.value(lag, stream="OUTCOMES") == 7_200.0
+    assert told.value(lag, stream="CLUSTER") == 0.0
+    told.now_ms += 60_000
+    assert told.value(lag, stream="OUTCOMES") == 0.0

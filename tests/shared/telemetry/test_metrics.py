@@ -78,3 +78,15 @@ def test_totals_are_asked_for_when_they_are_read() -> None:
     known["GET",] = 2
     assert metrics.figures() == {'calls_total{verb="GET"}': 2.0}
     assert b'tutti_binder_calls_total{verb="GET"} 2.0' in metrics.exposition().body
+
+
+def test_series_of_known_values_are_there_before_anything_happened() -> None:
+    metrics = Metrics("binder")
+    metrics.counters("decisions_total", "By reason.", "reason", ("Done",))
+    metrics.gauges("gangs", "By phase.", "phase", ("Running",))
+    metrics.histograms("seconds", "By phase.", (1.0,), "phase", ("bound",))
+    assert metrics.figures() == {
+        'decisions_total{reason="Done"}': 0.0,
+        'gangs{phase="Running"}': 0.0,
+    }
+    assert b'tutti_binder_seconds_count{phase="bound"} 0.0' in metrics.exposition().body

@@ -1,0 +1,109 @@
+"""How whole gangs get on, in figures: how long they take to start, why they wait, and how long any
+of them is bound in part.
+
+Told to Prometheus only; what is kept here is one small entry per gang under way or waiting.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from shared.contracts.decisions import GangDecision
+from shared.contracts.outcomes import Outcome
+from shared.contracts.verdicts import Verdict
+from shared.telemetry.metrics import Metrics
+
+_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0)
+_PHASES: Final = ("queued", "bound", "total")
+#: Why gangs wait on an ordinary day.
+_REASONS: Final = ("NotEnoughResources", "NotEnoughQuota", "NotEnoughPods", "NotAdmitted")
+
+
+class _Begun(NamedTuple):
+    """A decision that gives a gang its quorum."""
+
+    decided_ms: int
+    #: 0: it is not the gang's first.
+    first_seen_ms: int
+    trace_id: str
+
+
+class GangStarts:
+    """The figures of one planner."""
+
+    def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
+        """Register the metrics, once per process."""
+        self._now_ms = now_ms
+        self._latency_s = metrics.histograms(
+            "gang_latency_seconds",
+            "Of whole gangs, by phase: queued (first seen to first decision), bound (a decision to "
+            "its last binding), total (first seen to the last binding of the first decision).",
+            _SECONDS,
+            "phase",
+            _PHASES,
+        )
+        #: Decisions without an outcome yet, by gang id.
+        self._begun: dict[str, _Begun] = {}
+        self._waiting = metrics.gauges(
+            "gangs_waiting",
+            "Gangs of which it is said why they wait, by reason.",
+            "reason",
+            _REASONS,
+        )
+        #: The reason that was said last, by gang id.
+        self._reasons: dict[str, str] = {}
+        #: Gangs bound in part now, since when, and the time that such gangs spent before.
+        self._partial = 0
+        self._partial_since_ms = now_ms()
+        self._partial_ms = 0
+        metrics.totals(
+            "partial_gang_seconds_total",
+            "Time that gangs were bound in part while repaired or released, summed: reads 0.",
+            (),
+            lambda: {(): self._partial_until(self._now_ms()) / 1000},
+        )
+
+    def decided(self, decision: GangDecision) -> None:
+        """A decision is in the log."""
+        # What a running gang gets beyond its quorum says nothing of how gangs start.
+        if not decision.quorum or decision.again:
+            return
+        begun = _Begun(
+            decided_ms=decision.cycle.now_ms,
+            first_seen_ms=decision.first_seen_ms if decision.attempt == 1 else 0,
+            trace_id=decision.trace_id,
+        )
+        self._begun[decision.gang_id] = begun
+        if begun.first_seen_ms:
+            self._took("queued", begun.decided_ms - begun.first_seen_ms, begun.trace_id)
+
+    def settled(self, outcome: Outcome, *, whole: bool) -> None:
+        """A binder says what became of a decision; `whole`: it bound every member."""
+        begun = self._begun.pop(outcome.gang_id, None)
+        if begun is None or not whole or not outcome.last_bound_ms:
+            return
+        self._took("bound", outcome.last_bound_ms - begun.decided_ms, begun.trace_id)
+        if begun.first_seen_ms:
+            self._took("total", outcome.last_bound_ms - begun.first_seen_ms, begun.trace_id)
+
+    def said(self, verdict: Verdict) -> None:
+        """A verdict holds of a gang from now on."""
+        before = self._reasons.pop(verdict.gang_id, "")
+        if before:
+            self._waiting(before).dec()
+        if verdict.why is not None and verdict.phase != "Gone":
+            self._reasons[verdict.gang_id] = verdict.why.reason
+            self._waiting(verdict.why.reason).inc()
+
+    def observe(self, partial: int) -> None:
+        """So many gangs are bound in part from now on."""
+        now_ms = self._now_ms()
+        self._partial_ms = self._partial_until(now_ms)
+        self._partial_since_ms = now_ms
+        self._partial = partial
+
+    def _took(self, phase: str, took_ms: int, trace_id: str) -> None:
+        exemplar = {"trace_id": trace_id} if trace_id else None
+        self._latency_s(phase).observe(max(0, took_ms) / 1000, exemplar)
+
+    def _partial_until(self, now_ms: int) -> int:
+        return self._partial_ms + self._partial * max(0, now_ms - self._partial_since_ms)
