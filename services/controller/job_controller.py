@@ -13,6 +13,7 @@ import msgspec
 from services.controller.core.jobs.planning import Memory, Observed, Step, Told, plan
 from services.controller.core.jobs.seen import JOB_NAME, Lost, SeenPod
 from services.controller.core.jobs.shape import group_name, queue_name
+from services.controller.job_spans import Carried, JobSpans
 from services.controller.job_writing import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
@@ -21,6 +22,7 @@ from shared.kinds.command import Command
 from shared.kinds.job import ACTIONS, Job
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import Queue
+from shared.kube.errors import NotFound
 from shared.kube.objects import PriorityClass
 from shared.kube.resources import (
     COMMANDS,
@@ -60,9 +62,12 @@ class JobReconciler:
 
     name = "job"
 
-    def __init__(self, runtime: Runtime, scheduler_names: Iterable[str]) -> None:
+    def __init__(
+        self, runtime: Runtime, scheduler_names: Iterable[str], spans: JobSpans | None = None
+    ) -> None:
         """Look after jobs that name one of these schedulers, or none."""
         self._runtime = runtime
+        self._spans = spans
         self._ours = frozenset(scheduler_names) | {""}
         self._known: dict[str, _Known] = {}
         #: Keys of jobs with Commands, and which.
@@ -105,9 +110,10 @@ class JobReconciler:
     async def reconcile(self, key: str) -> float | None:
         """Take a job one step further; see `core.jobs`."""
         job = self._jobs.get(key)
-        if job is None or job.metadata.deletion_timestamp is not None:
-            if job is None:
-                self._known.pop(key, None)
+        if job is None:
+            self._known.pop(key, None)
+            return await self._drop_orders(key)
+        if job.metadata.deletion_timestamp is not None:
             return None
         if job.spec.scheduler_name not in self._ours:
             return None
@@ -164,12 +170,21 @@ class JobReconciler:
 
     async def _carry_out(self, writer: JobWriter, step: Step) -> Obstacle | None:
         """Everything but the status; returns what stood in the way, after telling of it."""
+        began_ms = time.time_ns() // 1_000_000
+        writer.grouped_ms = 0
         try:
             await writer.carry_out(step)
         except Obstacle as obstacle:
+            self._trace(writer, step, began_ms, str(obstacle))
             self._tell(writer.job, (Told("Warning", obstacle.reason, str(obstacle)),))
             return obstacle
+        self._trace(writer, step, began_ms)
         return None
+
+    def _trace(self, writer: JobWriter, step: Step, began_ms: int, error: str = "") -> None:
+        if self._spans is not None:
+            carried = Carried(step, began_ms, writer.grouped_ms, writer.group_uid, error)
+            self._spans.carried_out(carried)
 
     def _tell(self, job: Job, events: Iterable[Told]) -> None:
         metadata = job.metadata
@@ -203,6 +218,27 @@ class JobReconciler:
             self._tell(job, (Told("Normal", "CommandIssued", words),))
             return "" if command.action == "SyncJob" else command.action
         return ""
+
+    async def _drop_orders(self, key: str) -> float | None:
+        """Delete the Commands about a job that is not there: nobody else ever would."""
+        orders = self._orders.get(key)
+        if not orders:
+            return None
+        namespace, _, name = key.partition("/")
+        try:
+            await self._runtime.client.request("GET", JOBS_VOLCANO.path(namespace, name))
+        except NotFound:
+            for command in list(orders.values()):
+                await self._runtime.writes.delete(
+                    COMMANDS,
+                    command.metadata.name,
+                    uid=command.metadata.uid,
+                    namespace=namespace,
+                )
+                self._forget_command(key, command)
+            return None
+        # It was made just now: its own news wakes it.
+        return _OBSTACLE_S
 
     def _of(self, key: str, job: Job) -> _Known:
         known = self._known.get(key)

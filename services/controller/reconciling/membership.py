@@ -104,6 +104,14 @@ class Membership:
         self.view, self._agreed = target, True
         return True
 
+    def silent(self, now_s: float, for_s: float) -> list[str]:
+        """Members that have not said anything for so long; ourselves not."""
+        return [
+            member
+            for member, (_, heard_s) in self._heard.items()
+            if now_s - heard_s >= for_s and member != self.me
+        ]
+
     def owns(self, key: str, now_s: float) -> bool:
         """Whether this replica may act on the key now."""
         if not self._spoke_lately(now_s):

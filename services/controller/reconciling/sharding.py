@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 RENEW_S: Final = 2.0
 #: Three renewals may be lost.
 EXPIRE_S: Final = 7.0
+#: A replica that is dead for so many times as long will not come back under its name.
+_FORGOTTEN_AFTER: Final = 20
 #: The Lease of Volcano's controllers, wherever it is, and for how long after a renewal they live.
 RIVAL: Final = "vc-controller-manager"
 RIVAL_LIVES_S: Final = 60.0
@@ -77,7 +79,7 @@ class Shards:
         self._identity = identity
         self._namespace = namespace
         self._renew_s = renew_s
-        self._name = f"tutti-controllers-{self._group}-{identity}"
+        self._name = self._lease_of(identity)
         self._expire_s = expire_s
         self._members = Membership(identity, expire_s=expire_s)
         self._left = asyncio.Event()
@@ -88,6 +90,9 @@ class Shards:
         self._queues: list[tuple[WorkQueue, Callable[[], Iterable[str]]]] = []
         #: Keys have become ours and are not woken yet: a round that fails leaves it to the next.
         self._gained = False
+
+    def _lease_of(self, identity: str) -> str:
+        return f"tutti-controllers-{self._group}-{identity}"
 
     def owns(self, key: str) -> bool:
         """Whether this replica may act on the key now."""
@@ -136,6 +141,10 @@ class Shards:
     async def _hear(self) -> None:
         words = await self._words()
         self._gained |= self._members.hear(words, self._at_work(), _now_s())
+        for member in self._members.silent(_now_s(), self._expire_s * _FORGOTTEN_AFTER):
+            # Killed, and started anew under another name. Were it alive, it would say so again.
+            with contextlib.suppress(NotFound):
+                await self._client.delete(LEASES, self._lease_of(member), namespace=self._namespace)
 
     async def _outlived_rival(self) -> bool:
         """Look for a living rival now and then; whether none lives any more where one did."""

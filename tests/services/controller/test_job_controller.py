@@ -169,6 +169,22 @@ async def test_a_command_is_deleted_and_acts_once_and_a_resume_is_no_retry(
     assert "Start to execute action AbortJob " in said
 
 
+async def test_a_command_about_a_job_that_is_not_there_goes(either: KubeClient) -> None:
+    about_nobody = {
+        "metadata": {"name": "about-nobody"},
+        "action": "AbortJob",
+        "target": {
+            "apiVersion": JOBS_VOLCANO.api_version,
+            "kind": "Job",
+            "name": "nobody",
+            "uid": "of-nobody",
+        },
+    }
+    async with running(either, job_controller):
+        await make(either, COMMANDS, about_nobody, NS)
+        await becomes(lambda: read(either, COMMANDS, "about-nobody", NS), None)
+
+
 async def test_a_pod_that_fails_restarts_the_job_whole_as_its_policy_says(
     either: KubeClient,
 ) -> None:

@@ -38,6 +38,16 @@ def test_what_was_passed_over_while_an_answer_was_late_is_gained_again() -> None
     assert me.owns("ns/x", late_s)
 
 
+def test_a_member_is_silent_from_its_last_word_on_and_never_oneself() -> None:
+    one = Membership("a", expire_s=10.0)
+    words = {"a": Word((), "1"), "b": Word((), "1"), "c": Word((), "1")}
+    one.hear(words, (), now_s=0.0)
+    one.hear(words | {"c": Word((), "2")}, (), now_s=60.0)
+
+    assert one.silent(now_s=99.0, for_s=100.0) == []
+    assert one.silent(now_s=100.0, for_s=100.0) == ["b"]
+
+
 def test_a_key_is_not_handed_over_while_it_is_worked_at() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
     me.renewed(0.0, 0.0)

@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from typing_extensions import override
 
 from services.controller.reconciling.sharding import RIVAL, RIVAL_LIVES_S, Shards
 from services.controller.reconciling.work_queue import WorkQueue
+from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ConnectionLost
@@ -19,12 +21,24 @@ from shared.kube.transport import Reply
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster
 
+
+class Lease(msgspec.Struct, frozen=True):
+    """As much of it as is looked at."""
+
+    metadata: Metadata = Metadata()
+
+
 KEYS = [f"default/job-{number}" for number in range(20)]
 
 
 @asynccontextmanager
 async def replica(
-    client: KubeClient, name: str, woken: list[str], *, take_over: bool = False
+    client: KubeClient,
+    name: str,
+    woken: list[str],
+    *,
+    take_over: bool = False,
+    expire_s: float = 1.0,
 ) -> AsyncIterator[Shards]:
     """One replica, until the end of the block; it leaves without a word."""
 
@@ -39,7 +53,7 @@ async def replica(
         namespace="kube-system",
         take_over=take_over,
         renew_s=0.05,
-        expire_s=1.0,
+        expire_s=expire_s,
     )
     queue = WorkQueue(name, work)
     shards.join(queue, lambda: KEYS)
@@ -78,6 +92,24 @@ async def test_replicas_divide_the_keys_and_the_one_that_is_left_takes_them_all(
             await third.leave()
             assert not any(map(third.owns, KEYS))
             await eventually(lambda: all(map(first.owns, KEYS)))
+
+
+async def test_the_lease_of_a_replica_that_was_killed_goes_in_the_end(
+    cluster: EmbeddedCluster, client: KubeClient
+) -> None:
+    async def leases() -> list[str]:
+        page = await client.list(LEASES, Lease, namespace="kube-system")
+        return [one.metadata.name for one in page.items if isinstance(one, Lease)]
+
+    async with replica(client, "a", [], expire_s=0.2) as first:
+        async with replica(client, "b", [], expire_s=0.2):
+            await eventually(lambda: not all(map(first.owns, KEYS)))
+
+        async def only_ours() -> bool:
+            return [name.rpartition("-")[2] for name in await leases()] == ["a"]
+
+        assert not await only_ours()
+        await eventually(only_ours)
 
 
 class _Stumbling(KubeClient):
