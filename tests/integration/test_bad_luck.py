@@ -312,8 +312,8 @@ async def test_a_zone_lost_with_all_in_it_costs_the_gangs_in_it_that_part_and_no
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"gang": "across"}},
     }
-    across = {"labels": {"gang": "across"}, "spec": {"topologySpreadConstraints": [spread]}}
-    await stage.gang("across", 3, **across)
+    labels, spec = {"gang": "across"}, {"topologySpreadConstraints": [spread]}
+    await stage.gang("across", 3, labels=labels, spec=spec)
     placed = await stage.bound("across", 3)
     assert {node[0] for node in placed.values()} == set("abc")
     await stage.gang("elsewhere", 6, spec={"nodeSelector": {zone: "b"}})
@@ -326,7 +326,11 @@ async def test_a_zone_lost_with_all_in_it_costs_the_gangs_in_it_that_part_and_no
     await stage.gang("late", 8)
     await stage.waits("late", "NotEnoughResources")
     again = pod_manifest(
-        lost, requests={"cpu": "1"}, annotations={annotations.GROUP_NAME: "across"}, **across
+        lost,
+        requests={"cpu": "1"},
+        labels=labels,
+        annotations={annotations.GROUP_NAME: "across"},
+        spec=spec,
     )
     await stage.bare_pods(again)
     placed = await stage.bound("across", 3)
