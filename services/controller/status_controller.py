@@ -59,6 +59,7 @@ class _Entry:
         "delivery",
         "not_before_ms",
         "patch",
+        "patched",
         "seq",
         "since_ms",
         "verdict",
@@ -75,7 +76,10 @@ class _Entry:
         self.patch = _patch_of(verdict)
         self.annotation = "" if self.patch is None else annotation_of(verdict)
         self.compared = False
+        #: Whether something was written, or is being written, that nobody has looked after yet;
+        #: and whether that is this verdict.
         self.wrote = False
+        self.patched = False
         self.not_before_ms = 0
 
     def situation(self) -> Situation:
@@ -143,9 +147,9 @@ class StatusController:
         replica may have written it before us, and nobody would be told of it again.
         """
         newer = await self._newer(entry)
-        if newer is None:
+        if newer is None and entry.patched:
             return
-        verdict, seq = newer
+        verdict, seq = newer or (entry.verdict, entry.seq)
         last = _Entry(verdict, seq, None, self._clock.now_ms())
         intents = plan(last.situation(), Memory(), last.since_ms, _AT_ONCE).now
         for intent in intents:
@@ -271,6 +275,7 @@ class StatusController:
                 entry.not_before_ms = self._clock.now_ms() + int(later.delay_s * 1000)
                 return
             entry.compared = entry.compared or isinstance(intent, CompareGroup | PatchGroup)
+            entry.patched = entry.patched or isinstance(intent, PatchGroup)
 
     async def _settle(self, gang_id: str, entry: _Entry) -> None:
         """Acknowledge, unless another replica may have written a newer verdict before ours."""
