@@ -47,6 +47,12 @@ def _observe() -> click.Command:
     return observe
 
 
+def _migrate() -> click.Command:
+    from tutti.migrate.command import migrate
+
+    return migrate
+
+
 def _cluster() -> click.Command:
     from tutti.cluster_command import cluster
 
@@ -140,6 +146,7 @@ COMMANDS: Final[Table] = {
     "status": (_status, "Show services, gangs by phase and decisions a second."),
     "queues": (_queues, "Show what queues hold, deserve and are owed, and why."),
     "observe": (_observe, "Look at what `tutti up --observe` finds beside a rival."),
+    "migrate": (_migrate, "Say what would change if Tutti took over from another scheduler."),
     "cluster": (_cluster, "An embedded cluster for people who have none."),
     "fits": (_fits, "Say whether manifests would fit now, and where."),
     "replay": (_replay, "Run a recording again, with its configuration or another one."),

@@ -1,0 +1,172 @@
+"""`tutti migrate check` on a cluster with everything in it that a switch must know."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.api_suite.client import Client
+from tests.tutti.conftest import Typed
+
+pytestmark = pytest.mark.integration
+
+VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
+CONF = 'actions: "allocate, backfill, shuffle"\ntiers:\n- plugins:\n  - name: tdm\n'
+
+
+def pod(name: str, group: str = "", *, node: str = "", **requests: str) -> dict[str, Any]:
+    resources = {"requests": requests, "limits": {k: v for k, v in requests.items() if "/" in k}}
+    notes = {"scheduling.k8s.io/group-name": group} if group else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": notes},
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [
+                {"name": "main", "image": "registry.example/none", "resources": resources}
+            ],
+            **({"nodeName": node} if node else {}),
+        },
+    }
+
+
+def group(name: str, least: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": least},
+    }
+
+
+async def checked(typed: Typed, *words: str, status: int) -> list[tuple[str, str, str, str]]:
+    found = await typed("migrate", "check", "-o", "json", *words)
+    assert found.exit_code == status, found.output
+    return [
+        (one["level"], one["topic"], one["what"], one["message"])
+        for one in json.loads(found.stdout)["findings"]
+    ]
+
+
+async def test_an_empty_cluster_has_nothing_that_blocks_and_says_so(typed: Typed) -> None:
+    found = await typed("migrate", "check")
+    assert found.exit_code == 0, found.output
+    assert "looked at 0 pods, 0 groups, 0 Jobs and" in found.output
+    assert found.output.rstrip().endswith(": nothing blocks a switch")
+
+
+async def test_devices_that_are_shared_block_before_all_else(
+    typed: Typed, cluster_api: Client
+) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    await cluster_api.create(pods, pod("slice", "shared", **{"volcano.sh/vgpu-number": "1"}))
+    await cluster_api.create(pods, pod("plain", "whole", cpu="1"))
+    findings = await checked(typed, status=1)
+    assert findings[0][:3] == ("blocks", "devices", "gang default/shared")
+    assert "volcano.sh/vgpu-number" in findings[0][3]
+    assert [one for one in findings if one[0] == "blocks"] == findings[:1]
+    text = await typed("migrate", "check")
+    assert text.output.startswith("does not work with Tutti as it is (1)\n  devices  gang")
+    assert text.output.rstrip().endswith("1 finding blocks a switch")
+
+
+async def test_what_is_bound_in_part_is_told_with_what_tutti_makes_of_it(
+    typed: Typed, cluster_api: Client
+) -> None:
+    groups = f"{VOLCANO}/namespaces/default/podgroups"
+    pods = "/api/v1/namespaces/default/pods"
+    for name in ("half", "whole"):
+        await cluster_api.create(groups, group(name, 2))
+    for one in (pod("h0", "half", node="n"), pod("h1", "half")):
+        await cluster_api.create(pods, one)
+    for one in (pod("w0", "whole", node="n"), pod("w1", "whole", node="n")):
+        await cluster_api.create(pods, one)
+    partial = [one for one in await checked(typed, status=0) if one[1] == "gang"]
+    assert [one[:3] for one in partial] == [("changes", "gang", "gang default/half")]
+    assert "1 of the 2 that it needs" in partial[0][3]
+
+
+async def test_a_rival_is_named_with_its_configuration_and_what_of_that_has_no_effect(
+    typed: Typed, cluster_api: Client
+) -> None:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    await cluster_api.create(
+        "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "volcano"},
+            "spec": {"holderIdentity": "vc-scheduler-0", "renewTime": now},
+        },
+    )
+    await cluster_api.create(
+        "/api/v1/namespaces/default/configmaps",
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "theirs"},
+            "data": {"volcano-scheduler.conf": CONF},
+        },
+    )
+    container = {"name": "c", "image": "registry.example/vc-scheduler:v1"}
+    volume = {"name": "v", "configMap": {"name": "theirs"}}
+    labels = {"app": "volcano-scheduler"}
+    await cluster_api.create(
+        "/apis/apps/v1/namespaces/default/deployments",
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "volcano-scheduler"},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [container], "volumes": [volume]},
+                },
+            },
+        },
+    )
+    findings = await checked(typed, status=0)
+    (rival,) = [one for one in findings if one[1] == "rival"]
+    assert rival[0] == "step"
+    assert "Lease default/volcano (held by vc-scheduler-0" in rival[3]
+    where = "ConfigMap default/theirs, volcano-scheduler.conf"
+    told = [one for one in findings if one[2] == where]
+    assert [one[0] for one in told] == ["step", "changes", "changes"]
+    assert any("action shuffle" in one[3] for one in told)
+    assert any("tdm" in one[3] for one in told)
+
+
+async def test_a_configuration_that_tutti_refuses_blocks(typed: Typed, tmp_path: Any) -> None:
+    conf = tmp_path / "volcano-scheduler.conf"
+    conf.write_text("actions: allocate, dance\n")
+    findings = await checked(typed, f"--scheduler-conf={conf}", status=1)
+    assert findings[0][:3] == ("blocks", "configuration", str(conf))
+    assert "dance" in findings[0][3]
+
+
+async def test_stored_objects_that_would_be_refused_are_told_with_the_webhooks_words(
+    typed: Typed, cluster_api: Client
+) -> None:
+    await cluster_api.create(
+        f"{VOLCANO}/queues",
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": "odd"},
+            "spec": {"weight": 1, "parent": "nowhere"},
+        },
+    )
+    stored = [one for one in await checked(typed, status=0) if one[1] == "stored object"]
+    assert [one[:3] for one in stored] == [("changes", "stored object", "Queue odd")]
+    assert "nowhere" in stored[0][3]
+
+
+async def test_a_cluster_that_cannot_be_reached_ends_with_status_2(
+    typed: Typed, tmp_path: Any
+) -> None:
+    found = await typed("migrate", "check", f"--kubeconfig={tmp_path / 'none'}")
+    assert found.exit_code == 2
+    assert found.output.startswith("tutti: ")

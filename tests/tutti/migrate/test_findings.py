@@ -1,0 +1,162 @@
+"""What follows from what was seen, where a cluster of our own cannot show it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.contracts.codec import encode
+from shared.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOKS,
+    PODS,
+)
+from shared.model.objects import Owner, Pod, PodGroup, Shape
+from shared.model.surroundings import ResourceClaim
+from tutti.manifests.crds import manifests
+from tutti.migrate import gangs, installed, people, stored
+from tutti.migrate.command import judge
+from tutti.migrate.findings import Finding
+from tutti.migrate.seen import COSCHEDULING, Seen
+from tutti.up.rivals import Rival
+
+NAMES = ("volcano",)
+
+
+def seen(**fields: Any) -> Seen:
+    return msgspec.structs.replace(Seen(scheduler_names=NAMES, objects={}), **fields)
+
+
+def pod(name: str, *, node: str = "", **fields: Any) -> Pod:
+    plain = Pod(
+        uid=f"uid-{name}",
+        namespace="team",
+        name=name,
+        resource_version=1,
+        shape=encode(Shape()),
+        ours=True,
+        scheduler_name="volcano",
+        group_name="train",
+        node=node,
+    )
+    return msgspec.structs.replace(plain, **fields)
+
+
+GROUP = PodGroup(
+    uid="g", dialect="volcano", namespace="team", name="train", resource_version=1, min_member=2
+)
+OWNER = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="train", uid="job")
+
+
+@pytest.mark.parametrize(
+    ("pods", "words"),
+    [
+        ((pod("a", node="n", phase="Running"), pod("b")), "takes it for started"),
+        ((pod("a", node="n"),), "only 1 of its pods exist"),
+        ((pod("a", node="n"), pod("b")), "1 bound pods have no controller"),
+        ((pod("a", node="n", owner=OWNER), pod("b", owner=OWNER)), "is released 30 s after"),
+    ],
+    ids=["running", "incomplete", "bare", "of a Job"],
+)
+def test_a_gang_that_is_bound_in_part_is_told_what_becomes_of_it(
+    pods: tuple[Pod, ...], words: str
+) -> None:
+    (found,) = gangs.findings(seen(pods=pods, groups=(GROUP,)))
+    assert found.level == "changes"
+    assert words in found.message
+
+
+def test_gangs_that_are_whole_or_not_bound_at_all_are_not_told() -> None:
+    whole = (pod("a", node="n"), pod("b", node="n"))
+    assert not list(gangs.findings(seen(pods=whole, groups=(GROUP,))))
+    assert not list(gangs.findings(seen(pods=(pod("a"), pod("b")), groups=(GROUP,))))
+
+
+def test_a_claim_for_more_than_whole_devices_blocks_until_somebody_has_allocated_it() -> None:
+    claim = ResourceClaim(
+        uid="c",
+        namespace="team",
+        name="slice",
+        resource_version=1,
+        unsupported=("spec.devices.constraints",),
+    )
+    asking = (pod("a", shape=encode(Shape(device_claims=("slice",)))),)
+    (found,) = gangs.findings(seen(pods=asking, claims=(claim,)))
+    assert (found.level, found.what) == ("blocks", "ResourceClaim team/slice")
+    allocated = msgspec.structs.replace(claim, allocated=(("driver", "pool", "d0"),))
+    assert not list(gangs.findings(seen(pods=asking, claims=(allocated,))))
+
+
+def test_groups_of_coscheduling_block_and_its_labels_are_without_effect() -> None:
+    group = {"metadata": {"name": "g", "namespace": "team"}}
+    labelled = {"metadata": {"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}}}
+    found = list(stored.findings(seen(objects={COSCHEDULING: [group], PODS: [labelled]})))
+    assert [(one.level, one.what) for one in found] == [
+        ("blocks", "PodGroup team/g"),
+        ("changes", "scheduling.x-k8s.io/pod-group"),
+    ]
+
+
+def crd(manifest: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": manifest["metadata"]["name"]},
+        "spec": {**manifest["spec"], **spec},
+        "status": {"storedVersions": ["v0"]},
+    }
+
+
+def crds(*there: dict[str, Any]) -> list[Finding]:
+    return list(installed.findings(seen(objects={CUSTOM_RESOURCE_DEFINITIONS: list(there)})))
+
+
+def test_a_crd_without_the_version_that_tutti_reads_blocks() -> None:
+    first, *others = manifests()
+    old = {"name": "v0", "served": True}
+    found = crds(crd(first, versions=[old]), *(crd(one) for one in others))
+    (blocking,) = [one for one in found if one.level == "blocks"]
+    assert blocking.what == first["metadata"]["name"]
+    assert "serves v0" in blocking.message
+
+
+def test_a_crd_of_another_product_stays_and_one_that_is_missing_is_to_be_made() -> None:
+    first, *_ = manifests()
+    missing, kept = crds(crd(first))[::-1]
+    assert (missing.level, missing.what) == ("step", f"{len(manifests()) - 1} CRDs")
+    assert kept.level == "tells"
+    assert "another product's" in kept.message
+    assert "also stored as v0" in kept.message
+
+
+def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:
+    theirs = {
+        "metadata": {"name": "volcano-admission-service-jobs-mutate"},
+        "webhooks": [{"name": "mutatejob.volcano.sh", "failurePolicy": "Fail"}],
+    }
+    other = {"metadata": {"name": "x"}, "webhooks": [{"name": "x.example.org"}]}
+    objects = {MUTATING_WEBHOOKS: [theirs, other], CUSTOM_RESOURCE_DEFINITIONS: []}
+    found = [one for one in installed.findings(seen(objects=objects)) if one.topic == "webhook"]
+    assert [one.level for one in found] == ["step"]
+    assert "refuses what it is asked about" in found[0].message
+
+
+def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
+    rival = Rival(holding="name", name="volcano", who="Lease a/volcano (held by x)")
+    pods = (pod("a"), pod("b", node="n"), pod("c", scheduler_name="other", ours=False))
+    found = list(people.findings(seen(pods=pods, rivals=(rival,))))
+    assert [(one.topic, one.what) for one in found] == [
+        ("scheduler name", "other"),
+        ("scheduler name", "volcano"),
+        ("rival", "scheduler"),
+    ]
+    assert "Tutti leaves it alone" in found[0].message
+    assert "2 pods, 1 of them wait; served by Lease a/volcano" in found[1].message
+
+
+def test_what_blocks_comes_first_and_what_could_not_be_seen_is_told() -> None:
+    group = {"metadata": {"name": "g", "namespace": "team"}}
+    check = judge(
+        seen(objects={COSCHEDULING: [group]}, blind=("no right to list pods",)), "https://h"
+    )
+    assert check.blocked
+    assert check.findings[0].topic == "dialect"
+    assert check.findings[-1].message == "no right to list pods: unknown"

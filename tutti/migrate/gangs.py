@@ -1,0 +1,116 @@
+"""What follows for pods and gangs: devices that are not placed, and what is bound in part now."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from shared.contracts.codec import decode_shape
+from shared.model.objects import DEVICE_PREFIX, Pod, PodGroup
+from tutti.migrate.findings import Finding
+from tutti.migrate.seen import Seen
+
+
+def findings(seen: Seen) -> Iterator[Finding]:
+    """All about devices, then gangs."""
+    yield from _unsupported(seen)
+    yield from _claims(seen)
+    yield from _partial(seen)
+
+
+def _unsupported(seen: Seen) -> Iterator[Finding]:
+    asked: dict[tuple[str, str], int] = defaultdict(int)
+    for what, pod in _all_pods(seen):
+        for field in decode_shape(pod.shape).unsupported:
+            asked[what, field] += 1
+    for (what, field), count in asked.items():
+        pods = "a pod" if count == 1 else f"{count} pods"
+        if field.startswith(DEVICE_PREFIX):
+            name = field.removeprefix(DEVICE_PREFIX)
+            yield Finding(
+                level="blocks",
+                topic="devices",
+                what=what,
+                message=f"{pods} ask for {name}, a part of a device, which Tutti does not place "
+                "by count: the gang would wait with UnsupportedDevice; ask for whole devices, or "
+                "leave it with its scheduler",
+            )
+        else:
+            yield Finding(
+                level="blocks",
+                topic="devices",
+                what=what,
+                message=f"{pods} have constraints that Tutti does not judge: {field}; the gang "
+                "would wait with Unsupported",
+            )
+
+
+def _all_pods(seen: Seen) -> Iterator[tuple[str, Pod]]:
+    for pod in seen.pods:
+        if pod.ours and not pod.node:
+            yield f"gang {_gang_of(pod)}", pod
+    for name, pod in seen.templates:
+        yield f"Job {name}", pod
+
+
+def _claims(seen: Seen) -> Iterator[Finding]:
+    by_name = {(one.namespace, one.name): one for one in seen.claims}
+    for pod in seen.pods:
+        if not pod.ours or pod.node:
+            continue
+        for name in decode_shape(pod.shape).device_claims:
+            claim = by_name.get((pod.namespace, name))
+            if claim is not None and claim.unsupported and not claim.allocated:
+                yield Finding(
+                    level="blocks",
+                    topic="devices",
+                    what=f"ResourceClaim {claim.namespace}/{claim.name}",
+                    message=f"pod {pod.name} needs it, and it asks for more than whole devices of "
+                    f"one driver: {', '.join(claim.unsupported)}; Tutti never allocates it",
+                )
+
+
+def _partial(seen: Seen) -> Iterator[Finding]:
+    members: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in seen.pods:
+        if pod.ours and pod.group_name and not pod.deleting:
+            members[pod.namespace, pod.group_name].append(pod)
+    for group in seen.groups:
+        found = members.get((group.namespace, group.name), [])
+        bound = [pod for pod in found if pod.node]
+        needs = max(group.min_member, 1)
+        if not bound or len(bound) >= needs:
+            continue
+        what = f"gang {group.namespace}/{group.name}"
+        if any(pod.phase == "Running" for pod in bound):
+            rest = (
+                "some of it run, so Tutti takes it for started and below its quorum: what it "
+                "lacks is placed ahead of others, and nothing is released"
+            )
+        else:
+            rest = _cure(group, found, bound)
+        yield Finding(
+            level="changes",
+            topic="gang",
+            what=what,
+            message=f"bound in part, {len(bound)} of the {needs} that it needs: {rest}",
+        )
+
+
+def _cure(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:
+    needs = max(group.min_member, 1)
+    if len(found) < needs:
+        return f"only {len(found)} of its pods exist; Tutti waits for the others"
+    alone = sum(1 for pod in bound if pod.owner is None)
+    if alone:
+        return (
+            f"Tutti places the missing members; {alone} bound pods have no controller, so they are "
+            "left where they are if there is no room (condition PartlyBound)"
+        )
+    return (
+        "Tutti places the missing members; once it has decided for the gang, what is bound is "
+        "released 30 s after its first binding if that comes to nothing"
+    )
+
+
+def _gang_of(pod: Pod) -> str:
+    owner = pod.owner.name if pod.owner is not None else pod.name
+    return f"{pod.namespace}/{pod.group_name or owner}"

@@ -1,0 +1,204 @@
+"""Looks at a cluster: lists, and nothing else. What may not be listed is told, and passed over."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from shared.dialects.discovery import readers
+from shared.dialects.protocol import ReadingContext
+from shared.dialects.workloads import declared
+from shared.kube.client import KubeClient
+from shared.kube.decoding import without_nulls
+from shared.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
+from shared.kube.resources import (
+    CONFIGMAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    JOBS_VOLCANO,
+    MUTATING_WEBHOOKS,
+    PODS,
+    RESOURCE_CLAIMS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from shared.model.objects import ClusterObject, Pod, PodGroup
+from shared.model.surroundings import ResourceClaim
+from tutti.api.fetching import Wanted, fetch
+from tutti.api.objects import Object, field, name_of, namespace_of, text
+from tutti.migrate import judging
+from tutti.migrate.seen import COSCHEDULING, GROUPS, JUDGED, PolicyText, Seen
+from tutti.up.cluster_checks import look_around
+from tutti.up.presence import is_dead
+from tutti.up.rivals import find_rivals
+
+_LISTED: Final = tuple(
+    dict.fromkeys(
+        (
+            PODS,
+            RESOURCE_CLAIMS,
+            DEPLOYMENTS,
+            CUSTOM_RESOURCE_DEFINITIONS,
+            VALIDATING_WEBHOOKS,
+            MUTATING_WEBHOOKS,
+            COSCHEDULING,
+            *JUDGED,
+        )
+    )
+)
+#: A Deployment with this in its name or images runs a scheduler or an admission of Volcano's kind.
+_THEIRS: Final = ("volcano", "vc-", "kube-batch")
+_SCHEDULER_CONF: Final = "scheduler.conf"
+_ADMISSION_CONF: Final = "admission.conf"
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_OVER: Final = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
+
+M = TypeVar("M", Pod, PodGroup, ResourceClaim)
+
+
+async def look(
+    client: KubeClient, scheduler_names: tuple[str, ...], conf: PolicyText | None
+) -> Seen:
+    """Look at everything that a check needs.
+
+    Args:
+        client: Lists with it.
+        scheduler_names: Names that Tutti would answer to.
+        conf: A scheduler's configuration that was given; None: those of the cluster.
+
+    Raises:
+        ClusterUnreachable: The API server does not answer, or not to us.
+        JudgeFailed: See there.
+    """
+    sight = await look_around(client, scheduler_names)
+    blind = set(sight.blind)
+    async with asyncio.TaskGroup() as group:
+        lists = {
+            resource: group.create_task(_list(client, resource, blind), name=resource.title)
+            for resource in _LISTED
+        }
+    objects = {resource: task.result() for resource, task in lists.items()}
+    for resource, found in objects.items():
+        for one in found:
+            # Items of lists do not say what they are.
+            one.setdefault("apiVersion", resource.api_version)
+            one.setdefault("kind", resource.kind)
+    context = ReadingContext(scheduler_names=frozenset(scheduler_names))
+    pods = _read(objects, (PODS,), Pod, context)
+    policies, admission_files = await _configurations(client, objects[DEPLOYMENTS], conf, blind)
+    stored = [(resource, one) for resource in JUDGED for one in objects[resource]]
+    names = {*scheduler_names, *(pod.scheduler_name for pod in pods if pod.scheduler_name)}
+    return Seen(
+        scheduler_names=scheduler_names,
+        objects=objects,
+        pods=tuple(pod for pod in pods if pod.phase not in _ENDED),
+        groups=_read(objects, GROUPS, PodGroup, context),
+        claims=_read(objects, (RESOURCE_CLAIMS,), ResourceClaim, context),
+        templates=tuple(_templates(objects[JOBS_VOLCANO], context)),
+        rivals=tuple(find_rivals(sight.around, names, is_dead)),
+        policies=tuple([await judging.judged(policy) for policy in policies]),
+        admission_files=admission_files,
+        refused=await judging.refused(stored, scheduler_names),
+        blind=tuple(sorted(blind)),
+    )
+
+
+async def _list(client: KubeClient, resource: Resource, blind: set[str]) -> list[Object]:
+    try:
+        return await fetch(client, Wanted(resource=resource))
+    except NotFound:
+        return []
+    except (Forbidden, Unauthorized):
+        blind.add(f"no right to list {resource.title}")
+    except KubeError as error:
+        blind.add(f"cannot list {resource.title}: {error}")
+    return []
+
+
+def _read(
+    objects: dict[Resource, list[Object]],
+    resources: Iterable[Resource],
+    model: type[M],
+    context: ReadingContext,
+) -> tuple[M, ...]:
+    """As the watcher would read them; what it cannot is left out, admission's rules name it."""
+    found: list[M] = []
+    for resource in resources:
+        for kind in readers().get(resource, ()):
+            for one in objects[resource]:
+                read = _converted(one, kind.decoded, kind.read, context)
+                if isinstance(read, model):
+                    found.append(read)
+    return tuple(found)
+
+
+def _converted(
+    one: Object,
+    decoded: type[msgspec.Struct],
+    read: Callable[[Any, ReadingContext], ClusterObject | None],
+    context: ReadingContext,
+) -> ClusterObject | None:
+    try:
+        return read(msgspec.convert(without_nulls(one), decoded), context)
+    except msgspec.ValidationError:
+        return None
+
+
+def _templates(jobs: Sequence[Object], context: ReadingContext) -> Iterator[tuple[str, Pod]]:
+    """A pod of each kind that Jobs of ours would still make."""
+    for job in jobs:
+        name = text(job, "spec.schedulerName") or "volcano"
+        if name not in context.scheduler_names or text(job, "status.state.phase") in _OVER:
+            continue
+        try:
+            made = declared(job, uid=text(job, "metadata.uid"), context=context)
+        except (ValueError, KeyError):
+            # Admission's rules say what is wrong with it.
+            continue
+        shapes = {pod.shape: pod for pod in (made.pods if made is not None else ())}
+        for pod in shapes.values():
+            yield f"{namespace_of(job)}/{name_of(job)}", pod
+
+
+async def _configurations(
+    client: KubeClient,
+    deployments: Sequence[Object],
+    conf: PolicyText | None,
+    blind: set[str],
+) -> tuple[list[PolicyText], tuple[str, ...]]:
+    """Texts of schedulers' configurations, and ConfigMaps with admission's, that Deployments of
+    Volcano's kind mount.
+    """
+    policies = [] if conf is None else [conf]
+    admission: list[str] = []
+    mounted = dict.fromkeys(
+        (namespace_of(one), name) for one in deployments if _theirs(one) for name in _mounts(one)
+    )
+    for namespace, name in mounted:
+        try:
+            reply = await client.request("GET", CONFIGMAPS.path(namespace, name))
+        except NotFound:
+            continue
+        except KubeError as error:
+            blind.add(f"cannot read ConfigMap {namespace}/{name}: {error}")
+            continue
+        data = field(msgspec.json.decode(reply.body), "data", {})
+        for key, value in data.items():
+            where = f"ConfigMap {namespace}/{name}, {key}"
+            if key.endswith(_SCHEDULER_CONF) and conf is None:
+                policies.append(PolicyText(where=where, text=str(value)))
+            elif key.endswith(_ADMISSION_CONF):
+                admission.append(where)
+    return policies, tuple(admission)
+
+
+def _theirs(deployment: Object) -> bool:
+    containers = field(deployment, "spec.template.spec.containers", [])
+    words = [name_of(deployment), *(str(one.get("image", "")) for one in containers)]
+    return any(part in word.rpartition("/")[2] for word in words for part in _THEIRS)
+
+
+def _mounts(deployment: Object) -> list[str]:
+    volumes = field(deployment, "spec.template.spec.volumes", [])
+    return [name for one in volumes if (name := text(one, "configMap.name"))]

@@ -1,0 +1,140 @@
+"""What follows for what a rival has installed: CRDs, webhook configurations, its configuration."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from shared.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+)
+from tutti.api.objects import Object, text
+from tutti.manifests.crds import manifests
+from tutti.migrate.findings import Finding
+from tutti.migrate.seen import Seen
+
+_OURS: Final = ("app.kubernetes.io/managed-by", "tutti")
+#: Kinds of Volcano's agents, which Tutti neither reads nor needs.
+_NOT_READ: Final = (
+    "numatopologies.nodeinfo.volcano.sh",
+    "nodeshards.shard.volcano.sh",
+    "colocationconfigurations.config.volcano.sh",
+)
+_RIVALS_WEBHOOK: Final = "volcano"
+
+
+def findings(seen: Seen) -> Iterator[Finding]:
+    """All about what is installed."""
+    yield from _policies(seen)
+    yield from _crds(seen)
+    yield from _webhooks(seen)
+    for what in seen.blind:
+        yield Finding(
+            level="tells", topic="rights", what="not looked at", message=f"{what}: unknown"
+        )
+
+
+def _policies(seen: Seen) -> Iterator[Finding]:
+    for policy in seen.policies:
+        if policy.error:
+            yield Finding(
+                level="blocks",
+                topic="configuration",
+                what=policy.where,
+                message=f"Tutti refuses it: {policy.error}",
+            )
+            continue
+        yield Finding(
+            level="step",
+            topic="configuration",
+            what=policy.where,
+            message="give Tutti its text with --scheduler-conf",
+        )
+        for warning in policy.warnings:
+            yield Finding(
+                level="changes",
+                topic="configuration",
+                what=policy.where,
+                message=f"without effect: {warning}",
+            )
+    for where in seen.admission_files:
+        yield Finding(
+            level="step",
+            topic="configuration",
+            what=where,
+            message="give Tutti's webhook its resource groups with --admission-conf",
+        )
+
+
+def _crds(seen: Seen) -> Iterator[Finding]:
+    there = {text(one, "metadata.name"): one for one in seen.of(CUSTOM_RESOURCE_DEFINITIONS)}
+    missing = 0
+    for manifest in manifests():
+        name = manifest["metadata"]["name"]
+        found = there.get(name)
+        if found is None:
+            missing += 1
+            continue
+        yield from _crd(name, manifest, found)
+    if missing:
+        yield Finding(
+            level="step",
+            topic="crd",
+            what=f"{missing} CRDs",
+            message="are not there: `tutti up --install-crds` makes them",
+        )
+    for name in _NOT_READ:
+        if name in there:
+            yield Finding(
+                level="tells",
+                topic="crd",
+                what=name,
+                message="is left alone, and not used",
+            )
+
+
+def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding]:
+    wanted = manifest["spec"]["versions"][0]["name"]
+    versions = {one.get("name"): one for one in found.get("spec", {}).get("versions", [])}
+    stored = found.get("status", {}).get("storedVersions", [])
+    served = versions.get(wanted, {}).get("served", False)
+    scope = found.get("spec", {}).get("scope", "")
+    if not served or scope != manifest["spec"]["scope"]:
+        yield Finding(
+            level="blocks",
+            topic="crd",
+            what=name,
+            message=f"serves {', '.join(sorted(map(str, versions)))} ({scope}); Tutti needs "
+            f"{wanted} ({manifest['spec']['scope']})",
+        )
+        return
+    labels = found.get("metadata", {}).get("labels") or {}
+    ours = labels.get(_OURS[0]) == _OURS[1]
+    others = sorted(set(map(str, stored)) - {wanted})
+    note = f"; also stored as {', '.join(others)}" if others else ""
+    who = "Tutti's" if ours else "another product's, which Tutti leaves as it is"
+    yield Finding(
+        level="tells", topic="crd", what=name, message=f"serves {wanted}; it is {who}{note}"
+    )
+
+
+def _webhooks(seen: Seen) -> Iterator[Finding]:
+    for resource in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+        for one in seen.of(resource):
+            name = text(one, "metadata.name")
+            hooks = one.get("webhooks") or []
+            theirs = [hook for hook in hooks if _RIVALS_WEBHOOK in str(hook.get("name", ""))]
+            if not theirs:
+                continue
+            closed = any(hook.get("failurePolicy", "Fail") == "Fail" for hook in theirs)
+            shuts = (
+                "refuses what it is asked about once its process has stopped"
+                if closed
+                else ("goes on defaulting and refusing beside Tutti's")
+            )
+            yield Finding(
+                level="step",
+                topic="webhook",
+                what=f"{resource.kind} {name}",
+                message=f"delete it when the rival stops: it {shuts}",
+            )

@@ -1,0 +1,101 @@
+"""Asks the services' own rules, each in a process of its own: commands never import services."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from shared.kube.resources import Resource
+from tutti.api.objects import Object, name_of, namespace_of
+from tutti.migrate.seen import PolicyText, Refused
+
+_ADMISSION: Final = "services.admission_webhook.checking"
+_PLANNER: Final = "services.gang_planner.checking"
+
+
+class JudgeFailed(Exception):
+    """A process that was to judge ended with an error: a bug; the message is its own."""
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+    group: str
+    plural: str
+    body: Object
+
+
+class _Question(msgspec.Struct, frozen=True, kw_only=True):
+    scheduler_names: tuple[str, ...]
+    objects: tuple[_Stored, ...]
+
+
+class _Objection(msgspec.Struct, frozen=True, kw_only=True):
+    index: int
+    errors: tuple[str, ...]
+
+
+class _Judged(msgspec.Struct, frozen=True, kw_only=True):
+    error: str
+    warnings: tuple[str, ...]
+
+
+async def refused(
+    objects: Sequence[tuple[Resource, Object]], scheduler_names: tuple[str, ...]
+) -> tuple[Refused, ...]:
+    """The objects that the webhook's rules would refuse if they were created now.
+
+    Raises:
+        JudgeFailed: See there.
+    """
+    if not objects:
+        return ()
+    stored = tuple(
+        _Stored(group=resource.group, plural=resource.plural, body=one) for resource, one in objects
+    )
+    question = _Question(scheduler_names=scheduler_names, objects=stored)
+    answer = await _ask(_ADMISSION, msgspec.json.encode(question))
+    found = msgspec.json.decode(answer, type=list[_Objection])
+    return tuple(
+        Refused(
+            kind=objects[one.index][0].kind, name=_name(objects[one.index][1]), errors=one.errors
+        )
+        for one in found
+    )
+
+
+async def judged(policy: PolicyText) -> PolicyText:
+    """What the planner would say of a configuration.
+
+    Raises:
+        JudgeFailed: See there.
+    """
+    answer = await _ask(_PLANNER, policy.text.encode())
+    found = msgspec.json.decode(answer, type=_Judged)
+    return msgspec.structs.replace(policy, error=found.error, warnings=found.warnings)
+
+
+async def _ask(module: str, question: bytes) -> bytes:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, err = await process.communicate(question)
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode:
+        last = err.decode(errors="replace").strip().splitlines()[-1:]
+        raise JudgeFailed(f"{module} ended with status {process.returncode}: {' '.join(last)}")
+    return out
+
+
+def _name(one: Object) -> str:
+    namespace = namespace_of(one)
+    return f"{namespace}/{name_of(one)}" if namespace else name_of(one)

@@ -1,0 +1,72 @@
+"""What a check has seen of a cluster, as far as it was allowed to look."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from shared.kube.resources import (
+    CRONJOBS_VOLCANO,
+    HYPERNODES,
+    JOBFLOWS,
+    JOBS_VOLCANO,
+    PODGROUPS_INCUBATOR,
+    PODGROUPS_SIGS,
+    PODGROUPS_VOLCANO,
+    QUEUES_INCUBATOR,
+    QUEUES_SIGS,
+    QUEUES_VOLCANO,
+    Resource,
+)
+from shared.model.objects import Pod, PodGroup
+from shared.model.surroundings import ResourceClaim
+from tutti.api.objects import Object
+from tutti.up.rivals import Rival
+
+#: PodGroups of kube-scheduler's coscheduling plugin, which Tutti does not read.
+COSCHEDULING: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+QUEUES: Final = (QUEUES_VOLCANO, QUEUES_INCUBATOR, QUEUES_SIGS)
+GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
+#: Kinds whose stored objects the webhook's rules are asked about.
+JUDGED: Final = (*QUEUES, *GROUPS, JOBS_VOLCANO, CRONJOBS_VOLCANO, JOBFLOWS, HYPERNODES)
+
+
+class PolicyText(msgspec.Struct, frozen=True, kw_only=True):
+    """A volcano-scheduler.conf, and what the planner's parser says of it."""
+
+    where: str
+    text: str
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored object that the webhook's rules would refuse."""
+
+    kind: str
+    name: str
+    errors: tuple[str, ...]
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """See the module's docstring. `objects` are as the API server sent them."""
+
+    scheduler_names: tuple[str, ...]
+    objects: Mapping[Resource, list[Object]]
+    #: Pods that have not ended, by whichever scheduler, and the groups and claims, as the planner
+    #: would read them.
+    pods: tuple[Pod, ...] = ()
+    groups: tuple[PodGroup, ...] = ()
+    claims: tuple[ResourceClaim, ...] = ()
+    #: Pods that Jobs would make, by the Job's "namespace/name".
+    templates: tuple[tuple[str, Pod], ...] = ()
+    rivals: tuple[Rival, ...] = ()
+    policies: tuple[PolicyText, ...] = ()
+    #: ConfigMaps with resource groups of Volcano's admission.
+    admission_files: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    blind: tuple[str, ...] = ()
+
+    def of(self, resource: Resource) -> list[Object]:
+        """The objects of a kind; none where it is not served, or may not be listed."""
+        return self.objects.get(resource, [])

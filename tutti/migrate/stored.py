@@ -1,0 +1,87 @@
+"""What follows for stored objects: those that admission would refuse, annotations without effect,
+groups of dialects that are not read.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from shared.kube.resources import JOBS_VOLCANO, PODS
+from tutti.api.objects import text
+from tutti.migrate.findings import Finding
+from tutti.migrate.seen import COSCHEDULING, GROUPS, Seen
+
+#: Prefixes of keys that some gang scheduler gave a meaning to.
+_PREFIXES: Final = (
+    "volcano.sh/",
+    "scheduling.volcano.sh/",
+    "scheduling.k8s.io/",
+    "scheduling.x-k8s.io/",
+    "pod-group.scheduling.sigs.k8s.io",
+)
+#: Keys that Tutti stores and does not act upon, with what stands for them.
+_WITHOUT_EFFECT: Final = {
+    "volcano.sh/numa-topology-policy": "NUMA placement is the kubelet's topology manager's",
+    "volcano.sh/qos-level": "Volcano's node agent reads it, and goes on doing so",
+    "scheduling.x-k8s.io/pod-group": "coscheduling's label: name the group in the annotation "
+    "scheduling.k8s.io/group-name",
+    "pod-group.scheduling.sigs.k8s.io": "coscheduling's older label: likewise",
+}
+#: Kinds whose annotations and labels are their users'.
+_ANNOTATED: Final = (PODS, *GROUPS, COSCHEDULING, JOBS_VOLCANO)
+_ERRORS_MAX: Final = 3
+
+
+def findings(seen: Seen) -> Iterator[Finding]:
+    """All about stored objects."""
+    for refused in seen.refused:
+        errors = "; ".join(refused.errors[:_ERRORS_MAX])
+        more = len(refused.errors) - _ERRORS_MAX
+        yield Finding(
+            level="changes",
+            topic="stored object",
+            what=f"{refused.kind} {refused.name}",
+            message="goes on as it is, and would be refused if it were created again: "
+            f"{errors}{f' (and {more} more)' if more > 0 else ''}",
+        )
+    for group in seen.of(COSCHEDULING):
+        yield Finding(
+            level="blocks",
+            topic="dialect",
+            what=f"PodGroup {text(group, 'metadata.namespace')}/{text(group, 'metadata.name')}",
+            message="is coscheduling's, which Tutti does not read: make a PodGroup of "
+            "scheduling.volcano.sh with the same minMember, and name it in the pods' annotation "
+            "scheduling.k8s.io/group-name",
+        )
+    yield from _keys(seen)
+
+
+def _keys(seen: Seen) -> Iterator[Finding]:
+    counts: Counter[str] = Counter()
+    for resource in _ANNOTATED:
+        for one in seen.of(resource):
+            metadata = one.get("metadata") or {}
+            keys = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
+            counts.update(key for key in keys if key.startswith(_PREFIXES))
+    for key, count in sorted(counts.items()):
+        objects = "1 object" if count == 1 else f"{count} objects"
+        why = _WITHOUT_EFFECT.get(key)
+        if why is None:
+            yield Finding(
+                level="tells", topic="annotation", what=key, message=f"on {objects}; Tutti reads it"
+            )
+        else:
+            yield Finding(
+                level="changes",
+                topic="annotation",
+                what=key,
+                message=f"on {objects}; without effect: {why}",
+            )
+    for resource in GROUPS:
+        if seen.of(resource):
+            yield Finding(
+                level="tells",
+                topic="dialect",
+                what=resource.title,
+                message=f"{len(seen.of(resource))} groups; Tutti reads and writes their status",
+            )
