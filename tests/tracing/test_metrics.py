@@ -8,7 +8,9 @@ import aiohttp
 import pytest
 
 from tests.controlplane.client import RawClient
+from tests.controlplane.nodes import pod_manifest
 from tests.support.waiting import eventually
+from tests.tracing.queries import check, exposed_in, queries
 from tests.tutti.up.gangs import bound, make_gang
 from tests.tutti.up.running import Suite, suite
 
@@ -56,20 +58,55 @@ IMPORTANT = {
 }
 
 
-async def scraped(running: Suite) -> dict[str, dict[str, float]]:
-    """Service -> series -> the sum over its replicas."""
-    found: dict[str, dict[str, float]] = {}
-    async with aiohttp.ClientSession() as session:
+async def texts(running: Suite, accept: str = "*/*") -> list[tuple[str, str]]:
+    """What each process shows, with its service."""
+    found: list[tuple[str, str]] = []
+    async with aiohttp.ClientSession(headers={"Accept": accept}) as session:
         for row in running.ready().services:
             url = f"http://127.0.0.1:{row.http_port}/metrics"
             async with session.get(url) as answer:
-                text = await answer.text()
-            series = found.setdefault(row.service, {})
-            for line in text.splitlines():
-                if line and not line.startswith("#"):
-                    name, value = line.rsplit(" ", 1)
-                    series[name] = series.get(name, 0.0) + float(value)
+                found.append((row.service, await answer.text()))
     return found
+
+
+async def scraped(running: Suite) -> dict[str, dict[str, float]]:
+    """Service -> series -> the sum over its replicas."""
+    found: dict[str, dict[str, float]] = {}
+    for service, text in await texts(running):
+        series = found.setdefault(service, {})
+        for line in text.splitlines():
+            if line and not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                series[name] = series.get(name, 0.0) + float(value)
+    return found
+
+
+async def make_gpu_gang(client: RawClient, queue: str) -> None:
+    """A gang of one pod with a device, in a queue of its own."""
+    await client.create(
+        "/apis/scheduling.volcano.sh/v1beta1/queues",
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": queue},
+            "spec": {"weight": 1, "capability": {"cpu": "8"}},
+        },
+    )
+    await client.create(
+        "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups",
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "gpu"},
+            "spec": {"minMember": 1, "queue": queue},
+        },
+    )
+    pod = pod_manifest(
+        "gpu-0",
+        requests={"cpu": "1", "nvidia.com/gpu": "1"},
+        annotations={"scheduling.k8s.io/group-name": "gpu"},
+    )
+    await client.create("/api/v1/namespaces/default/pods", pod)
 
 
 def total(series: dict[str, float], name: str) -> float:
@@ -79,7 +116,7 @@ def total(series: dict[str, float], name: str) -> float:
 async def test_the_important_metrics_exist_and_tell_what_was_done(
     client: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
+    async with suite(kubeconfig, tmp_path / "up") as running:
         await running.wait_ready()
         await make_gang(client, "default", "train")
         await make_gang(client, "default", "huge", members=2, least=500)
@@ -97,6 +134,24 @@ async def test_the_important_metrics_exist_and_tell_what_was_done(
             return found
 
         found = await eventually(settled)
+        await make_gpu_gang(client, "gpus")
+        await bound(client, "default", "gpu", members=1)
+
+        async def answered() -> int:
+            exposed = exposed_in([text for _, text in await texts(running)])
+            asked = list(queries())
+            for query in asked:
+                check(query, exposed)
+            return len(asked)
+
+        await eventually(answered, because="alerts and dashboard ask for what is exposed")
+        exemplars = [
+            line
+            for _, text in await texts(running, "application/openmetrics-text; version=1.0.0")
+            for line in text.splitlines()
+            if line.startswith("tutti_gang_planner_gang_latency_seconds_bucket") and "# {" in line
+        ]
+        assert any('trace_id="' in line for line in exemplars)
     for service, names in IMPORTANT.items():
         prefix = f"tutti_{service.replace('-', '_')}_"
         have = {re.split(r"[{ ]", key)[0] for key in found[service]}
