@@ -119,6 +119,18 @@ def _pod() -> click.Command:
     return pod
 
 
+def _provision() -> click.Command:
+    from tutti.provision.command import provision
+
+    return provision
+
+
+def _nats_reload() -> click.Command:
+    from tutti.provision.command import nats_reload
+
+    return nats_reload
+
+
 def _crds() -> click.Command:
     from tutti.crds_command import crds
 
@@ -151,6 +163,8 @@ COMMANDS: Final[Table] = {
     "fits": (_fits, "Say whether manifests would fit now, and where."),
     "replay": (_replay, "Run a recording again, with its configuration or another one."),
     "crds": (_crds, "Create our kinds and bring them up to date, or print them."),
+    "provision": (_provision, "Make keys and certificates for NATS, and renew them."),
+    "nats-reload": (_nats_reload, "Have nats-server read files again that were replaced."),
     "completion": (_completion, "Print the script that completes commands in a shell."),
     "bench": (_bench, "Run the benchmarks of a checkout."),
 }

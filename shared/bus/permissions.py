@@ -8,7 +8,6 @@ delivered, and whoever may ask may name any for the answer. So a reader can have
 another's inbox. Inboxes end in a random part, and no reader there takes what it did not ask for.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -48,99 +47,130 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, ...]:
     """Every user, for so many replicas of the services that have consumers of their own."""
     return (
-        _user(
-            "watcher",
-            publish=(
-                subjects.cluster("*"),
-                *_fencing(subjects.CLUSTER),
-                *_leasing("watcher"),
-            ),
-            subscribe=(subjects.ASK_SNAPSHOT, _lease("watcher")),
-        ),
-        _user(
-            "gang-planner",
-            publish=(
-                subjects.DECISIONS_SUBJECTS,
-                subjects.VERDICTS_SUBJECTS,
-                subjects.WANTED_SUBJECTS,
-                subjects.ASK_SNAPSHOT,
-                *_fencing(subjects.DECISIONS),
-                *(_info(stream) for stream in _STREAMS if stream != subjects.DECISIONS),
-                _get(subjects.VERDICTS),
-                *(
-                    subject
-                    for ordinal in range(planners)
-                    for stream in _STREAMS
-                    for subject in _following(stream, subjects.planner_consumer(stream, ordinal))
-                ),
-                *_leasing("gang-planner"),
-            ),
-            subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, _lease("gang-planner")),
-        ),
-        _user(
-            "binder",
-            publish=(
-                subjects.OUTCOMES_SUBJECTS,
-                _info(subjects.DECISIONS),
-                _get(subjects.OUTCOMES),
-                *_working(subjects.DECISIONS, subjects.BINDER_CONSUMER),
-            ),
-        ),
-        _user(
-            "admission-webhook",
-            publish=(
-                subjects.ASK_SNAPSHOT,
-                subjects.ASK_FIT,
-                _info(subjects.CLUSTER),
-                *(
-                    subject
-                    for ordinal in range(webhooks)
-                    for subject in _following(subjects.CLUSTER, subjects.webhook_consumer(ordinal))
-                ),
-            ),
-        ),
-        _user(
-            "controller-status",
-            publish=(
-                _info(subjects.VERDICTS),
-                _get(subjects.VERDICTS),
-                *_working(subjects.VERDICTS, subjects.CONTROLLER_CONSUMER),
-            ),
-        ),
-        _user(
-            "controller-jobs",
-            publish=(
-                subjects.ASK_LEDGER,
-                *_working(subjects.VERDICTS, subjects.PODGROUP_CONSUMER),
-            ),
-        ),
-        _user(
-            PROVISION,
-            publish=(
-                subjects.CLUSTER_OPENED,
-                subjects.DECISIONS_OPENED,
-                subjects.ASK_STATUS,
-                *_setting_up(planners, webhooks),
-            ),
-            answers=False,
-        ),
-        _user(
-            READER,
-            publish=(
-                subjects.ASK_STATUS,
-                subjects.ASK_FIT,
-                subjects.ASK_LEDGER,
-                *(_info(stream) for stream in _STREAMS),
-                *(_get(stream) for stream in _STREAMS),
-            ),
-            answers=False,
-        ),
+        _watcher(),
+        _planner(planners),
+        _binder(),
+        _webhook(webhooks),
+        *_controllers(),
+        _provision(planners, webhooks),
+        _reader(),
     )
 
 
 def inbox(user: str) -> str:
     """First part of the subjects on which a user hears answers."""
     return f"_INBOX_{user}"
+
+
+def _watcher() -> User:
+    return _user(
+        "watcher",
+        publish=(subjects.cluster("*"), *_fencing(subjects.CLUSTER), *_leasing("watcher")),
+        subscribe=(subjects.ASK_SNAPSHOT, _lease("watcher")),
+    )
+
+
+def _planner(replicas: int) -> User:
+    following = (
+        subject
+        for ordinal in range(replicas)
+        for stream in _STREAMS
+        for subject in _following(stream, subjects.planner_consumer(stream, ordinal))
+    )
+    return _user(
+        "gang-planner",
+        publish=(
+            subjects.DECISIONS_SUBJECTS,
+            subjects.VERDICTS_SUBJECTS,
+            subjects.WANTED_SUBJECTS,
+            subjects.ASK_SNAPSHOT,
+            *_fencing(subjects.DECISIONS),
+            *(_info(stream) for stream in _STREAMS if stream != subjects.DECISIONS),
+            _get(subjects.VERDICTS),
+            *following,
+            *_leasing("gang-planner"),
+        ),
+        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, _lease("gang-planner")),
+    )
+
+
+def _binder() -> User:
+    return _user(
+        "binder",
+        publish=(
+            subjects.OUTCOMES_SUBJECTS,
+            _info(subjects.DECISIONS),
+            _get(subjects.OUTCOMES),
+            *_working(subjects.DECISIONS, subjects.BINDER_CONSUMER),
+        ),
+    )
+
+
+def _webhook(replicas: int) -> User:
+    following = (
+        subject
+        for ordinal in range(replicas)
+        for subject in _following(subjects.CLUSTER, subjects.webhook_consumer(ordinal))
+    )
+    return _user(
+        "admission-webhook",
+        publish=(subjects.ASK_SNAPSHOT, subjects.ASK_FIT, _info(subjects.CLUSTER), *following),
+    )
+
+
+def _controllers() -> tuple[User, User]:
+    verdicts = subjects.VERDICTS
+    return (
+        _user(
+            "controller-status",
+            publish=(
+                _info(verdicts),
+                _get(verdicts),
+                *_working(verdicts, subjects.CONTROLLER_CONSUMER),
+            ),
+        ),
+        _user(
+            "controller-jobs",
+            publish=(subjects.ASK_LEDGER, *_working(verdicts, subjects.PODGROUP_CONSUMER)),
+        ),
+    )
+
+
+def _provision(planners: int, webhooks: int) -> User:
+    streams = (
+        f"{_API}.STREAM.{call}.{stream['name']}"
+        for stream in stream_configs(1, Sizes())
+        for call in ("CREATE", "INFO", "UPDATE")
+    )
+    consumers = (
+        f"{_API}.CONSUMER.CREATE.{stream}.{consumer['durable_name']}"
+        for stream, consumer in consumer_configs(planners, webhooks, 1)
+    )
+    return _user(
+        PROVISION,
+        publish=(
+            subjects.CLUSTER_OPENED,
+            subjects.DECISIONS_OPENED,
+            subjects.ASK_STATUS,
+            *streams,
+            *consumers,
+        ),
+        answers=False,
+    )
+
+
+def _reader() -> User:
+    return _user(
+        READER,
+        publish=(
+            subjects.ASK_STATUS,
+            subjects.ASK_FIT,
+            subjects.ASK_LEDGER,
+            *(_info(stream) for stream in _STREAMS),
+            *(_get(stream) for stream in _STREAMS),
+        ),
+        answers=False,
+    )
 
 
 def _user(
@@ -185,11 +215,3 @@ def _following(stream: str, consumer: str) -> tuple[str, ...]:
 def _working(stream: str, consumer: str) -> tuple[str, ...]:
     """Work: pull, and acknowledge."""
     return f"{_API}.CONSUMER.MSG.NEXT.{stream}.{consumer}", f"$JS.ACK.{stream}.{consumer}.>"
-
-
-def _setting_up(planners: int, webhooks: int) -> Iterator[str]:
-    for stream in stream_configs(1, Sizes()):
-        for call in ("CREATE", "INFO", "UPDATE"):
-            yield f"{_API}.STREAM.{call}.{stream['name']}"
-    for name, consumer in consumer_configs(planners, webhooks, 1):
-        yield f"{_API}.CONSUMER.CREATE.{name}.{consumer['durable_name']}"

@@ -1,29 +1,91 @@
-"""Rights for one user of a real kube-apiserver: what a service says it needs, and nothing else."""
+"""Rights on a real kube-apiserver: what the table says of an account, and nothing else."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
 
 from tests.controlplane.client import ApiError, Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tutti.rights.rendering import rules
+from tutti.rights.table import RELEASE, Right
 
 RBAC = "rbac.authorization.k8s.io"
 
 
-async def grant(api: RawClient, user: str, rights: Sequence[tuple[str, str, list[str]]]) -> None:
-    """Give `user` the rights (API group, resource or subresource, verbs) in all namespaces."""
-    rules = [
-        {"apiGroups": [group], "resources": [resource], "verbs": verbs}
-        for group, resource, verbs in rights
+async def grant(
+    api: RawClient,
+    user: str,
+    rights: Iterable[Right],
+    *,
+    namespace: str = "default",
+    release: str = "tutti",
+    subject: Object | None = None,
+) -> None:
+    """Give `user` the rights: a ClusterRole, and a Role in the namespace.
+
+    Args:
+        api: A client that may do so.
+        user: Name of the roles, and of the user unless there is a `subject`.
+        rights: From the table.
+        namespace: Where those rights hold that are namespaced.
+        release: Stands for RELEASE in names.
+        subject: Who gets them, if not the user of that name.
+    """
+    rights = tuple(rights)
+    whom = subject or {"apiGroup": RBAC, "kind": "User", "name": user}
+    root = f"/apis/{RBAC}/v1"
+    for kind, folder, granted in (
+        ("ClusterRole", root, [one for one in rights if not one.namespaced]),
+        ("Role", f"{root}/namespaces/{namespace}", [one for one in rights if one.namespaced]),
+    ):
+        role: Object = {"metadata": {"name": user}, "rules": _named(rules(granted), release)}
+        binding: Object = {
+            "metadata": {"name": user},
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": user},
+            "subjects": [whom],
+        }
+        plural = f"{kind.lower()}s"
+        await _put(api, f"{folder}/{plural}", user, role)
+        await _put(api, f"{folder}/{plural.removesuffix('s')}bindings", user, binding)
+
+
+async def service_account(
+    control_plane: ControlPlane,
+    api: RawClient,
+    name: str,
+    rights: Iterable[Right],
+    *,
+    namespace: str,
+    release: str = "tutti",
+) -> Path:
+    """A kubeconfig with a token of a ServiceAccount in the namespace that has the rights."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    await _put(api, path, name, {"metadata": {"name": name}})
+    whom = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    await grant(
+        api,
+        f"{namespace}-{name}",
+        rights,
+        namespace=namespace,
+        release=release,
+        subject=whom,
+    )
+    return await asyncio.to_thread(control_plane.kubeconfig_for_service_account, namespace, name)
+
+
+def _named(made: list[Object], release: str) -> list[Object]:
+    return [
+        rule | {"resourceNames": [name.replace(RELEASE, release) for name in names]}
+        if (names := rule.get("resourceNames"))
+        else rule
+        for rule in made
     ]
-    role: Object = {"metadata": {"name": user}, "rules": rules}
-    binding: Object = {
-        "metadata": {"name": user},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": user},
-        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
-    }
-    for plural, manifest in (("clusterroles", role), ("clusterrolebindings", binding)):
-        path = f"/apis/{RBAC}/v1/{plural}"
-        try:
-            await api.create(path, manifest)
-        except ApiError as error:
-            if error.status != 409:
-                raise
-            await api.request("PUT", f"{path}/{user}", manifest)
+
+
+async def _put(api: RawClient, path: str, name: str, manifest: Object) -> None:
+    try:
+        await api.create(path, manifest)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+        await api.request("PUT", f"{path}/{name}", manifest)

@@ -46,11 +46,12 @@ from shared.kube.resources import (
     VOLUMES,
     Resource,
 )
+from tutti.provision.planning import names
 
 #: Stands for the release's name in names of objects; whoever installs replaces it.
 RELEASE: Final = "RELEASE"
-#: Of each NATS user's Secret, and of the server's: `RELEASE-nats-USER`.
-NATS_SECRETS: Final = (*(user.name for user in users()), "server")
+#: Of each NATS user's Secret, the server's and the CA's: `RELEASE-nats-USER`.
+NATS_SECRETS: Final = tuple(f"{RELEASE}-nats-{name}" for name in names(users()))
 #: Both webhook configurations bear it: `--configuration-name`.
 _CONFIGURATION: Final = (f"{RELEASE}-admission",)
 _VOLCANO_LEASE: Final = ("vc-controller-manager",)
@@ -234,7 +235,7 @@ _PROVISION: Final = (
         "get patch",
         SECRETS,
         "read them, and renew certificates before they end",
-        names=tuple(f"{RELEASE}-nats-{name}" for name in NATS_SECRETS),
+        names=NATS_SECRETS,
         namespaced=True,
     ),
 )

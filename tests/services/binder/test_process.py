@@ -14,21 +14,11 @@ from tests.support.rbac import grant
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
+from tutti.rights.table import account
 
 pytestmark = pytest.mark.integration
 
-RIGHTS = [
-    ("", "pods/binding", ["create"]),
-    ("", "pods/eviction", ["create"]),
-    ("", "pods", ["get", "delete"]),
-    ("", "pods/status", ["patch"]),
-    ("", "persistentvolumes", ["get", "patch"]),
-    ("", "persistentvolumeclaims", ["get", "patch"]),
-    ("resource.k8s.io", "resourceclaims", ["get", "patch"]),
-    ("resource.k8s.io", "resourceclaims/status", ["patch"]),
-    # From Kubernetes 1.36 on: who may write allocations and reservations.
-    ("resource.k8s.io", "resourceclaims/binding", ["patch", "update"]),
-]
+RIGHTS = account("binder").rights
 
 
 async def test_it_binds_and_removes_with_its_own_rights_and_stops_when_asked(

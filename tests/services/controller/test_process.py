@@ -6,7 +6,6 @@ import pytest
 
 from shared.contracts import annotations, subjects
 from shared.contracts.verdicts import PodRef
-from shared.dialects.rights import rights
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods, pod_manifest
@@ -23,27 +22,9 @@ from tests.services.controller.test_status_on_kubernetes import (
 from tests.support.rbac import grant
 from tests.support.service_process import a_service
 from tutti.nats_server import NatsServer
+from tutti.rights.table import CONTROLLERS
 
 pytestmark = pytest.mark.integration
-
-STATUS_RIGHTS = [
-    ("", "events", ["create", "get", "patch"]),
-    ("", "pods/status", ["patch"]),
-    *[
-        (right.group, right.resource, list(right.verbs))
-        for right in rights()
-        if right.service == "controller"
-    ],
-]
-PODGROUP_RIGHTS = [
-    ("", "pods", ["get", "patch"]),
-    ("apps", "replicasets", ["get"]),
-    ("scheduling.volcano.sh", "queues", ["get"]),
-    ("apps", "daemonsets", ["get"]),
-    ("apps", "statefulsets", ["get"]),
-    ("batch", "jobs", ["get"]),
-    ("scheduling.volcano.sh", "podgroups", ["create"]),
-]
 
 
 async def test_both_controllers_work_with_their_own_rights_and_stop_when_asked(
@@ -53,7 +34,7 @@ async def test_both_controllers_work_with_their_own_rights_and_stop_when_asked(
     namespace: str,
     tmp_path: Path,
 ) -> None:
-    await grant(api, "test-controller", STATUS_RIGHTS + PODGROUP_RIGHTS)
+    await grant(api, "test-controller", (*CONTROLLERS["status"], *CONTROLLERS["podgroup"]))
     kubeconfig = control_plane.kubeconfig_for("test-controller")
     groups = {dialect: await make_group(api, namespace, dialect) for dialect in GROUPS}
     pods = await create_pods(api, namespace, [pod_manifest(f"w-{n}") for n in range(2)])

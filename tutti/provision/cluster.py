@@ -1,0 +1,142 @@
+"""Keeps what is provisioned in Secrets `RELEASE-nats-NAME` of one namespace."""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from shared.bus.permissions import User
+from shared.kinds.metadata import Metadata
+from shared.kube.client import KubeClient
+from shared.kube.errors import Conflict, NotFound
+from shared.kube.resources import SECRETS
+from tutti.provision.planning import BadSecret, Kept, names, plan
+
+#: So often it is looked at anew when another one that provisions was quicker: more often than there
+#: are Secrets to be quicker with.
+_ATTEMPTS: Final = 20
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    #: Decoded from base64.
+    data: dict[str, bytes] | None = None
+
+
+class Busy(Exception):
+    """Others keep changing the Secrets."""
+
+
+def addresses(release: str, namespace: str) -> tuple[str, ...]:
+    """Of the NATS servers of a release: its Service's names, and each server's own."""
+    service = f"{release}-nats.{namespace}.svc"
+    peers = f"*.{release}-nats-peers.{namespace}.svc"
+    return (
+        f"{release}-nats",
+        f"{release}-nats.{namespace}",
+        service,
+        f"{service}.cluster.local",
+        peers,
+        f"{peers}.cluster.local",
+    )
+
+
+async def provision(
+    client: KubeClient,
+    users: Sequence[User],
+    *,
+    release: str,
+    namespace: str,
+    more_addresses: Sequence[str] = (),
+    say: Callable[[str], None],
+    now: datetime | None = None,
+) -> None:
+    """Make the Secrets that are missing, and renew what is about to end.
+
+    Idempotent, and safe beside another one that does the same: after a failure or a cancellation
+    run it again.
+
+    Raises:
+        BadSecret: A Secret holds what it should not; nothing is written.
+        Busy: See there.
+        KubeError: The API server refuses, or is away.
+    """
+    at = now or datetime.now(UTC)
+    wanted_addresses = (*addresses(release, namespace), *more_addresses)
+    for _ in range(_ATTEMPTS):
+        stored = {
+            name: await _stored(client, f"{release}-nats-{name}", namespace)
+            for name in names(users)
+        }
+        known = {name: one.data or {} for name, one in stored.items() if one is not None}
+        try:
+            wanted = plan(users, wanted_addresses, known, at)
+        except BadSecret as error:
+            raise BadSecret(f"Secret {namespace}/{release}-nats-{error}") from error
+        try:
+            for name in names(users):
+                said = await _write(client, release, namespace, name, stored[name], wanted[name])
+                if said:
+                    say(said)
+        except (Conflict, NotFound):
+            continue  # somebody else was quicker, or removed one
+        return
+    raise Busy(f"others keep changing the Secrets {namespace}/{release}-nats-*")
+
+
+async def _stored(client: KubeClient, name: str, namespace: str) -> _Secret | None:
+    try:
+        return await client.get(SECRETS, name, _Secret, namespace=namespace)
+    except NotFound:
+        return None
+
+
+async def _write(
+    client: KubeClient,
+    release: str,
+    namespace: str,
+    name: str,
+    stored: _Secret | None,
+    wanted: Kept,
+) -> str:
+    """Write one Secret where it is not what is wanted; what was done, in words."""
+    title = f"{release}-nats-{name}"
+    if stored is None:
+        await client.create(SECRETS, _manifest(release, title, wanted), namespace=namespace)
+        return f"made Secret {namespace}/{title}"
+    data = stored.data or {}
+    changed = sorted(key for key in {*data, *wanted} if data.get(key) != wanted.get(key))
+    if not changed:
+        return ""
+    patch = {
+        "metadata": {
+            "uid": stored.metadata.uid,
+            "resourceVersion": stored.metadata.resource_version,
+        },
+        # In a merge patch null removes.
+        "data": {key: _base64(wanted[key]) if key in wanted else None for key in changed},
+    }
+    await client.patch(SECRETS, title, patch, namespace=namespace)
+    return f"renewed {', '.join(changed)} of Secret {namespace}/{title}"
+
+
+def _manifest(release: str, title: str, data: Mapping[str, bytes]) -> dict[str, Any]:
+    return {
+        "apiVersion": SECRETS.api_version,
+        "kind": SECRETS.kind,
+        "metadata": {
+            "name": title,
+            "labels": {
+                "app.kubernetes.io/managed-by": "tutti-provision",
+                "app.kubernetes.io/instance": release,
+            },
+        },
+        "type": "Opaque",
+        "data": {key: _base64(value) for key, value in data.items()},
+    }
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()

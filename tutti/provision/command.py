@@ -1,0 +1,125 @@
+"""`tutti provision` and `tutti nats-reload` as they are typed."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from shared.bus.permissions import REPLICAS, User, users
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.kube.errors import KubeError
+from tutti.provision import cluster, folder
+from tutti.provision.planning import BadSecret
+from tutti.provision.reloading import keep_loaded
+
+
+@click.command()
+@click.option("--namespace", metavar="NS", help="Namespace of the Secrets.")
+@click.option("--name", "release", metavar="NAME", help="Release: Secrets are NAME-nats-USER.")
+@click.option(
+    "--folder",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep it in FOLDER/USER/ instead of in Secrets.",
+)
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    metavar="HOST",
+    help="DNS name or IP address of the NATS servers beside those in the cluster; repeatable.",
+)
+@click.option(
+    "--planners",
+    type=click.IntRange(min=1),
+    default=REPLICAS,
+    help="Planner replicas.",
+    show_default=True,
+)
+@click.option(
+    "--webhooks",
+    type=click.IntRange(min=1),
+    default=REPLICAS,
+    help="Webhook replicas.",
+    show_default=True,
+)
+@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig; else as kubectl does.")
+@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+def provision(
+    *,
+    namespace: str | None,
+    release: str | None,
+    directory: Path | None,
+    addresses: tuple[str, ...],
+    planners: int,
+    webhooks: int,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Make keys and certificates for NATS where they are missing, and renew them in time.
+
+    For each user (watcher, gang-planner, binder, admission-webhook, controller-status,
+    controller-jobs, provision, reader) a Secret NAME-nats-USER: `seed` (its nkey) and `ca.crt`. For
+    the servers NAME-nats-server: `tls.crt`, `tls.key`, `ca.crt`, and `authorization.conf`, which
+    their configuration includes. The CA itself is in NAME-nats-ca, for nobody to mount.
+
+    What is there and good stays: run it as often as wanted, once a week at least.
+    """
+    who = users(planners=planners, webhooks=webhooks)
+    try:
+        if directory is not None:
+            if not addresses:
+                raise click.UsageError("--folder: say by --address where the NATS servers are")
+            for path in folder.provision(directory, who, addresses):
+                click.echo(f"wrote {path}")
+        elif namespace and release:
+            asyncio.run(_in_cluster(who, release, namespace, addresses, (kubeconfig, context)))
+        else:
+            raise click.UsageError("either --namespace and --name, or --folder and --address")
+    except (BadSecret, cluster.Busy, KubeError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def _in_cluster(
+    who: Sequence[User],
+    release: str,
+    namespace: str,
+    addresses: Sequence[str],
+    access: tuple[str, str],
+) -> None:
+    async with KubeClient(await load(*access), user_agent="tutti-provision") as client:
+        await cluster.provision(
+            client,
+            who,
+            release=release,
+            namespace=namespace,
+            more_addresses=addresses,
+            say=click.echo,
+        )
+
+
+@click.command(name="nats-reload")
+@click.option(
+    "--pid-file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Where nats-server writes its process id (`pid_file` in its configuration).",
+)
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    metavar="FOLDER...",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+def nats_reload(pid_file: Path, folders: tuple[Path, ...]) -> None:
+    """Have nats-server read its files again whenever one in FOLDER was replaced.
+
+    Runs beside it (in a pod: with shareProcessNamespace and as the same user) until it is stopped.
+    """
+    try:
+        asyncio.run(keep_loaded(folders, pid_file, click.echo))
+    except OSError as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,59 @@
+"""Keeps what is provisioned in files, `FOLDER/NAME/KEY`: as Secrets are mounted."""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from shared.bus.permissions import User
+from tutti.provision.planning import BadSecret, names, plan
+
+
+def provision(
+    folder: Path, users: Sequence[User], addresses: Sequence[str], now: datetime | None = None
+) -> tuple[str, ...]:
+    """Make the files that are missing, and renew what is about to end; which were written.
+
+    Blocks. Only the owner can read them. Idempotent: after a failure run it again.
+
+    Raises:
+        BadSecret: A file holds what it should not; nothing is written.
+        OSError: The folder cannot be read or written.
+    """
+    wanted_names = names(users)
+    stored = {name: _read(folder / name) for name in wanted_names if (folder / name).is_dir()}
+    try:
+        wanted = plan(users, tuple(addresses), stored, now or datetime.now(UTC))
+    except BadSecret as error:
+        raise BadSecret(f"{folder}: {error}") from error
+    written: list[str] = []
+    for name in wanted_names:
+        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = stored.get(name, {})
+        for key, value in wanted[name].items():
+            if known.get(key) != value:
+                _write(folder / name / key, value)
+                written.append(f"{name}/{key}")
+        for key in sorted(known.keys() - wanted[name].keys()):
+            (folder / name / key).unlink()
+    return tuple(written)
+
+
+def _read(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    return {path.name: path.read_bytes() for path in files}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace the file in one step."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        part.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise

@@ -1,0 +1,178 @@
+"""What should be stored, given what is stored and the time: pure.
+
+Keys of users are made once and never changed. Certificates are renewed long before they end, and
+the CA in two steps, so that nobody meets a certificate that he does not trust yet:
+
+1. a year before its end a next CA is made, and everybody is given both to trust;
+2. a day later, when everybody has it, the next one is the CA, and signs for the server; the former
+   one is still trusted until it ends.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from shared.bus.authorization import BadSeed, authorization, new_seed, public_key
+from shared.bus.permissions import User
+from shared.runtime.issuing import (
+    BACKDATED,
+    Issued,
+    Unreadable,
+    is_good,
+    issue,
+    new_authority,
+    read,
+)
+
+CA_LIFETIME: Final = timedelta(days=3650)
+CA_RENEWED_BEFORE: Final = timedelta(days=365)
+#: Kubelets refresh mounted Secrets within two minutes; whoever runs this less often waits longer.
+CA_OVERLAP: Final = timedelta(days=1)
+SERVER_LIFETIME: Final = timedelta(days=365)
+SERVER_RENEWED_BEFORE: Final = timedelta(days=120)
+
+CA: Final = "ca"
+SERVER: Final = "server"
+SEED_KEY: Final = "seed"
+CA_KEY: Final = "ca.crt"
+
+Kept = Mapping[str, bytes]
+"""The content of one Secret, by key."""
+
+Stored = Mapping[str, Kept]
+"""All of it: by user, and as `CA` and `SERVER`."""
+
+
+class BadSecret(Exception):
+    """Something stored is not what it should be. It is not made anew: others hold its counterpart.
+    The message says where it is.
+    """
+
+
+class _Trust(msgspec.Struct, frozen=True):
+    """The CA, the one that will follow it, and those that it followed."""
+
+    current: Issued
+    coming: Issued | None
+    former: tuple[x509.Certificate, ...]
+
+    def bundle(self) -> bytes:
+        """Whom to trust, as PEM."""
+        coming = (self.coming.certificate,) if self.coming is not None else ()
+        return _pem((self.current.certificate, *coming, *self.former))
+
+    def kept(self) -> dict[str, bytes]:
+        """As it is stored."""
+        kept = {CA_KEY: self.current.certificate_pem, "ca.key": self.current.key_pem}
+        if self.coming is not None:
+            kept |= {"next.crt": self.coming.certificate_pem, "next.key": self.coming.key_pem}
+        if self.former:
+            kept["former.crt"] = _pem(self.former)
+        return kept
+
+
+def names(users: Iterable[User]) -> tuple[str, ...]:
+    """Of everything that is stored, in the order in which it is to be written: the server's last,
+    since it speaks of all others.
+    """
+    return (CA, *(user.name for user in users), SERVER)
+
+
+def plan(
+    users: Iterable[User], addresses: tuple[str, ...], stored: Stored, now: datetime
+) -> dict[str, dict[str, bytes]]:
+    """What should be stored.
+
+    Args:
+        users: Who may connect.
+        addresses: DNS names and IP addresses of the servers.
+        stored: What is there.
+        now: The instant to judge validity by.
+
+    Raises:
+        BadSecret: See there.
+    """
+    trust = _trust(stored.get(CA, {}), now)
+    bundle = trust.bundle()
+    users = tuple(users)
+    seeds = {user.name: _seed(user.name, stored.get(user.name, {})) for user in users}
+    publics = {name: public for name, (_, public) in seeds.items()}
+    certificate, key = _server(trust.current, addresses, stored.get(SERVER, {}), now)
+    return {
+        CA: trust.kept(),
+        **{name: {SEED_KEY: seed, CA_KEY: bundle} for name, (seed, _) in seeds.items()},
+        SERVER: {
+            CA_KEY: bundle,
+            "tls.crt": certificate,
+            "tls.key": key,
+            "authorization.conf": authorization(users, publics).encode(),
+        },
+    }
+
+
+def _trust(kept: Kept, now: datetime) -> _Trust:
+    if not kept:
+        return _Trust(_new_ca(now), None, ())
+    current = _read(CA, kept, "ca")
+    coming = _read(CA, kept, "next") if "next.crt" in kept else None
+    former = _certificates(kept.get("former.crt", b""))
+    if coming is not None and now >= coming.certificate.not_valid_before_utc + (
+        BACKDATED + CA_OVERLAP
+    ):
+        former = (current.certificate, *former)
+        current, coming = coming, None
+    if coming is None and now > current.certificate.not_valid_after_utc - CA_RENEWED_BEFORE:
+        coming = _new_ca(now)
+    living = tuple(one for one in former if one.not_valid_after_utc > now)
+    return _Trust(current, coming, living)
+
+
+def _new_ca(now: datetime) -> Issued:
+    return new_authority("tutti-nats-ca", now, CA_LIFETIME)
+
+
+def _seed(user: str, kept: Kept) -> tuple[bytes, str]:
+    """The user's seed and public key."""
+    seed = kept.get(SEED_KEY) or new_seed().encode()
+    try:
+        return seed, public_key(seed.decode())
+    except (BadSeed, UnicodeDecodeError) as error:
+        raise BadSecret(f"{user}, key {SEED_KEY}: {error}") from error
+
+
+def _server(
+    authority: Issued, addresses: tuple[str, ...], kept: Kept, now: datetime
+) -> tuple[bytes, bytes]:
+    """The server's certificate and key: those stored, while they are good."""
+    try:
+        found = read(kept.get("tls.crt", b""), kept.get("tls.key", b""))
+    except Unreadable:
+        found = None
+    until = now + SERVER_RENEWED_BEFORE
+    if found is None or not is_good(found.certificate, authority.certificate, addresses, until):
+        found = issue(authority, "tutti-nats", addresses, now, SERVER_LIFETIME, for_peers=True)
+    return found.certificate_pem, found.key_pem
+
+
+def _read(name: str, kept: Kept, part: str) -> Issued:
+    try:
+        return read(kept.get(f"{part}.crt", b""), kept.get(f"{part}.key", b""))
+    except Unreadable as error:
+        raise BadSecret(f"{name}, keys {part}.crt and {part}.key: {error}") from error
+
+
+def _certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
+    if not pem:
+        return ()
+    try:
+        return tuple(x509.load_pem_x509_certificates(pem))
+    except ValueError as error:
+        raise BadSecret(f"{CA}, key former.crt: {error}") from error
+
+
+def _pem(certificates: Iterable[x509.Certificate]) -> bytes:
+    return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in certificates)
