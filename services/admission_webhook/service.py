@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from services.admission_webhook.admission_spans import AdmissionSpans
 from services.admission_webhook.advising import Adviser
 from services.admission_webhook.certificates import (
     RENEW_EVERY_S,
@@ -78,6 +79,7 @@ class Webhook:
             adviser,
             self._reporting,
             groups=lambda: self._groups.groups,
+            on_validated=AdmissionSpans(ctx.tracer, ctx.now_ms).validated,
         )
         #: Why the API server does not ask us; "" when it does.
         self._unregistered = ""

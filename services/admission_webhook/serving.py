@@ -61,6 +61,8 @@ QUEUE_WAIT_S: Final = 0.2
 BODY_TIMEOUT_S: Final = 10.0
 
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
+Validated: TypeAlias = Callable[[AdmissionRequest, Subject, Verdict, float], None]
+"""Told of each object that was validated, and how many seconds that took."""
 
 _ALLOWED: Final = Verdict()
 _JSON: Final = {"Content-Type": "application/json"}
@@ -97,12 +99,14 @@ class ReviewServer:
         reporting: Reporting,
         *,
         groups: Callable[[], ResourceGroups] = tuple,
+        on_validated: Validated = lambda *_: None,
     ) -> None:
         self._scheduler_names = scheduler_names
         self._groups = groups
         self._follower = follower
         self._adviser = adviser
         self._reporting = reporting
+        self._on_validated = on_validated
         self._paths: Mapping[str, Answer] = {
             MUTATE_PATH: self._mutate,
             VALIDATE_PATH: self._validate,
@@ -150,7 +154,7 @@ class ReviewServer:
         started_s = clock_s()
         try:
             review, verdict = await _judged(path, body)
-        except (BadReview, msgspec.DecodeError) as error:
+        except (BadReview, msgspec.DecodeError, UnicodeDecodeError) as error:
             self._reporting.reviewed("malformed")
             return web.Response(status=400, text=str(error))
         encoded = encode_answer(review.uid, verdict)
@@ -169,15 +173,22 @@ class ReviewServer:
         asked = self._subject(review)
         if asked is None:
             return _ALLOWED
+        clock_s = asyncio.get_running_loop().time
+        began_s = clock_s()
+        verdict = await self._checked(asked)
+        self._reporting.reviewed("allowed" if verdict.allowed else "refused")
+        if verdict.allowed:
+            verdict = await self._advised(review, asked, verdict)
+        self._on_validated(review, asked, verdict, clock_s() - began_s)
+        return verdict
+
+    async def _checked(self, asked: Subject) -> Verdict:
         verdict = violations(asked)
         if verdict.missing_queue and await self._follower.appeared(
             verdict.missing_queue, QUEUE_WAIT_S
         ):
-            verdict = violations(knowing(asked, self._known()))
-        self._reporting.reviewed("allowed" if verdict.allowed else "refused")
-        if not verdict.allowed:
-            return verdict
-        return await self._advised(review, asked, verdict)
+            return violations(knowing(asked, self._known()))
+        return verdict
 
     async def _advised(self, review: AdmissionRequest, asked: Subject, verdict: Verdict) -> Verdict:
         question = gangs.question(asked, review)

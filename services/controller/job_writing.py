@@ -1,6 +1,7 @@
 """Carries out one step of a Job, in the plan's order, each write safe to repeat."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -74,6 +75,8 @@ class JobWriter:
     ) -> None:
         """What is written is learned by these caches."""
         self.job = job
+        #: When this step made the group, in ms since the epoch; 0: it did not.
+        self.grouped_ms = 0
         self._client = runtime.client
         self._writes = runtime.writes
         self._jobs = jobs
@@ -83,6 +86,12 @@ class JobWriter:
         self._belongings = Belongings(
             runtime.client, runtime.writes, self._namespace, job.metadata.uid
         )
+
+    @property
+    def group_uid(self) -> str:
+        """UID of the job's group; "" while it has none."""
+        group = self._group()
+        return group.metadata.uid if group is not None else ""
 
     async def read_again(self) -> Job | None:
         """The job as it is stored now. Raises KubeError."""
@@ -215,6 +224,7 @@ class JobWriter:
                     PODGROUPS_VOLCANO, step.make_group, namespace=self._namespace
                 )
                 self._groups.learn(made.body)
+                self.grouped_ms = time.time_ns() // 1_000_000
             group = self._group()
             if step.change_group is not None and group is not None:
                 changed = await self._writes.patch(

@@ -13,6 +13,7 @@ from services.controller.cronjob_controller import CronJobReconciler
 from services.controller.gc_controller import GarbageReconciler
 from services.controller.hypernode_controller import HyperNodeReconciler
 from services.controller.job_controller import JobReconciler
+from services.controller.job_spans import JobSpans
 from services.controller.jobflow_controller import JobFlowReconciler
 from services.controller.podgroup_controller import PodGroupController
 from services.controller.queue_controller import QueueReconciler, from_ledger
@@ -39,7 +40,9 @@ RECONCILERS: Final[dict[str, Make]] = {
     "hypernode": lambda runtime, ctx: HyperNodeReconciler(
         runtime, ctx.settings.controller_configmap
     ),
-    "job": lambda runtime, ctx: JobReconciler(runtime, ctx.settings.scheduler_name),
+    "job": lambda runtime, ctx: JobReconciler(
+        runtime, ctx.settings.scheduler_name, JobSpans(ctx.tracer, ctx.now_ms)
+    ),
     "jobflow": lambda runtime, _ctx: JobFlowReconciler(runtime),
     "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
     "workload": lambda runtime, _ctx: WorkloadReconciler(runtime),

@@ -11,7 +11,7 @@ TRACE_ID = "tutti.dev/trace-id"
 #: On a submitter's object: a W3C traceparent, which becomes a link of the gang's trace.
 TRACEPARENT = "tutti.dev/traceparent"
 #: On the group that the Job controller makes first for a Job: the Job's UID, of which the gang's
-#: trace id is made, so that the Job's admission is told in the same trace (ADR 0036).
+#: trace id is made, so that the Job's admission is told in the same trace (ADR 0037).
 TRACE_ROOT = "tutti.dev/trace-root"
 #: On a group: the whole verdict as JSON (`tutti why` reads it).
 VERDICT = "tutti.dev/verdict"

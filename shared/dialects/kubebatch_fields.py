@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
 from shared.contracts import annotations
-from shared.contracts.identity import gang_trace_id, traceparent_of
 from shared.contracts.verdicts import Verdict
 from shared.dialects import wishes
 from shared.dialects.checking import Findings, quantity
 from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import check_settings, read_settings, setting_errors
+from shared.dialects.trace_roots import link_of_job, trace_root
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.quantities import QuantityError, amount
@@ -37,8 +37,6 @@ _QUEUE_STATES: Final[dict[str, model.QueueState]] = {
 }
 #: Parts of quota-style lists (`requests.cpu`, `count/pods`) that name no resource of a node.
 _QUOTA_PREFIXES: Final = ("requests.", "limits.", "count/")
-#: What makes PodGroups of this API for its Jobs.
-_JOB_API: Final = "batch.volcano.sh/"
 
 
 def read_pod_group(
@@ -63,7 +61,8 @@ def read_pod_group(
         topology = topology or wishes.topology(spec.network_topology)
         sub_groups = wishes.sub_groups(spec.sub_group_policy, errors)
     owner = controller_owner(metadata)
-    trace_root, link = _trace(metadata.annotations, owner)
+    root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner)
+    link = traceparent(metadata.annotations) or ("" if root else link_of_job(owner))
     return model.PodGroup(
         uid=metadata.uid,
         dialect=dialect,
@@ -82,7 +81,7 @@ def read_pod_group(
         deleting=metadata.deletion_timestamp is not None,
         settings=read_settings(metadata.annotations),
         traceparent=link,
-        trace_root=trace_root,
+        trace_root=root,
         topology=topology,
         sub_groups=sub_groups,
         sla_waiting_ms=wishes.sla_waiting_ms(metadata.annotations),
@@ -90,21 +89,6 @@ def read_pod_group(
         notes=wishes.notes(metadata.annotations),
         errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
     )
-
-
-def _trace(notes: dict[str, str], owner: model.Owner | None) -> tuple[str, str]:
-    """Of what the group's trace id is made ("": of its own UID), and what its trace has a link to.
-
-    A Job's first group continues the trace of that Job and of no other: what an annotation says is
-    believed only of the group's owner. Later groups of it, and groups that Volcano's controllers
-    made, have a link to where the Job's admission is told.
-    """
-    link = traceparent(notes)
-    if owner is None or owner.kind != "Job" or not owner.api_version.startswith(_JOB_API):
-        return "", link
-    if notes.get(annotations.TRACE_ROOT) == owner.uid:
-        return owner.uid, link
-    return "", link or traceparent_of(gang_trace_id(owner.uid, 1))
 
 
 def read_undecodable_pod_group(

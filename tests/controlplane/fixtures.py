@@ -15,6 +15,7 @@ import pytest
 from tests.controlplane.binaries import ensure_binaries, ensure_oracle
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
 from tests.controlplane.operators import TrainingOperator, ensure_training_operator
@@ -30,6 +31,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ensure_oracle()
     if any("training_operator" in getattr(item, "fixturenames", ()) for item in session.items):
         ensure_training_operator()
+    if any("jaeger_program" in getattr(item, "fixturenames", ()) for item in session.items):
+        ensure_jaeger()
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +47,12 @@ def control_plane() -> Iterator[ControlPlane]:
 def training_operator() -> TrainingOperator:
     """Kubeflow's training-operator, built."""
     return ensure_training_operator()
+
+
+@pytest.fixture(scope="session")
+def jaeger_program() -> Path:
+    """Jaeger, built."""
+    return ensure_jaeger()
 
 
 @pytest.fixture

@@ -47,10 +47,10 @@ class OtlpSink:
         return web.Response(status=self.status)
 
 
-def attributes_of(span: Span) -> dict[str, Any]:
-    """A span's attributes as plain values."""
+def attributes_of(told: Span | Span.Event) -> dict[str, Any]:
+    """Attributes of a span or of its event as plain values."""
     values: dict[str, Any] = {}
-    for attribute in span.attributes:
+    for attribute in told.attributes:
         kind = attribute.value.WhichOneof("value")
         assert kind is not None, attribute
         values[attribute.key] = getattr(attribute.value, kind)

@@ -1,5 +1,6 @@
-"""What a sink has received, as traces: by id, with the service that sent each span."""
+"""Traces as an endpoint has them, OTLP sink or Jaeger, in one form; and what holds of every one."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -7,30 +8,50 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from shared.telemetry.tracing import gang_span
 from tests.support.otlp_sink import OtlpSink, attributes_of
 
-ERROR = 2
+#: What the trace of a Job's gang consists of, with all five services at work.
+JOBS_SPANS = frozenset(
+    {
+        "gang",
+        "admit",
+        "make group",
+        "make pods",
+        "observe",
+        "queue",
+        "decide",
+        "bind",
+        "report",
+    }
+)
+_ERROR = 2
+_NO_PARENT = ""
+
+
+class Moment(NamedTuple):
+    """An event of a span."""
+
+    name: str
+    at_ms: int
+    values: dict[str, Any]
 
 
 class Told(NamedTuple):
-    """One span."""
+    """One span. Ids are hexadecimal, links are (trace, span)."""
 
     service: str
-    span: Span
-
-    @property
-    def values(self) -> dict[str, Any]:
-        return attributes_of(self.span)
-
-    @property
-    def start_ms(self) -> int:
-        return int(self.span.start_time_unix_nano) // 1_000_000
-
-    @property
-    def end_ms(self) -> int:
-        return int(self.span.end_time_unix_nano) // 1_000_000
+    name: str
+    trace_id: str
+    span_id: str
+    parent: str
+    start_ms: int
+    end_ms: int
+    values: dict[str, Any]
+    error: str
+    links: tuple[tuple[str, str], ...]
+    events: tuple[Moment, ...]
 
     @property
     def failed(self) -> bool:
-        return self.span.status.code == ERROR
+        return bool(self.error)
 
 
 class Trace:
@@ -44,33 +65,135 @@ class Trace:
     def services(self) -> set[str]:
         return {told.service for told in self.spans}
 
+    @property
+    def names(self) -> list[str]:
+        """Every name once, in order."""
+        return sorted({told.name for told in self.spans})
+
     def named(self, name: str) -> list[Told]:
-        return [told for told in self.spans if told.span.name == name]
+        return [told for told in self.spans if told.name == name]
 
     @property
     def root(self) -> Told:
         """The one root; an AssertionError while there is none, or more than one."""
         roots = self.named("gang")
-        assert len(roots) == 1, [told.span.name for told in self.spans]
+        assert len(roots) == 1, [told.name for told in self.spans]
         return roots[0]
 
     def check(self) -> None:
         """Every span is below the one root, and time does not run backwards."""
         root = self.root
-        assert root.span.parent_span_id == b""
-        assert root.span.span_id.hex() == gang_span(self.trace_id)
+        assert root.parent == _NO_PARENT
+        assert root.span_id == gang_span(self.trace_id)
         for told in self.spans:
             assert told.start_ms <= told.end_ms, told
             if told is not root:
-                assert told.span.parent_span_id == root.span.span_id, told
-        ids = [told.span.span_id for told in self.spans]
+                assert told.parent == root.span_id, told
+        ids = [told.span_id for told in self.spans]
         assert len(ids) == len(set(ids)), "a span was told twice"
+
+    @property
+    def says_it_runs(self) -> bool:
+        """Whether all that a Job's gang's trace consists of has come."""
+        phases = [told.values["phase"] for told in self.named("report")]
+        return set(self.names) >= JOBS_SPANS and "Running" in phases
+
+    def check_jobs_gang(self, job: str, pods: int) -> None:
+        """It is the whole life of a Volcano Job's gang, from the Job's admission to the last pod
+        bound, each part below the one root and in the order in which it was done.
+        """
+        self.check()
+        one = {name: self.named(name) for name in self.names}
+        assert set(self.names) == JOBS_SPANS
+        assert not any(told.failed for told in self.spans), self.spans
+        kinds = {told.values["kind"]: told for told in one["admit"]}
+        assert sorted(kinds) == ["Job", "PodGroup"]
+        assert kinds["Job"].values["object"] == job
+        assert sum(told.values["pods"] for told in one["make pods"]) == pods
+        (group,), (queue,), (decide,), (bind,) = (
+            one[name] for name in ("make group", "queue", "decide", "bind")
+        )
+        assert bind.values["bound"] == pods
+        order = [
+            kinds["Job"].start_ms,
+            group.start_ms,
+            kinds["PodGroup"].start_ms,
+            group.end_ms,
+            one["make pods"][0].start_ms,
+            decide.start_ms,
+            bind.start_ms,
+            bind.end_ms,
+            self.root.end_ms,
+        ]
+        assert order == sorted(order), order
+        assert queue.start_ms == self.root.start_ms <= one["make pods"][0].start_ms
+        assert queue.end_ms == decide.start_ms
 
 
 def traces_of(sink: OtlpSink) -> dict[str, Trace]:
-    """Everything received so far."""
+    """Everything that a sink has received so far."""
+    return _by_id(_of_otlp(service, span) for service, span in sink.spans)
+
+
+def trace_of_jaeger(told: dict[str, Any]) -> Trace:
+    """A trace as Jaeger's `/api/traces/{id}` tells it."""
+    services = {key: one["serviceName"] for key, one in told["processes"].items()}
+    (trace,) = _by_id(
+        _of_jaeger(services[span["processID"]], span) for span in told["spans"]
+    ).values()
+    return trace
+
+
+def _by_id(spans: Iterable[Told]) -> dict[str, Trace]:
     traces: dict[str, Trace] = {}
-    for service, span in sink.spans:
-        trace_id = span.trace_id.hex()
-        traces.setdefault(trace_id, Trace(trace_id, [])).spans.append(Told(service, span))
+    for told in spans:
+        traces.setdefault(told.trace_id, Trace(told.trace_id, [])).spans.append(told)
     return traces
+
+
+def _of_otlp(service: str, span: Span) -> Told:
+    failed = span.status.code == _ERROR
+    return Told(
+        service=service,
+        name=span.name,
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent=span.parent_span_id.hex(),
+        start_ms=int(span.start_time_unix_nano) // 1_000_000,
+        end_ms=int(span.end_time_unix_nano) // 1_000_000,
+        values=attributes_of(span),
+        error=span.status.message if failed else "",
+        links=tuple((link.trace_id.hex(), link.span_id.hex()) for link in span.links),
+        events=tuple(
+            Moment(event.name, int(event.time_unix_nano) // 1_000_000, attributes_of(event))
+            for event in span.events
+        ),
+    )
+
+
+def _of_jaeger(service: str, span: dict[str, Any]) -> Told:
+    values = _plain(span["tags"])
+    refers: dict[str, list[tuple[str, str]]] = {"CHILD_OF": [], "FOLLOWS_FROM": []}
+    for one in span["references"]:
+        refers[one["refType"]].append((one["traceID"], one["spanID"]))
+    events = []
+    for log in span["logs"] or ():
+        fields = _plain(log["fields"])
+        events.append(Moment(fields.pop("event"), log["timestamp"] // 1000, fields))
+    return Told(
+        service=service,
+        name=span["operationName"],
+        trace_id=span["traceID"],
+        span_id=span["spanID"],
+        parent=next((own for _, own in refers["CHILD_OF"]), _NO_PARENT),
+        start_ms=span["startTime"] // 1000,
+        end_ms=(span["startTime"] + span["duration"]) // 1000,
+        values=values,
+        error=str(values.get("otel.status_description", "")) if values.get("error") else "",
+        links=tuple(refers["FOLLOWS_FROM"]),
+        events=tuple(events),
+    )
+
+
+def _plain(pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    return {pair["key"]: pair["value"] for pair in pairs}

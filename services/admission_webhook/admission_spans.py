@@ -1,0 +1,76 @@
+"""One span per Job or PodGroup that is created, in the trace of the gang that becomes of it.
+
+The API server has given an object its UID before validating webhooks are asked, and of that UID the
+gang's trace id is made (a Job's first group continues the Job's trace: ADR 0037). A refused object
+becomes no gang: its span is all there is of the trace, and its root.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from services.admission_webhook.core.judge import Subject
+from services.admission_webhook.core.parts import as_list, is_object, member, text_at
+from services.admission_webhook.core.review import AdmissionRequest, Verdict
+from shared.contracts.annotations import TRACE_ROOT
+from shared.contracts.identity import gang_trace_id
+from shared.dialects.protocol import JsonObject
+from shared.dialects.trace_roots import trace_root
+from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO
+from shared.model.objects import Owner
+from shared.telemetry.tracing import Tracer, gang_span
+
+ADMIT: Final = "admit"
+_TOLD: Final = frozenset({JOBS_VOLCANO, PODGROUPS_VOLCANO})
+_ERROR_CHARACTERS_MAX: Final = 256
+
+
+class AdmissionSpans:
+    """Tells what was validated."""
+
+    def __init__(self, tracer: Tracer, now_ms: Callable[[], int]) -> None:
+        self._tracer = tracer
+        self._now_ms = now_ms
+
+    def validated(
+        self, review: AdmissionRequest, asked: Subject, verdict: Verdict, took_s: float
+    ) -> None:
+        """An object was validated, which took so long; only real creations are told."""
+        if not self._tracer.enabled or review.operation != "CREATE" or review.dry_run:
+            return
+        resource, candidate = asked.guarded.resource, asked.case.candidate
+        uid = text_at(candidate, "metadata", "uid")
+        if resource not in _TOLD or not uid:
+            return
+        root = uid if resource is JOBS_VOLCANO else _root_of(candidate) or uid
+        trace_id = gang_trace_id(root, 1)
+        end_ms = self._now_ms()
+        errors = "; ".join(error.text for error in verdict.errors)
+        self._tracer.span(
+            ADMIT,
+            trace_id=trace_id,
+            start_ms=end_ms - int(took_s * 1000),
+            end_ms=end_ms,
+            key=resource.kind,
+            parent=gang_span(trace_id) if verdict.allowed else "",
+            attributes={
+                "kind": resource.kind,
+                "object": f"{asked.case.namespace}/{asked.case.name}",
+                "result": "allowed" if verdict.allowed else "refused",
+            },
+            error=errors[:_ERROR_CHARACTERS_MAX],
+        )
+
+
+def _root_of(group: JsonObject) -> str:
+    """UID of the Job whose trace the group continues; "": it has its own."""
+    listed = as_list(member(group, "metadata", "ownerReferences"))
+    owners = (one for one in listed if is_object(one))
+    owner = next((one for one in owners if one.get("controller") is True), None)
+    if owner is None:
+        return ""
+    texts = (text_at(owner, key) for key in ("apiVersion", "kind", "name", "uid"))
+    api_version, kind, name, uid = texts
+    return trace_root(
+        text_at(group, "metadata", "annotations", TRACE_ROOT),
+        Owner(api_version=api_version, kind=kind, name=name, uid=uid),
+    )

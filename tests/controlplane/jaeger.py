@@ -1,0 +1,192 @@
+"""A real Jaeger, built from its Go module: takes OTLP, keeps traces in memory, answers over HTTP.
+
+The module replaces one of its dependencies, which `go install` refuses: so it is built in a copy of
+its own folder, with its own go.sum. Its pages are not in the module; its API is.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+
+from tests.controlplane.binaries import BinariesError, cache_root, find_go, run_tool
+from tests.controlplane.locks import exclusive
+from tests.controlplane.processes import Component, ComponentError, ReservedPort
+from tests.support.waiting import eventually
+
+MODULE: Final = "github.com/jaegertracing/jaeger"
+#: The newest in the Go module registry; its cmd/jaeger is the second generation.
+VERSION: Final = "v1.76.0"
+#: Of the module's content, as `go mod download` reports it.
+CHECKSUM: Final = "h1:sWCOOF1dr+NL0PLil7mFo3BqqQL8k4WiM7aguFbc14g="
+
+_HOST: Final = "127.0.0.1"
+#: Traces kept; a test makes a few dozen.
+_TRACES_MAX: Final = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+def ensure_jaeger(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the executable, building it first if no cache has it: minutes, once.
+
+    Raises:
+        BinariesError: The build failed, or the registry's module is not the one that was pinned.
+    """
+    root = cache_root(environ)
+    folder = root / f"jaeger-{VERSION}"
+    with exclusive(root / f"{folder.name}.lock"):
+        if not folder.is_dir():
+            _build(folder, environ)
+    return folder / "jaeger"
+
+
+def _build(folder: Path, environ: Mapping[str, str]) -> None:
+    go = find_go(environ)
+    logger.warning("building %s@%s (minutes, once)", MODULE, VERSION)
+    tools = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
+        told = json.loads(
+            run_tool(
+                [go, "mod", "download", "-json", f"{MODULE}@{VERSION}"],
+                cwd=Path(scratch),
+                environ=tools,
+            )
+        )
+        if told["Sum"] != CHECKSUM:
+            raise BinariesError(f"{MODULE}@{VERSION} has the checksum {told['Sum']}, not the known")
+        source = Path(scratch) / "source"
+        shutil.copytree(told["Dir"], source)
+        # The module cache is read-only, and so would be the copy, also to its removal.
+        for path in (source, *source.rglob("*")):
+            path.chmod(path.stat().st_mode | stat.S_IWUSR)
+        made = Path(scratch) / "bin"
+        made.mkdir()
+        command = [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w"]
+        run_tool(
+            [*command, "-o", f"{made}{os.sep}", "./cmd/jaeger"],
+            cwd=source,
+            environ=tools,
+        )
+        made.rename(folder)
+
+
+class Jaeger:
+    """A running Jaeger: where to send spans, and what its HTTP API answers."""
+
+    def __init__(self, otlp: str, api: str, session: aiohttp.ClientSession) -> None:
+        #: OTLP over HTTP.
+        self.otlp = otlp
+        #: Root of the query API, and of the links that people follow.
+        self.api = api
+        self._session = session
+
+    async def trace(self, trace_id: str) -> dict[str, Any] | None:
+        """One trace as the API tells it (`spans`, `processes`); None while it knows none."""
+        async with self._session.get(f"{self.api}/api/traces/{trace_id}") as answer:
+            if answer.status == 404:
+                return None
+            answer.raise_for_status()
+            told = await answer.json()
+        return dict(told["data"][0]) if told["data"] else None
+
+    async def traces(self, service: str, **tags: str) -> list[dict[str, Any]]:
+        """All traces of the last hour in which this service has a span with these tags."""
+        wanted = {"service": service, "lookback": "1h", "limit": "1000"}
+        if tags:
+            wanted["tags"] = json.dumps(tags)
+        async with self._session.get(f"{self.api}/api/traces?{urlencode(wanted)}") as answer:
+            answer.raise_for_status()
+            return list((await answer.json())["data"])
+
+    async def services(self) -> set[str]:
+        """Names of all that have sent a span."""
+        async with self._session.get(f"{self.api}/api/services") as answer:
+            answer.raise_for_status()
+            return set((await answer.json())["data"] or ())
+
+
+@asynccontextmanager
+async def running_jaeger(program: Path, folder: Path) -> AsyncIterator[Jaeger]:
+    """Run it on free ports of 127.0.0.1, all in memory, until the block is left.
+
+    Raises:
+        ComponentError: It ended instead of answering.
+    """
+    ports = {name: ReservedPort() for name in ("otlp", "query", "query_grpc", "health")}
+    numbers = {name: port.number for name, port in ports.items()}
+    component = await asyncio.to_thread(_component, program, folder, numbers)
+    for port in ports.values():
+        port.release()
+    try:
+        await asyncio.to_thread(component.start)
+        async with aiohttp.ClientSession() as session:
+            jaeger = Jaeger(
+                f"http://{_HOST}:{numbers['otlp']}", f"http://{_HOST}:{numbers['query']}", session
+            )
+
+            async def answers() -> bool:
+                if not component.is_running:
+                    raise ComponentError(f"jaeger ended:\n{component.log_tail()}")
+                try:
+                    await jaeger.services()
+                except aiohttp.ClientError:
+                    return False
+                return True
+
+            await eventually(answers, timeout_s=30.0, because="Jaeger answers")
+            yield jaeger
+    finally:
+        await asyncio.to_thread(component.stop)
+
+
+def _component(program: Path, folder: Path, ports: Mapping[str, int]) -> Component:
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "jaeger.json"
+    config.write_text(json.dumps(_configuration(ports)))
+    # Otherwise it sends spans of itself to a default endpoint, and takes 10 s to end.
+    command = ["/usr/bin/env", "OTEL_TRACES_SAMPLER=always_off", str(program), f"--config={config}"]
+    return Component("jaeger", command, folder / "jaeger.log")
+
+
+def _configuration(ports: Mapping[str, int]) -> dict[str, Any]:
+    """One process that receives, stores in memory and answers."""
+    store = "memory"
+    return {
+        "service": {
+            "extensions": ["jaeger_storage", "jaeger_query", "healthcheckv2"],
+            "pipelines": {
+                "traces": {
+                    "receivers": ["otlp"],
+                    "processors": ["batch"],
+                    "exporters": ["jaeger_storage_exporter"],
+                }
+            },
+            "telemetry": {"metrics": {"level": "none"}},
+        },
+        "extensions": {
+            "healthcheckv2": {
+                "use_v2": True,
+                "http": {"endpoint": f"{_HOST}:{ports['health']}"},
+            },
+            "jaeger_storage": {"backends": {store: {"memory": {"max_traces": _TRACES_MAX}}}},
+            "jaeger_query": {
+                "storage": {"traces": store},
+                "http": {"endpoint": f"{_HOST}:{ports['query']}"},
+                "grpc": {"endpoint": f"{_HOST}:{ports['query_grpc']}"},
+            },
+        },
+        "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"{_HOST}:{ports['otlp']}"}}}},
+        "processors": {"batch": {"timeout": "100ms"}},
+        "exporters": {"jaeger_storage_exporter": {"trace_storage": store}},
+    }
