@@ -11,7 +11,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test sim manifests demo chaos certify bench bench-planner lock clean
+.PHONY: help setup fmt lint test sim manifests chart demo chaos certify bench bench-planner docs lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -48,6 +48,9 @@ sim: $(STAMP) ## Simulate: SEED=7 tells one run (ARGS=--shrink makes it small), 
 
 manifests: $(STAMP) ## Write deploy/crds and the chart's rights anew from the code
 	$(BIN)/python -m tutti.manifests $(ARGS)
+
+chart: $(STAMP) ## Render deploy/tutti.yaml with Helm, which is built from its Go module first
+	$(BIN)/python -m tests.deploy.rendered
 
 demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" for a short one)
 	$(BIN)/tutti demo $(ARGS)

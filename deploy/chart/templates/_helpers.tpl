@@ -93,6 +93,7 @@ env:
 {{/* The flags that every service has. */}}
 {{- define "tutti.flags" -}}
 {{ include "tutti.nats-flags" . }}
+- --nats-user={{ .component }}
 - --http-host=$(POD_IP)
 - --http-port=8080
 - --log-format={{ .root.Values.log.format }}

@@ -1,0 +1,53 @@
+"""deploy/tutti.yaml: the chart with its defaults, for people without Helm.
+
+To bring it up to date: `make chart`.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tests.controlplane.helm import ensure_helm
+
+_DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+CHART: Final = _DEPLOY / "chart"
+FILE: Final = _DEPLOY / "tutti.yaml"
+RELEASE: Final = "tutti"
+NAMESPACE: Final = "kube-system"
+_HEAD: Final = (
+    "# The chart as it is by default, for people without Helm: kubectl apply -f tutti.yaml\n"
+    "# Made by `make chart`: change deploy/chart instead.\n"
+)
+
+
+def rendered(helm: Path, *flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
+    """What Helm makes of the chart.
+
+    Raises:
+        CalledProcessError: Helm refuses the values; its `stderr` says why.
+    """
+    command = [str(helm), "template", release, str(CHART), f"--namespace={namespace}", *flags]
+    done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def file_content(helm: Path) -> str:
+    """What the file should hold."""
+    return _HEAD + rendered(helm)
+
+
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    """The objects of a rendered file."""
+    return (one for one in yaml.safe_load_all(text) if one)
+
+
+def main() -> None:
+    """Write the file anew."""
+    FILE.write_text(file_content(ensure_helm()), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
