@@ -29,7 +29,7 @@ class GroupFile:
         """
         self._path = Path(path) if path else None
         self._content = self._read()
-        self.groups: ResourceGroups = _parsed(self._content)
+        self.groups: ResourceGroups = parsed_groups(self._content)
 
     async def watch(self, on_change: Callable[[], None], *, every_s: float = LOOK_EVERY_S) -> None:
         """Look at the file now and then; call `on_change` after each valid change. Without a file,
@@ -42,7 +42,7 @@ class GroupFile:
                 if content == self._content:
                     continue
                 self._content = content
-                self.groups = _parsed(content)
+                self.groups = parsed_groups(content)
             except (BadConfiguration, OSError, UnicodeDecodeError) as error:
                 log.error("keeping the previous resource groups: %s: %s", self._path, error)
                 continue
@@ -53,7 +53,8 @@ class GroupFile:
         return self._path.read_text(encoding="utf-8") if self._path is not None else ""
 
 
-def _parsed(content: str) -> ResourceGroups:
+def parsed_groups(content: str) -> ResourceGroups:
+    """The groups of a file's text. Raises BadConfiguration."""
     try:
         return read_groups(yaml.safe_load(content))
     except (yaml.YAMLError, ValueError, RecursionError) as error:

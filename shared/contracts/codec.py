@@ -31,8 +31,8 @@ encode: Final = _encoder.encode
 
 
 def _reader(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Decode messages of one family. One that is nested too deep to be read (ours are not) is
-    malformed like any other garbage, and no end of a process.
+    """Decode messages of one family. What is nested too deep to be read, or no UTF-8 (ours are
+    neither), is malformed like any other garbage, and no end of a process.
     """
 
     def read(message: bytes) -> T:
@@ -40,6 +40,8 @@ def _reader(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
             return decode(message)
         except RecursionError:
             raise msgspec.DecodeError("nested too deep") from None
+        except UnicodeDecodeError as error:
+            raise msgspec.DecodeError(str(error)) from None
 
     return read
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -115,17 +116,11 @@ class KindDecoder(Generic[T]):
         """Decode the answer to a list request. Raises msgspec.DecodeError only when it is no list
         at all.
         """
-        try:
-            return self._page(body)
-        except RecursionError:
-            return self._page(shallow(body))
+        return _guarded(self._page, body)
 
     def object(self, body: bytes | msgspec.Raw) -> T | Undecodable:
         """Decode one object. Raises msgspec.DecodeError only when it is no JSON."""
-        try:
-            return self._any_object(body)
-        except RecursionError:
-            return self._any_object(shallow(bytes(body)))
+        return _guarded(self._any_object, body)
 
     def change(self, line: bytes) -> Change[T] | Bookmark:
         """Decode one line of a watch.
@@ -134,10 +129,7 @@ class KindDecoder(Generic[T]):
             ApiError: The line is an ERROR event (`Gone` for an expired resourceVersion).
             msgspec.DecodeError: The line is no event at all: the stream is broken from here on.
         """
-        try:
-            return self._change(line)
-        except RecursionError:
-            return self._change(shallow(line))
+        return _guarded(self._change, line)
 
     def _page(self, body: bytes) -> ListPage[T]:
         try:
@@ -178,6 +170,18 @@ class KindDecoder(Generic[T]):
             return msgspec.convert(plain, self._kind)
         except msgspec.ValidationError as error:
             return Undecodable(metadata=_identify(plain), error=str(error))
+
+
+def _guarded(read: "Callable[[Any], R]", body: bytes | msgspec.Raw) -> R:
+    """What `read` reads; of what is nested too deep, all that does not lie deep. Bytes that are no
+    UTF-8 are no JSON.
+    """
+    try:
+        return read(body)
+    except RecursionError:
+        return _guarded(read, shallow(bytes(body)))
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def without_nulls(value: Any) -> Any:

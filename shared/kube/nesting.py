@@ -11,8 +11,9 @@ from typing import Final
 
 #: What Kubernetes' own kinds nest is about thirty levels deep.
 DEPTH_MAX: Final = 200
-#: A whole string, so that brackets within it do not count, or a bracket.
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+#: A whole string, so that brackets within it do not count, or a bracket. A string without an end
+#: reaches to that of the text, and nothing is tried twice (`++`), or the time were quadratic.
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def shallow(body: bytes) -> bytes:

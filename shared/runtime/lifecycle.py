@@ -118,6 +118,7 @@ class Context(Generic[S]):
             "active", "1 while it is the one that writes; 0: standby.", lambda: self.active
         )
         metrics.watch("spans_lost", "Spans that could not be sent.", lambda: self.tracer.lost)
+        metrics.watch("tasks", "Tasks of its event loop.", lambda: len(asyncio.all_tasks()))
 
     def now_ms(self) -> int:
         """Wall clock in milliseconds since the epoch."""

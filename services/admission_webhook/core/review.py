@@ -140,7 +140,7 @@ def decode_review(body: bytes) -> AdmissionRequest:
     """
     try:
         review = _decode_review(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadReview(f"no AdmissionReview: {error}") from None
     if review.kind != "AdmissionReview" or review.api_version != API_VERSION:
         raise BadReview(

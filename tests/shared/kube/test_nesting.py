@@ -1,5 +1,7 @@
 """What is nested beyond all sense is cut out, and nothing else."""
 
+import time
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -59,3 +61,10 @@ def test_a_deeply_nested_object_costs_neither_the_watch_nor_its_name(
 def test_brackets_that_never_close_are_no_json() -> None:
     with pytest.raises(msgspec.DecodeError):
         KindDecoder(Pod).object(b"[" * 100_000)
+
+
+@pytest.mark.parametrize("unit", [b'\\"', b'"', b"[", b'["', b"]", b'[\\"'])
+def test_what_is_broken_takes_the_time_of_its_length_too(unit: bytes) -> None:
+    began_s = time.process_time()
+    shallow(b'"' + unit * 200_000)
+    assert time.process_time() - began_s < 5
