@@ -106,8 +106,8 @@ def _cure(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:
             "left where they are if there is no room (condition PartlyBound)"
         )
     return (
-        "Tutti places the missing members; once it has decided for the gang, what is bound is "
-        "released 30 s after its first binding if that comes to nothing"
+        "Tutti places the missing members once there is room, and releases nothing before it has "
+        "decided something of the gang itself"
     )
 
 

@@ -3,6 +3,8 @@ that may only read.
 """
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -112,8 +114,10 @@ async def test_it_tells_what_the_rival_did_and_what_we_would_have_done_and_write
             await make_gang(api, namespace, gang, members=2, least=2, scheduler_name="volcano")
         versions = await versions_of_groups(api, namespace)
         await _the_rival_acts(api, namespace, report)
+        await _a_killed_observer_goes_on_from_the_log(running, namespace, report)
         half, left = report.row(f"{namespace}/half"), report.row(f"{namespace}/left")
-        assert half.first_bound_ms > half.decided_ms > 0
+        assert half.before, "it was bound before the new observer looked"
+        assert half.partial_since_ms
         assert (half.whole_ms, left.first_bound_ms, left.failed) == (0, 0, 0)
         status, text, errors = await tutti(
             "observe", "report", f"--data-dir={tmp_path / 'data'}", "--output=text"
@@ -155,12 +159,32 @@ async def _the_rival_acts(api: RawClient, namespace: str, report: Report) -> Non
         return bool(row.partial_ms and not row.partial_since_ms and not row.failed)
 
     await eventually(one_is_whole, timeout_s=SEEN_S)
+    half = report.row(f"{namespace}/half")
+    assert half.first_bound_ms > half.decided_ms > 0
+
+
+async def _a_killed_observer_goes_on_from_the_log(
+    running: Suite, namespace: str, report: Report
+) -> None:
+    """When decisions were made is in the log; what the rival did is not."""
+    before, found = report.row(f"{namespace}/left"), report.read()
+    assert found is not None
+    os.kill(running.pid("observer"), signal.SIGKILL)
+
+    def it_looks_again() -> bool:
+        now = report.read()
+        assert now is not None
+        assert now.since_ms > found.since_ms, "not yet"
+        return report.row(f"{namespace}/left").decided_ms == before.decided_ms
+
+    await eventually(it_looks_again, timeout_s=SEEN_S)
 
 
 def _nothing_was_written(running: Suite, proxy: CountingProxy) -> None:
     assert len(proxy.asked) > 20, "it was asked through the proxy"
     assert proxy.writes() == []
-    assert not running.errors
+    (line,) = running.errors.splitlines()
+    assert line.startswith("tutti: observer-0 ")
 
 
 async def versions_of_groups(api: RawClient, namespace: str) -> dict[str, str]:

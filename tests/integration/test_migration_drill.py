@@ -1,0 +1,85 @@
+"""The drill of a migration on a real API server: a rival, then Tutti, then the rival again, with
+gangs that run, that wait, and that are bound in part.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.client import RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.kubelet import FakeKubelet
+from tests.controlplane.nodes import NodeShape, create_nodes
+from tests.integration.rival import Rival
+from tests.support.waiting import eventually
+from tests.tutti.up.running import suite, tutti
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
+
+SEEN_S = 30.0
+#: Of one node: two running, three of half, two waiting, one of later, and five for half of stuck.
+CPU_MILLI = 13_000
+PHASES = {"runs": "Running", "half": "Running", "waits": "Running", "stuck": "Pending"}
+
+
+@pytest.fixture
+async def rival(api: RawClient, namespace: str, empty_cluster: None) -> AsyncIterator[Rival]:
+    await create_nodes(api, 1, NodeShape(cpu_milli=CPU_MILLI))
+    found = Rival(api, namespace)
+    await found.serves()
+    yield found
+    await found.leaves_nothing()
+
+
+async def runs(rival: Rival, **expected: int) -> None:
+    async def seen() -> bool:
+        found = await rival.running()
+        assert {job: found.get(job, 0) for job in expected} == expected
+        return True
+
+    await eventually(seen, timeout_s=SEEN_S, because=f"{expected} run")
+
+
+async def are_told(rival: Rival) -> None:
+    """Tutti's controllers have told how the Jobs get on."""
+
+    async def seen() -> bool:
+        return await rival.phases() == PHASES
+
+    await eventually(seen, timeout_s=SEEN_S, because=f"phases are {PHASES}")
+
+
+async def test_a_cluster_goes_to_tutti_and_back_and_nothing_that_runs_notices(
+    rival: Rival, kubelet: FakeKubelet, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    await rival.submits("runs", 2)
+    await rival.binds("runs", 0, 1)
+    await rival.submits("half", 3)
+    await rival.binds("half", 0)
+    await rival.submits("stuck", 2, cpu="5")
+    await rival.binds("stuck", 0)
+    await rival.submits("waits", 2)
+    await runs(rival, runs=2, half=1, stuck=1, waits=0)
+    await rival.reads_and_writes_back()
+    before = await rival.uids()
+
+    flag = f"--kubeconfig={control_plane.admin_kubeconfig}"
+    status, text, errors = await tutti("migrate", "check", flag)
+    assert status == 0, errors
+    assert text.count("bound in part") == 2, text
+
+    async with suite(control_plane.admin_kubeconfig, tmp_path, "--no-webhook") as running:
+        await running.wait_ready()
+        await runs(rival, runs=2, half=3, stuck=1, waits=2)
+        await are_told(rival)
+        assert await rival.uids() == before, "nothing was made anew, and nothing beside it"
+        assert await running.stop() == 0
+    assert await rival.uids() == before
+
+    assert await rival.reads_and_writes_back() == PHASES
+    await rival.submits("later", 1)
+    await rival.binds("later", 0)
+    await runs(rival, runs=2, half=3, stuck=1, waits=2, later=1)
+    assert (await rival.uids()).items() >= before.items()
+    assert await rival.restarts() == 0
