@@ -54,7 +54,7 @@ OWNER = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="train",
         ((pod("a", node="n", phase="Running"), pod("b")), "takes it for started"),
         ((pod("a", node="n"),), "only 1 of its pods exist"),
         ((pod("a", node="n"), pod("b")), "1 bound pods have no controller"),
-        ((pod("a", node="n", owner=OWNER), pod("b", owner=OWNER)), "releases nothing before it has"),
+        ((pod("a", node="n", owner=OWNER), pod("b", owner=OWNER)), "releases nothing before"),
     ],
     ids=["running", "incomplete", "bare", "of a Job"],
 )
