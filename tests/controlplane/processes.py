@@ -48,6 +48,11 @@ class Component:
         """Whether the process exists (a paused one does)."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def exit_status(self) -> int | None:
+        """How the process ended, a signal as a negative number; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
     def start(self) -> None:
         """Start the process; its log is appended to.
 

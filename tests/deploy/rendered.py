@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.controlplane.helm import ensure_helm
+from tests.controlplane.programs import ensure_helm
 
 _DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 CHART: Final = _DEPLOY / "chart"
