@@ -133,6 +133,12 @@ class RawClient:
         return self._session
 
 
+def connection_of(kubeconfig: Path) -> tuple[str, bytes]:
+    """The API server's address and the PEM of its CA, from a file that `write_kubeconfig` wrote."""
+    cluster = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
+    return cluster["server"], base64.b64decode(cluster["certificate-authority-data"])
+
+
 def _error(status: int, text: str) -> ApiError:
     try:
         answer = json.loads(text)

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,6 +32,7 @@ from tests.controlplane.components import (
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.processes import Component, ComponentError, ReservedPort
 from tests.controlplane.workspace import Workspace
+from tests.rights.audit import apiserver_args
 
 ADMIN_GROUPS = ("system:masters",)
 # Servers tell nobody that they are ready; this is how often we ask.
@@ -202,7 +204,8 @@ class ControlPlane:
 
     def _prepare(self, files: Files) -> None:
         """Write keys and certificates, reserve the ports, and compose the commands."""
-        options, binaries = self.options, self.binaries
+        audited = (*self.options.apiserver_args, *apiserver_args())
+        options, binaries = replace(self.options, apiserver_args=audited), self.binaries
         ports = {name: ReservedPort() for name in (ETCD, "etcd-peer", APISERVER)}
         self._ports = ports
         files.ca.write_bytes(self.authority.certificate_pem)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from shared.bus.connection import Bus
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status
 from shared.contracts.subjects import ASK_STATUS
+from tests.rights.audit import FOLDER_VARIABLE
 from tests.support.waiting import eventually
 from tests.tutti.up.running import TUTTI, tutti
 from tutti.up.readiness import ReadyFile
@@ -119,8 +121,10 @@ class RunningSuite:
 def running_suite(kubeconfig: Path, folder: Path, *flags: str) -> Iterator[RunningSuite]:
     """Run one until the block is left; it then ends with status 0 and leaves no process."""
     ready_file = folder / "ready.json"
+    # The audit of rights plays every test with services that are nobody but themselves.
+    guarded = [sys.executable, "-m", "tests.rights.guarded_up"]
     command = [
-        str(TUTTI),
+        *(guarded if os.environ.get(FOLDER_VARIABLE) else [str(TUTTI)]),
         "up",
         f"--kubeconfig={kubeconfig}",
         f"--data-dir={folder / 'data'}",

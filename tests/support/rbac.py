@@ -1,11 +1,11 @@
 """Rights on a real kube-apiserver: what the table says of an account, and nothing else."""
 
-import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.kubeconfig import write_kubeconfig
 from tutti.rights.rendering import rules
 from tutti.rights.table import RELEASE, Right
 
@@ -59,18 +59,28 @@ async def service_account(
     release: str = "tutti",
 ) -> Path:
     """A kubeconfig with a token of a ServiceAccount in the namespace that has the rights."""
+    token = await account_token(api, name, rights, namespace=namespace, release=release)
+    return write_kubeconfig(
+        control_plane.dir / f"{namespace}-{release}-{name}.kubeconfig",
+        server=control_plane.server,
+        ca_pem=control_plane.authority.certificate_pem,
+        credentials=token,
+        namespace=namespace,
+    )
+
+
+async def account_token(
+    api: RawClient, name: str, rights: Iterable[Right], *, namespace: str, release: str
+) -> str:
+    """An hour's token of a ServiceAccount with the rights, by roles that are called as the chart's."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     await _put(api, path, name, {"metadata": {"name": name}})
     whom = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     await grant(
-        api,
-        f"{namespace}-{name}",
-        rights,
-        namespace=namespace,
-        release=release,
-        subject=whom,
+        api, f"{release}-{name}", rights, namespace=namespace, release=release, subject=whom
     )
-    return await asyncio.to_thread(control_plane.kubeconfig_for_service_account, namespace, name)
+    request: Object = {"spec": {"expirationSeconds": 3600}}
+    return str((await api.create(f"{path}/{name}/token", request))["status"]["token"])
 
 
 def _named(made: list[Object], release: str) -> list[Object]:

@@ -1,0 +1,146 @@
+"""`tutti up` as the chart has it: `python -m tests.rights.guarded_up up FLAGS`.
+
+Every service has the token of its own ServiceAccount with the rights of the table, its own NATS
+user, and TLS to NATS; controllers run as the two that the chart has. `tutti up` itself looks around
+as who was given, and the tests come to NATS without a user, as somebody who may do everything.
+"""
+
+import asyncio
+import functools
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from unittest.mock import patch
+
+import msgspec
+
+from shared.bus.authorization import public_key
+from shared.bus.permissions import User, users
+from tests.controlplane.client import RawClient, connection_of
+from tests.controlplane.kubeconfig import write_kubeconfig
+from tests.rights.audit import NAMESPACE, RELEASE_NAME
+from tests.support.rbac import account_token
+from tutti import cli
+from tutti.nats_server import NatsServerSettings
+from tutti.provision.folder import provision
+from tutti.rights.table import ACCOUNTS
+from tutti.up.options import REPLICAS_MAX, UpOptions
+from tutti.up.plan import ProcessSpec, plan
+
+_TESTS = User(name="tests", publish=(">",), subscribe=(">",))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Make accounts and keys, then be `tutti`."""
+    given = {name: value for name, _, value in (one.partition("=") for one in arguments)}
+    folder = Path(given["--data-dir"]) / "guarded"
+    everybody = (*users(planners=REPLICAS_MAX, webhooks=REPLICAS_MAX), _TESTS)
+    provision(folder, everybody, ["127.0.0.1"])
+    kubeconfigs = asyncio.run(_accounts(Path(given["--kubeconfig"]), folder))
+    settings = functools.partial(NatsServerSettings, extra_config=_server_config(folder))
+    planning = functools.partial(_guarded, folder, kubeconfigs)
+    with (
+        patch("tutti.up.nats.NatsServerSettings", settings),
+        patch("tutti.up.suite.plan", planning),
+    ):
+        cli.main(args=list(arguments), prog_name="tutti")
+
+
+async def _accounts(admin: Path, folder: Path) -> dict[str, Path]:
+    """A kubeconfig of each account that has a token."""
+    server, ca_pem = connection_of(admin)
+    async with RawClient(admin) as api:
+        return {
+            account.name: write_kubeconfig(
+                folder / f"{account.name}.kubeconfig",
+                server=server,
+                ca_pem=ca_pem,
+                credentials=await account_token(
+                    api, account.name, account.rights, namespace=NAMESPACE, release=RELEASE_NAME
+                ),
+                namespace=NAMESPACE,
+            )
+            for account in ACCOUNTS
+            if account.token
+        }
+
+
+def _server_config(folder: Path) -> str:
+    at = folder / "server"
+    seed = (folder / _TESTS.name / "seed").read_text()
+    return (
+        f'tls {{ cert_file: "{at}/tls.crt", key_file: "{at}/tls.key" }}\n'
+        "allow_non_tls: true\n"
+        f"no_auth_user: {public_key(seed)}\n"
+        f"{(at / 'authorization.conf').read_text()}"
+    )
+
+
+def _guarded(
+    folder: Path,
+    kubeconfigs: Mapping[str, Path],
+    options: UpOptions,
+    *,
+    nats_url: str,
+    data_dir: Path,
+    podgroups: bool = True,
+) -> tuple[ProcessSpec, ...]:
+    """The plan of `tutti up`, with who each process is."""
+    url = nats_url.replace("nats://", "tls://")
+    planned = plan(options, nats_url=url, data_dir=data_dir, podgroups=podgroups)
+    specs: list[ProcessSpec] = []
+    for spec in planned:
+        if spec.service != "controller":
+            specs.append(_as(spec, spec.service, folder, kubeconfigs))
+            continue
+        specs.append(_as(_running(spec, "status"), "controller-status", folder, kubeconfigs))
+        if podgroups:
+            ordinal = spec.ordinal + options.count("controller")
+            other = msgspec.structs.replace(
+                _running(spec, "*,-status"),
+                ordinal=ordinal,
+                log=spec.log and spec.log.with_name(f"controller-{ordinal}.log"),
+                flags=tuple(
+                    flag.replace(f"controller-{spec.ordinal}", f"controller-{ordinal}")
+                    for flag in _running(spec, "*,-status").flags
+                ),
+            )
+            specs.append(_as(other, "controller-jobs", folder, kubeconfigs))
+    return tuple(specs)
+
+
+def _running(spec: ProcessSpec, controllers: str) -> ProcessSpec:
+    kept = [flag for flag in spec.flags if not flag.startswith("--controllers=")]
+    flags = (*kept, f"--controllers={controllers}")
+    return msgspec.structs.replace(spec, flags=flags)
+
+
+def _as(
+    spec: ProcessSpec, account: str, folder: Path, kubeconfigs: Mapping[str, Path]
+) -> ProcessSpec:
+    """The process as that account and NATS user."""
+    kept = [flag for flag in spec.flags if not flag.startswith(("--kubeconfig=", "--context="))]
+    own = {
+        "admission-webhook": (
+            f"--probe-namespace={NAMESPACE}",
+            f"--configuration-name={RELEASE_NAME}-admission",
+            f"--owner-cluster-role={RELEASE_NAME}-admission-webhook",
+        ),
+        "controller-jobs": (
+            f"--lease-namespace={NAMESPACE}",
+            f"--controller-configmap={NAMESPACE}/{RELEASE_NAME}-controller",
+        ),
+    }
+    flags = (
+        *kept,
+        *([f"--kubeconfig={kubeconfigs[account]}"] if account in kubeconfigs else []),
+        f"--nats-user={account}",
+        f"--nats-credentials={folder / account / 'seed'}",
+        f"--nats-ca={folder / account / 'ca.crt'}",
+        *own.get(account, ()),
+    )
+    return msgspec.structs.replace(spec, flags=flags)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
