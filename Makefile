@@ -7,6 +7,7 @@ ARGS ?=
 WORKERS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.stamp
+DOCS_STAMP := build/docs-env/.stamp
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
@@ -67,9 +68,20 @@ bench: $(STAMP) ## Drains and live gangs on a real API server (ARGS passes flags
 bench-planner: $(STAMP) ## How fast the planner decides, in process (ARGS="placement" chooses cases)
 	$(BIN)/python -m bench.planner $(ARGS)
 
+docs: $(DOCS_STAMP) ## The documentation as a site, in build/site; a broken link is an error
+	build/docs-env/bin/python -m sphinx --fresh-env --fail-on-warning --keep-going --quiet -b html docs build/site $(ARGS)
+	@echo "build/site/index.html"
+
+# An environment of its own: who only runs and tests Tutti need not wait for it.
+$(DOCS_STAMP): requirements/docs.lock
+	$(PYTHON) -m venv build/docs-env
+	build/docs-env/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	@touch $@
+
 lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/runtime.lock pyproject.toml
 	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.lock pyproject.toml
+	$(COMPILE) --upgrade --output-file requirements/docs.lock requirements/docs.in
 	$(COMPILE) --upgrade --extra embedded --extra test --extra dev --output-file requirements/dev.lock pyproject.toml
 
 clean: ## Remove .venv, caches and what builds left behind

@@ -1,5 +1,9 @@
-"""Links of the documents, and the index of the decisions; run as a module it writes the index."""
+"""Links of the documents, and the index of the decisions; run as a module it writes the index.
 
+A link to a Python file may name a definition in it: `../shared/bus/fence.py#FencedLog.append`.
+"""
+
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +19,23 @@ What was open when it was decided, with what was rejected and why. Made from the
 (`python -m tests.documents.links`).
 
 """
+#: The site's menu wants them, too.
+_FOOT: Final = """
+```{toctree}
+:hidden:
+:glob:
+
+0*
+```
+"""
+#: Paths of our own that a page tells, as `shared/bus/fence.py`.
+_PATH: Final = re.compile(r"`((?:services|shared|tutti|tests|bench|deploy|requirements)/[\w./-]+)`")
 
 
 def documents() -> list[Path]:
     """Everything that people read."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    front = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+    return [*(ROOT / name for name in front), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def broken(page: Path, text: str) -> Iterator[str]:
@@ -28,8 +44,28 @@ def broken(page: Path, text: str) -> Iterator[str]:
         target = page.parent / path if path else page
         if not target.exists():
             yield f"{page.relative_to(ROOT)}: there is no {path}"
+        elif anchor and target.suffix == ".py":
+            if anchor not in definitions(target.read_text()):
+                yield f"{page.relative_to(ROOT)}: {path} does not define {anchor}"
         elif anchor and anchor not in _anchors(text if target == page else target.read_text()):
             yield f"{page.relative_to(ROOT)}: {path or 'the page'} has no heading {anchor}"
+
+
+def missing_paths(text: str) -> list[str]:
+    """Files and folders of ours that a page tells of and that are not there."""
+    return [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
+
+
+def definitions(text: str) -> set[str]:
+    """Names of a module's classes and functions, methods as `Class.method`."""
+
+    def within(node: ast.AST, prefix: str) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield f"{prefix}{child.name}"
+                yield from within(child, f"{prefix}{child.name}.")
+
+    return set(within(ast.parse(text), ""))
 
 
 def decisions() -> list[Path]:
@@ -41,7 +77,7 @@ def index() -> str:
     """The index as it should be."""
     titles = [path.read_text().partition("\n")[0].removeprefix("# ") for path in decisions()]
     lines = (f"* [{title}]({path.name})\n" for path, title in zip(decisions(), titles, strict=True))
-    return _HEAD + "".join(lines)
+    return _HEAD + "".join(lines) + _FOOT
 
 
 def _anchors(text: str) -> set[str]:

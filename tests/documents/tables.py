@@ -1,5 +1,5 @@
 """The tables of docs/operations.md and docs/policies.md, made from the code: settings, options of
-`tutti up`, metrics; policies, actions and flags.
+`tutti up`, metrics; policies, actions and flags. And docs/reference, which is made as a whole.
 
 A table stands between the comments `<!-- table: NAME -->` and `<!-- end -->`. To bring them all up
 to date: `.venv/bin/python -m tests.documents.tables`.
@@ -31,6 +31,7 @@ from shared.runtime.settings import CommonSettings, KubeSettings, Setting, descr
 from shared.telemetry.api_calls import ApiCalls
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
+from tests.documents.reference import pages, table_of
 from tutti.up.command import up
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -60,14 +61,14 @@ def tables() -> dict[str, str]:
         metrics = Metrics(service)
         register(metrics)
         made[f"metrics {service}"] = _metrics(metrics)
-    made["policies"] = _rows(("plugin", "what it decides", "how it is told"), _policies())
+    made["policies"] = table_of(("plugin", "what it decides", "how it is told"), _policies())
     for name, found in (
         ("policies left-out", offered.PLUGINS),
         ("actions left-out", offered.ACTIONS),
         ("flags left-out", offered.FLAGS),
     ):
         rows = ((f"`{one}`", reason) for one, reason in sorted(found.items()))
-        made[name] = _rows(("name", "why it does nothing"), rows)
+        made[name] = table_of(("name", "why it does nothing"), rows)
     return made
 
 
@@ -114,7 +115,7 @@ def _without(settings: list[Setting], others: list[Setting]) -> list[Setting]:
 
 
 def _settings(settings: Iterable[Setting]) -> str:
-    return _rows(
+    return table_of(
         ("flag", "variable", "default", "rule", "what it is"),
         (
             (f"`{one.flag}`", f"`{one.variable}`", one.default, one.rule, one.description)
@@ -130,7 +131,7 @@ def _up() -> str:
         found = option.get_help_record(context)
         if found is not None:
             rows.append((f"`{found[0]}`", found[1]))
-    return _rows(("option", "what it does"), rows)
+    return table_of(("option", "what it does"), rows)
 
 
 def _metrics(metrics: Metrics) -> str:
@@ -139,16 +140,12 @@ def _metrics(metrics: Metrics) -> str:
         if not family.name.startswith("process_"):
             name = f"{family.name}_total" if family.type == "counter" else family.name
             rows.append((f"`{name}`", family.type, family.documentation.rstrip(".")))
-    return _rows(("metric", "type", "what it tells"), rows)
-
-
-def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
-    )
+    return table_of(("metric", "type", "what it tells"), rows)
 
 
 if __name__ == "__main__":
     for document in DOCUMENTS:
         document.write_text(with_tables(document.read_text()))
+    for page, text in pages().items():
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(text)

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.links import INDEX, ROOT, broken, decisions, documents, index
+from tests.documents.links import (
+    DECISIONS,
+    INDEX,
+    ROOT,
+    broken,
+    decisions,
+    documents,
+    index,
+    missing_paths,
+)
 
 
 @pytest.mark.parametrize("page", documents(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -19,6 +28,29 @@ def test_a_link_that_leads_nowhere_is_noticed() -> None:
         "docs/concepts.md: there is no nothing.md",
         "docs/concepts.md: the page has no heading another",
     ]
+
+
+def test_a_link_to_a_definition_that_is_not_there_is_noticed() -> None:
+    page = ROOT / "docs" / "reading-the-code.md"
+    text = "[a](../shared/bus/fence.py#FencedLog.append) [b](../shared/bus/fence.py#FencedLog.gone)"
+    assert list(broken(page, text)) == [
+        "docs/reading-the-code.md: ../shared/bus/fence.py does not define FencedLog.gone"
+    ]
+
+
+def living() -> list[Path]:
+    """What is kept current: decisions and certificates tell of their day."""
+    history = (DECISIONS, ROOT / "docs" / "certificates", ROOT / "docs" / "reference")
+    return [page for page in documents() if page.parent not in history]
+
+
+@pytest.mark.parametrize("page", living(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_of_ours_that_a_page_tells_of_is_there(page: Path) -> None:
+    assert missing_paths(page.read_text()) == []
+
+
+def test_a_file_that_is_not_there_is_noticed() -> None:
+    assert missing_paths("`shared/bus`, `shared/bus/fence.py` and `shared/buss`") == ["shared/buss"]
 
 
 def test_every_decision_is_in_the_index() -> None:

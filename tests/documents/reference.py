@@ -1,0 +1,200 @@
+"""docs/reference: commands, kinds and messages, made from the code that they are about.
+
+To bring the pages up to date: `.venv/bin/python -m tests.documents.tables`.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import click
+import msgspec
+
+from shared.contracts import asking, cluster, decisions, observing, outcomes, verdicts
+from shared.kinds.catalogue import CATALOGUE
+from shared.kinds.description import Description
+from shared.model import objects
+from tutti.cli import main
+from tutti.manifests.schemas import BuiltInSchema, root_schema
+
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
+_MADE: Final = "<!-- Made from the code by `python -m tests.documents.tables`. -->\n"
+#: Where messages are told, in the order in which a gang meets them.
+_FAMILIES: Final = (cluster, decisions, outcomes, verdicts, asking, observing)
+_ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def pages() -> dict[Path, str]:
+    """Every page of the reference, as it should be."""
+    makers: dict[str, Callable[[], Iterable[str]]] = {
+        "commands.md": _commands,
+        "kinds.md": _kinds,
+        "messages.md": _messages,
+    }
+    return {FOLDER / name: "".join(maker()) for name, maker in makers.items()}
+
+
+def table_of(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    """A table of Markdown."""
+    told = [head, tuple("---" for _ in head), *lines]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in told
+    )
+
+
+# --- commands ---
+
+
+def _commands() -> Iterator[str]:
+    yield f"# Commands\n\n{_MADE}\n"
+    yield (
+        "What `tutti` takes, as `--help` tells it. `vcctl` and its companions take what Volcano's "
+        "take: [compatibility](../compatibility.md#command-line).\n"
+    )
+    yield from _command(main, ("tutti",), None)
+
+
+def _command(
+    command: click.Command, path: tuple[str, ...], parent: click.Context | None
+) -> Iterator[str]:
+    context = click.Context(command, info_name=path[-1], parent=parent)
+    words = " ".join(piece for piece in command.collect_usage_pieces(context))
+    yield f"\n{'#' * min(len(path) + 1, 4)} {' '.join(path)}\n\n"
+    yield f"`{' '.join(path)} {words}`\n\n" if words else ""
+    yield _prose(command.help or "")
+    options = [
+        (f"`{found[0]}`", found[1])
+        for found in (each.get_help_record(context) for each in command.get_params(context))
+        if found is not None and not found[0].endswith("--help")
+    ]
+    if options:
+        yield "\n" + table_of(("option", "what it does"), options)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None and not inner.hidden:
+                yield from _command(inner, (*path, name), context)
+
+
+def _prose(text: str) -> str:
+    """A help text as Markdown: click's marks for "leave as it is" become code blocks."""
+    told = []
+    for paragraph in inspect.cleandoc(_ANSI.sub("", text)).split("\n\n"):
+        kept = paragraph.startswith("\b\n")
+        told.append(f"```\n{paragraph[2:]}\n```" if kept else " ".join(paragraph.split()))
+    return "\n\n".join(told) + "\n"
+
+
+# --- kinds ---
+
+
+def _kinds() -> Iterator[str]:
+    yield f"# Kinds\n\n{_MADE}\n"
+    yield (
+        "What Tutti's CRDs (`deploy/crds`) hold, field by field. Where Kubernetes' own schema goes "
+        "on (pod templates, claims, selectors), it says so.\n"
+    )
+    for kind in CATALOGUE:
+        yield f"\n## {kind.kind}, {kind.group}/{kind.version}\n\n{_about(kind)}\n\n"
+        yield table_of(("field", "type", "what it is"), _fields(root_schema(kind.struct), ""))
+
+
+def _about(kind: Description) -> str:
+    told = [" ".join((inspect.getdoc(kind.struct) or "").split("\n\n")[0].split())]
+    told.append("Namespaced." if kind.namespaced else "Of the whole cluster.")
+    if kind.short_names:
+        told.append(f"Short: {', '.join(f'`{name}`' for name in kind.short_names)}.")
+    return " ".join(told)
+
+
+def _fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, ...]]:
+    for name, inner in schema.get("properties", {}).items():
+        if not path and name in ("apiVersion", "kind", "metadata"):
+            continue
+        at = f"{path}{name}"
+        below = inner
+        if inner.get("type") == "array":
+            at, below = f"{at}[]", inner["items"]
+        elif isinstance(inner.get("additionalProperties"), dict):
+            at, below = f"{at}.*", inner["additionalProperties"]
+        yield f"`{at}`", _type(below), _told(inner, below)
+        if not isinstance(below, BuiltInSchema):
+            yield from _fields(below, f"{at}.")
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(f"`{one}`" if one else "empty" for one in schema["enum"])
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    return str(schema.get("format") or schema.get("type", "anything"))
+
+
+def _told(outer: dict[str, Any], inner: dict[str, Any]) -> str:
+    told = [outer.get("description") or inner.get("description") or ""]
+    if isinstance(inner, BuiltInSchema):
+        told.append("Kubernetes' own schema.")
+    for key, word in (("default", "Default"), ("minimum", "At least"), ("maximum", "At most")):
+        if key in inner:
+            told.append(f"{word} `{inner[key]}`.")
+    return " ".join(one for one in told if one)
+
+
+# --- messages ---
+
+
+def _messages() -> Iterator[str]:
+    yield f"# Messages\n\n{_MADE}\n"
+    yield (
+        "What crosses NATS: msgpack of these structs (`shared/contracts`), which stream carries "
+        "it, who writes and who reads it. Readers ignore fields that they do not know. What of it "
+        "may be relied upon is told in [versions and support](../support.md).\n"
+    )
+    for module in (*_FAMILIES, objects):
+        yield f"\n## {module.__name__.rpartition('.')[2]}\n\n{_text(module)}\n"
+        for struct in _structs(module):
+            yield f"\n### {struct.__name__}\n\n"
+            tag = struct.__struct_config__.tag
+            yield f"Tag `{tag}`. " if tag else ""
+            yield "".join(f"Begins as `{one.__name__}`. " for one in _extended(struct))
+            yield f"{_text(struct)}\n\n" if struct.__doc__ else "\n\n"
+            yield table_of(("field", "type", "what it is"), _documented(struct))
+
+
+def _text(told: object) -> str:
+    return _prose(inspect.getdoc(told) or "").strip()
+
+
+def _structs(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
+    for value in vars(module).values():
+        of_structs = isinstance(value, type) and issubclass(value, msgspec.Struct)
+        if of_structs and value.__module__ == module.__name__:
+            yield value
+
+
+def _extended(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+    """The structs whose fields it has beside its own."""
+    return [one for one in struct.__bases__ if one is not msgspec.Struct]
+
+
+def _documented(struct: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
+    """Fields, their types as written, and the `#:` comment above each."""
+    lines = inspect.getsource(struct).splitlines()
+    (body,) = ast.parse("\n".join(lines)).body
+    assert isinstance(body, ast.ClassDef)
+    for field in body.body:
+        if isinstance(field, ast.AnnAssign):
+            comment: list[str] = []
+            above = field.lineno - 2
+            while lines[above].strip().startswith("#:"):
+                comment.insert(0, lines[above].strip().removeprefix("#:").strip())
+                above -= 1
+            yield (
+                f"`{ast.unparse(field.target)}`",
+                f"`{ast.unparse(field.annotation)}`",
+                " ".join(comment),
+            )

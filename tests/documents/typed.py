@@ -1,0 +1,96 @@
+"""Whether what the documents type exists: our commands with these flags, make's targets, modules.
+
+Blocks that are played need no such look; this one is for those that are tried elsewhere or not at
+all, and for commands within a sentence.
+"""
+
+import importlib.util
+import re
+import shlex
+from typing import Final
+
+import click
+
+from tests.documents.links import ROOT
+from tutti.cli import main
+from tutti.vcctl import slurm
+from tutti.vcctl.command import vcctl
+
+_PROGRAMS: Final[dict[str, click.Command]] = {
+    "tutti": main,
+    "vcctl": vcctl,
+    "vsub": slurm.vsub,
+    "vjobs": slurm.vjobs,
+    "vcancel": slurm.vcancel,
+    "vsuspend": slurm.vsuspend,
+    "vresume": slurm.vresume,
+    "vqueues": slurm.vqueues,
+}
+_TARGETS: Final = frozenset(
+    re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+)
+#: Commands within a sentence, whole: "`tutti why podgroup/NAME`".
+_SPAN: Final = re.compile(r"`((?:make|tutti(?! is )|vcctl|python -m) [^`]+)`")
+
+
+def spans(text: str) -> list[str]:
+    """Commands that sentences tell of."""
+    return [" ".join(found.split()) for found in _SPAN.findall(text)]
+
+
+def objection(typed: str) -> str:
+    """What does not exist of a command line; "" when all of it does, as far as it is ours."""
+    for part in re.split(r"\s+(?:\||&&|;)\s+", typed.replace("\\\n", " ")):
+        if told := _objection(shlex.split(part, comments=True)):
+            return told
+    return ""
+
+
+def _objection(words: list[str]) -> str:
+    while words and "=" in words[0]:
+        words = words[1:]
+    if not words:
+        return ""
+    program, *rest = [words[0].removeprefix(".venv/bin/"), *words[1:]]
+    if program == "kubectl" and rest[:1] == ["tutti"]:
+        program, rest = "tutti", rest[1:]
+    if program == "make":
+        unknown = [one for one in rest if "=" not in one and one not in _TARGETS]
+        return f"make has no target {unknown[0]}" if unknown else ""
+    if program.startswith("python") and rest[:1] == ["-m"]:
+        return "" if _is_module(rest[1]) else f"there is no module {rest[1]}"
+    command = _PROGRAMS.get(program)
+    return "" if command is None else _of_command(command, program, rest)
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _of_command(command: click.Command, path: str, words: list[str]) -> str:
+    """What a command does not know of the words behind it."""
+    context = click.Context(command, info_name=path)
+    if command.context_settings.get("ignore_unknown_options"):
+        return ""  # It hands them on.
+    flags = {
+        one for each in command.get_params(context) for one in (*each.opts, *each.secondary_opts)
+    }
+    for place, word in enumerate(words):
+        if word.startswith("-") and word not in ("-", "&"):
+            if not _knows(flags, word.partition("=")[0]):
+                return f"{path} has no {word}"
+        elif isinstance(command, click.Group):
+            inner = command.get_command(context, word)
+            if inner is None:
+                # A placeholder, as in `tutti SUB`, or several words at once, `suspend|resume`.
+                return "" if word.isupper() or "…" in word else f"{path} has no {word}"
+            return _of_command(inner, f"{path} {word}", words[place + 1 :])
+    return ""
+
+
+def _knows(flags: set[str], word: str) -> bool:
+    """Whether a flag exists; short ones may carry their value, `-n2`."""
+    return word in flags or (not word.startswith("--") and word[:2] in flags)
