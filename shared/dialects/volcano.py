@@ -148,10 +148,11 @@ def _check_amounts(findings: Findings, spec: JsonObject) -> None:
     deserved = findings.quantities(spec, "spec.deserved", amount_of)
     guaranteed = findings.section(spec, "spec.guarantee")
     guarantee = findings.quantities(guaranteed, "spec.guarantee.resource", amount_of)
+    unnoted = Findings()  # what is no object has been noted above
     texts = {
-        "capability": spec.get("capability") or {},
-        "deserved": spec.get("deserved") or {},
-        "guarantee": guaranteed.get("resource") or {},
+        "capability": unnoted.section(spec, "spec.capability"),
+        "deserved": unnoted.section(spec, "spec.deserved"),
+        "guarantee": unnoted.section(guaranteed, "spec.guarantee.resource"),
     }
     for key, amount in deserved.items():
         if amount > capability.get(key, amount):

@@ -51,6 +51,8 @@ _MONTHS: Final = (
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 #: A day that does not come within the longest distance of two leap days never comes.
 _YEARS_MAX: Final = 8
+#: Nobody writes a schedule of this length; reading one takes the square of it.
+_CHARACTERS_MAX: Final = 1000
 _MINUTE: Final = timedelta(minutes=1)
 #: Go counts nanoseconds in 63 bits.
 _SECONDS_MAX: Final = 2**63 // 10**9
@@ -138,6 +140,8 @@ class Fields(NamedTuple):
 def parse(text: str) -> Schedule:
     """Read a schedule; blanks around it do not matter. Raises ScheduleError."""
     text = text.strip()
+    if len(text) > _CHARACTERS_MAX:
+        raise ScheduleError(f"{text[:50]!r}…: has more than {_CHARACTERS_MAX} characters")
     if text.startswith(_EVERY):
         return _every(text.removeprefix(_EVERY))
     if text.startswith("@"):

@@ -34,7 +34,7 @@ def _changed_somewhere(value: Any, random: Random, bulk: int) -> Any:
     parent: Any = None
     key: Any = None
     here = value
-    while isinstance(here, dict | list) and here and random.random() < 0.8:
+    while isinstance(here, dict | list) and here and random.random() < 0.95:
         parent = here
         key = random.choice([*here]) if isinstance(here, dict) else random.randrange(len(here))
         here = here[key]

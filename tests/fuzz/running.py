@@ -19,6 +19,8 @@ _PER_BYTE_S: Final = 5e-6
 #: PyYAML takes a hundred times as long.
 _YAML_PER_BYTE_S: Final = 5e-4
 _YAML_BYTES_MAX: Final = 800
+#: The API server takes requests of up to 3 MiB; a watch line or a message is no longer either.
+_BYTES_MAX: Final = 3 << 20
 #: An input that was too slow is timed again: the machine may have been looking elsewhere.
 _TRIES: Final = 3
 #: Memory held at the peak, beyond what was held before: plain Python objects of a JSON text.
@@ -27,7 +29,7 @@ _PER_BYTE: Final = 100
 #: Every so many inputs memory is looked at, which costs five times the time; and so many are large.
 _MEMORY_EVERY: Final = 101
 _BULK_EVERY: Final = 199
-_BULK: Final = 40
+_BULK: Final = 20
 #: The whole process may grow by so much over the first round: caches fill, nothing else.
 _GROWTH_KIB: Final = 200 * 1024
 
@@ -61,7 +63,9 @@ def made_by(target: Target, seed: int) -> bytes:
     """The input of a seed."""
     bulk = _BULK if seed % _BULK_EVERY == 0 and not target.is_yaml else 1
     made = target.make(Random(seed), bulk)
-    return made[:_YAML_BYTES_MAX] if target.is_yaml else made
+    if len(made) > _BYTES_MAX:
+        made = target.make(Random(seed + 1), 1)
+    return made[: _YAML_BYTES_MAX if target.is_yaml else _BYTES_MAX]
 
 
 def tried(target: Target, seed: int, tally: Tally) -> Finding | None:

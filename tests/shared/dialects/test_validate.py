@@ -273,3 +273,13 @@ def test_annotations_by_which_a_pod_joins_a_gang_are_checked(
 def test_no_shape_of_object_breaks_the_checks(dialect: Any, kind: str, candidate: Any) -> None:
     for error in dialect.validate(kind, candidate):
         assert error.path == "metadata"
+
+
+@pytest.mark.parametrize("odd", [7, "x", [1], True])
+def test_amounts_that_are_no_object_are_told_and_no_crash(odd: Any) -> None:
+    """Found by fuzzing: a webhook that crashes lets the object pass."""
+    good = {"resource": {"cpu": "1"}}
+    errors = queue_errors(volcano, {"weight": 1, "deserved": odd, "guarantee": good})
+    assert any(error.startswith("spec.deserved: Invalid value") for error in errors)
+    errors = queue_errors(volcano, {"deserved": {"cpu": 2}, "capability": odd, "guarantee": odd})
+    assert {error.partition(":")[0] for error in errors} == {"spec.capability", "spec.guarantee"}

@@ -122,3 +122,11 @@ def test_instants_are_those_that_looking_at_every_minute_finds(
         local = after.astimezone(BERLIN)
         assert local.minute in minute
         assert local.hour in hour
+
+
+@pytest.mark.parametrize("unit", ["1,", "1m", "1", "*/2,", "9" * 9])
+def test_a_schedule_as_long_as_a_book_is_refused_in_a_line(unit: str) -> None:
+    for text in (f"{unit * 100_000} * * * *", f"@every {unit * 100_000}", f"@{unit * 100_000}"):
+        with pytest.raises(ScheduleError) as refused:
+            parse(text)
+        assert len(str(refused.value)) < 200
