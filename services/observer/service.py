@@ -60,6 +60,7 @@ class Observer:
         ctx.ready.require("cluster")
         info = await ctx.bus.stream_info(subjects.DECISIONS)
         self._incarnation = ctx.decisions = info.incarnation
+        await self._recall()
         await serve_questions(
             ctx.bus, subjects.ASK_OBSERVATION, codec.decode_observation_request, self._answer
         )
@@ -145,6 +146,21 @@ class Observer:
 
     # The report.
 
+    async def _recall(self) -> None:
+        """Go on with the report that is there; what is none is put aside, not overwritten."""
+        path = Path(self._ctx.settings.report_file)
+        if not self._ctx.settings.report_file:
+            return
+        try:
+            content = await asyncio.to_thread(path.read_bytes)
+            self._state.recall(msgspec.json.decode(content, type=Observation))
+        except FileNotFoundError:
+            return
+        except msgspec.MsgspecError as error:
+            aside = path.with_name(f"{path.name}.unreadable")
+            log.error("%s is no report, it is kept as %s: %s", path, aside, error)
+            await asyncio.to_thread(path.replace, aside)
+
     async def _keep_report(self) -> None:
         while True:
             await asyncio.sleep(self._ctx.settings.report_s)
@@ -154,7 +170,7 @@ class Observer:
         """Write the report file, whole or not at all; a disk that is full is told, and tried
         again.
         """
-        if not self._ctx.settings.report_file or not self._state.since_ms:
+        if not self._ctx.settings.report_file or not self._state.picture.epoch:
             return
         content = msgspec.json.format(msgspec.json.encode(self._state.told(self._ctx.now_ms())))
         try:

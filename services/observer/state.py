@@ -1,6 +1,6 @@
 """What an observer knows: the picture, the gangs of the report, and the decisions that stand.
 
-Losing it loses instants of the report; decisions are answered again from the log.
+Losing it loses what the report did not say yet; decisions are answered again from the log.
 """
 
 from collections.abc import Sequence
@@ -26,13 +26,19 @@ class ObserverState:
         #: Instant of the first picture; 0: there is none yet.
         self.since_ms = 0
 
+    def recall(self, earlier: Observation) -> None:
+        """Go on with an earlier life's report; before the first picture."""
+        self.since_ms = earlier.since_ms
+        self.gangs.recall(earlier)
+
     def replace(self, pages: Sequence[SnapshotPage]) -> None:
         """Take a snapshot in place of what was known."""
-        at_ms, first_look = pages[0].synced.at_ms, not self.since_ms
+        at_ms, first_look = pages[0].synced.at_ms, not self.picture.epoch
         self.since_ms = self.since_ms or at_ms
         pods, groups = self.picture.replace(pages)
         self.gangs.groups_changed(groups, at_ms)
         self.gangs.pods_changed(pods, at_ms, first_look=first_look)
+        self.gangs.forget_earlier(at_ms)
 
     def apply(self, seq: int, record: ClusterRecord) -> None:
         """Take one record of CLUSTER."""

@@ -22,14 +22,14 @@ def _unsupported(seen: Seen) -> Iterator[Finding]:
         for field in decode_shape(pod.shape).unsupported:
             asked[what, field] += 1
     for (what, field), count in asked.items():
-        pods = "a pod" if count == 1 else f"{count} pods"
+        asks = "a pod asks" if count == 1 else f"{count} pods ask"
         if field.startswith(DEVICE_PREFIX):
             name = field.removeprefix(DEVICE_PREFIX)
             yield Finding(
                 level="blocks",
                 topic="devices",
                 what=what,
-                message=f"{pods} ask for {name}, a part of a device, which Tutti does not place "
+                message=f"{asks} for {name}, a part of a device, which Tutti does not place "
                 "by count: the gang would wait with UnsupportedDevice; ask for whole devices, or "
                 "leave it with its scheduler",
             )
@@ -38,8 +38,8 @@ def _unsupported(seen: Seen) -> Iterator[Finding]:
                 level="blocks",
                 topic="devices",
                 what=what,
-                message=f"{pods} have constraints that Tutti does not judge: {field}; the gang "
-                "would wait with Unsupported",
+                message=f"{asks} for what Tutti does not judge: {field}; the gang would wait with "
+                "Unsupported",
             )
 
 

@@ -13,7 +13,6 @@ from tutti.manifests.crds import manifests
 from tutti.migrate.findings import Finding
 from tutti.migrate.seen import Seen
 
-_OURS: Final = ("app.kubernetes.io/managed-by", "tutti")
 #: Kinds of Volcano's agents, which Tutti neither reads nor needs.
 _NOT_READ: Final = (
     "numatopologies.nodeinfo.volcano.sh",
@@ -68,14 +67,24 @@ def _policies(seen: Seen) -> Iterator[Finding]:
 
 def _crds(seen: Seen) -> Iterator[Finding]:
     there = {text(one, "metadata.name"): one for one in seen.of(CUSTOM_RESOURCE_DEFINITIONS)}
-    missing = 0
+    missing = fine = 0
     for manifest in manifests():
         name = manifest["metadata"]["name"]
         found = there.get(name)
         if found is None:
             missing += 1
             continue
-        yield from _crd(name, manifest, found)
+        told = list(_crd(name, manifest, found))
+        yield from told
+        fine += not told
+    if fine:
+        yield Finding(
+            level="tells",
+            topic="crd",
+            what=f"{fine} CRDs",
+            message="serve the version that Tutti reads; it leaves those of another product as "
+            "they are",
+        )
     if missing:
         yield Finding(
             level="step",
@@ -108,14 +117,14 @@ def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding
             f"{wanted} ({manifest['spec']['scope']})",
         )
         return
-    labels = found.get("metadata", {}).get("labels") or {}
-    ours = labels.get(_OURS[0]) == _OURS[1]
     others = sorted(set(map(str, stored)) - {wanted})
-    note = f"; also stored as {', '.join(others)}" if others else ""
-    who = "Tutti's" if ours else "another product's, which Tutti leaves as it is"
-    yield Finding(
-        level="tells", topic="crd", what=name, message=f"serves {wanted}; it is {who}{note}"
-    )
+    if others:
+        yield Finding(
+            level="tells",
+            topic="crd",
+            what=name,
+            message=f"serves {wanted}; some objects may be stored as {', '.join(others)} still",
+        )
 
 
 def _webhooks(seen: Seen) -> Iterator[Finding]:

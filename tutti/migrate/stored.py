@@ -83,5 +83,5 @@ def _keys(seen: Seen) -> Iterator[Finding]:
                 level="tells",
                 topic="dialect",
                 what=resource.title,
-                message=f"{len(seen.of(resource))} groups; Tutti reads and writes their status",
+                message=f"groups: {len(seen.of(resource))}; Tutti reads and writes their status",
             )

@@ -62,6 +62,26 @@ class Gangs:
         self._keys: dict[str, GangKey] = {}
         self._gone: deque[GangObserved] = deque()
         self._left_out = 0
+        #: What an earlier life told of gangs that had pods, by name.
+        self._earlier: dict[str, GangObserved] = {}
+
+    def recall(self, earlier: Observation) -> None:
+        """Go on with an earlier life's report, before the first picture. Decisions are counted
+        anew, since the log tells them again; instants stay.
+        """
+        for row in earlier.gangs:
+            if row.ended_ms:
+                self._gone.append(row)
+            else:
+                anew = msgspec.structs.replace(row, proved=0, overtaken=0, failed=0)
+                self._earlier[row.gang] = anew
+        self._left_out = earlier.left_out
+
+    def forget_earlier(self, at_ms: int) -> None:
+        """The first picture is told: what of the earlier life is not in it has gone."""
+        for row in self._earlier.values():
+            self._end(row, at_ms)
+        self._earlier = {}
 
     def groups_changed(self, uids: Iterable[str], at_ms: int) -> None:
         """Groups appeared, changed or went."""
@@ -98,7 +118,7 @@ class Gangs:
             if pod is not None and key is not None:
                 gang = self._gangs.get(key)
                 if gang is None:
-                    gang = self._gangs[key] = _Gang(_new_row(pod, at_ms))
+                    gang = self._gangs[key] = _Gang(self._row_of(key, pod, at_ms))
                 gang.members[uid] = pod
                 self._keys[uid] = key
                 touched[key] = None
@@ -149,6 +169,14 @@ class Gangs:
         partial = sum(1 for gang in self._gangs.values() if gang.row.partial_since_ms)
         return len(self._gangs), partial
 
+    def _row_of(self, key: GangKey, pod: Pod, at_ms: int) -> GangObserved:
+        group = self._groups.get(key)
+        owner = pod.owner.name if pod.owner is not None else pod.name
+        own = f"{pod.namespace}/{pod.group_name or owner}"
+        name = own if group is None else f"{group.namespace}/{group.name}"
+        new = GangObserved(gang=name, scheduler_name=pod.scheduler_name, seen_ms=at_ms)
+        return self._earlier.pop(name, new)
+
     def _of(self, uids: Iterable[str]) -> _Gang | None:
         for uid in uids:
             key = self._keys.get(uid)
@@ -167,7 +195,9 @@ class Gangs:
         able = [pod for pod in members if pod.phase != "Failed" and not pod.deleting]
         bound = [pod for pod in able if pod.node]
         name = f"{group.namespace}/{group.name}" if group is not None else row.gang
-        before = row.before or (first_look and bool(bound))
+        # What an earlier life has seen unbound was bound since, if only we know when.
+        known = row.seen_ms < at_ms or not first_look
+        before = row.before or (not known and bool(bound))
         there = [pod for pod in able if pod.node or not pod.gates]
         complete = row.complete_ms or (at_ms if _enough(group, there, needs) else 0)
         whole = row.whole_ms or (at_ms if _enough(group, bound, needs) and not before else 0)
@@ -204,15 +234,6 @@ class Gangs:
         while len(self._gone) > self._gone_max:
             self._gone.popleft()
             self._left_out += 1
-
-
-def _new_row(pod: Pod, at_ms: int) -> GangObserved:
-    owner = pod.owner.name if pod.owner is not None else pod.name
-    return GangObserved(
-        gang=f"{pod.namespace}/{pod.group_name or owner}",
-        scheduler_name=pod.scheduler_name,
-        seen_ms=at_ms,
-    )
 
 
 def _needs(group: PodGroup | None, members: dict[str, Pod]) -> int:

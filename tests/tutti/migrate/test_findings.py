@@ -119,12 +119,13 @@ def test_a_crd_without_the_version_that_tutti_reads_blocks() -> None:
 
 
 def test_a_crd_of_another_product_stays_and_one_that_is_missing_is_to_be_made() -> None:
-    first, *_ = manifests()
-    missing, kept = crds(crd(first))[::-1]
-    assert (missing.level, missing.what) == ("step", f"{len(manifests()) - 1} CRDs")
-    assert kept.level == "tells"
-    assert "another product's" in kept.message
-    assert "also stored as v0" in kept.message
+    first, second, *_ = manifests()
+    plain = {**crd(second), "status": {}}
+    old, kept, missing = crds(crd(first), plain)
+    assert (missing.level, missing.what) == ("step", f"{len(manifests()) - 2} CRDs")
+    assert (kept.level, kept.what) == ("tells", "1 CRDs")
+    assert "leaves those of another product" in kept.message
+    assert "stored as v0" in old.message
 
 
 def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:

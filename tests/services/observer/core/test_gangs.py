@@ -80,6 +80,37 @@ def test_gangs_that_have_gone_leave_the_report_oldest_first_and_are_counted() ->
     assert found.left_out == 1
 
 
+def test_a_later_life_goes_on_with_the_instants_of_the_one_before_and_counts_anew() -> None:
+    first = Telling()
+    first.begins(node("n0"), groups=[group(least=2), group("over", 1)])
+    first.pods(pod("a"), pod("b"), pod("x", "over"))
+    first.state.gangs.decided(first.binds("a", "b"), PROVED)
+    begun = first.pods(pod("a", on="n0"))
+    later = Telling()
+    later.at_ms = first.at_ms
+    later.state.recall(first.state.told(first.at_ms))
+    later.begins(node("n0"), pods=[pod("a", on="n0"), pod("b")], groups=[group(least=2)])
+    row, before = later.row(), first.row()
+    assert (row.complete_ms, row.decided_ms) == (before.complete_ms, before.decided_ms)
+    assert (row.first_bound_ms, row.partial_since_ms, row.before) == (begun, begun, False)
+    assert row.proved == 0
+    assert later.row("team/over").ended_ms == later.at_ms
+    assert later.state.since_ms == first.state.since_ms
+    whole = later.pods(pod("b", on="n0"))
+    assert later.row().whole_ms == whole
+
+
+def test_what_was_bound_while_nobody_looked_was_bound_by_the_next_look() -> None:
+    first = Telling()
+    first.begins(node("n0"), groups=[group(least=1)])
+    first.pods(pod("a"))
+    later = Telling()
+    later.at_ms = first.at_ms
+    later.state.recall(first.state.told(first.at_ms))
+    later.begins(node("n0"), pods=[pod("a", on="n0")], groups=[group(least=1)])
+    assert (later.row().whole_ms, later.row().before) == (later.at_ms, False)
+
+
 def test_pods_of_schedulers_that_are_not_observed_are_no_gang() -> None:
     told = Telling()
     told.begins(node("n0"), groups=[group()])
