@@ -41,6 +41,12 @@ def _queues() -> click.Command:
     return queues
 
 
+def _trace() -> click.Command:
+    from tutti.trace.command import trace
+
+    return trace
+
+
 def _observe() -> click.Command:
     from tutti.observe.command import observe
 
@@ -157,6 +163,7 @@ COMMANDS: Final[Table] = {
     "pod": (_pod, "List the pods of Jobs and of queues."),
     "status": (_status, "Show services, gangs by phase and decisions a second."),
     "queues": (_queues, "Show what queues hold, deserve and are owed, and why."),
+    "trace": (_trace, "Show what happened to a gang, and when."),
     "observe": (_observe, "Look at what `tutti up --observe` finds beside a rival."),
     "migrate": (_migrate, "Say what would change if Tutti took over from another scheduler."),
     "cluster": (_cluster, "An embedded cluster for people who have none."),

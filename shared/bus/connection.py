@@ -359,6 +359,12 @@ class Bus:
         """Read the newest record of a subject from the stream's leader; None: there is none."""
         return await self._get(stream, GetRequest(last_by_subj=subject))
 
+    async def get_next(self, stream: str, subject: str, seq: int) -> StoredMessage | None:
+        """Read the oldest record of a subject, which may have wildcards, whose sequence is at least
+        `seq` (1 or more), from the stream's leader; None: there is none.
+        """
+        return await self._get(stream, GetRequest(seq=seq, next_by_subj=subject))
+
     async def _get(self, stream: str, request: GetRequest) -> StoredMessage | None:
         try:
             answer = await self.api(f"STREAM.MSG.GET.{stream}", request, MessageAnswer)

@@ -105,10 +105,13 @@ class PublishAnswer(ApiAnswer, frozen=True):
 
 
 class GetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Request of STREAM.MSG.GET: one of the two."""
+    """Request of STREAM.MSG.GET: a sequence, or the last of a subject, or the first of a subject
+    (which may have wildcards) from a sequence on.
+    """
 
     seq: int = 0
     last_by_subj: str = ""
+    next_by_subj: str = ""
 
 
 class ResetRequest(msgspec.Struct, frozen=True):

@@ -482,8 +482,13 @@ class SimNats:
 
     def _message_get(self, name: str, payload: bytes) -> dict[str, Any]:
         stream, body = self._stream(name), _decode(payload)
-        subject = body.get("last_by_subj")
-        found = stream.last_of(subject) if subject else stream.records.get(body.get("seq", 0))
+        seq, subject = body.get("seq", 0), body.get("last_by_subj")
+        pattern = body.get("next_by_subj")
+        if pattern:
+            later = (one for at, one in sorted(stream.records.items()) if at >= seq)
+            found = next((one for one in later if matches(pattern, one.subject)), None)
+        else:
+            found = stream.last_of(subject) if subject else stream.records.get(seq)
         if found is None:
             raise Refused(404, NO_MESSAGE_FOUND, "no message found")
         return {

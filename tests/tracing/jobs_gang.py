@@ -2,7 +2,9 @@
 
 from shared.contracts.identity import gang_trace_id
 from tests.controlplane.client import Object, RawClient
+from tests.support.waiting import eventually
 
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
 
@@ -26,3 +28,24 @@ async def submit(api: RawClient, name: str, pods: int) -> str:
     """Create it; returns the id that its gang's first trace must have."""
     made = await api.create(JOBS, job(name, pods))
     return gang_trace_id(str(made["metadata"]["uid"]), 1)
+
+
+async def second_trace(api: RawClient, name: str) -> str:
+    """Id of the trace of the second attempt of a Job's gang, as its group says."""
+
+    async def said() -> str | None:
+        listed = await api.get(GROUPS)
+        (group,) = (one for one in listed["items"] if one["metadata"]["name"].startswith(name))
+        if group["status"].get("phase") != "Running":
+            return None
+        return str(group["metadata"]["annotations"]["tutti.dev/trace-id"])
+
+    found = await eventually(said, timeout_s=20.0, because=f"{name}'s group says that it runs")
+    assert found is not None
+    return found
+
+
+async def refuse_once(api: RawClient, pod: str) -> None:
+    """Have an embedded cluster refuse one binding of this pod."""
+    rule = {"subresource": "binding", "name": pod, "status": 403, "times": 1}
+    await api.create("/tutti/misbehave", {"rules": [rule]})

@@ -1,4 +1,5 @@
-"""Gangs of Volcano Jobs on a real API server, as a real Jaeger tells them.
+"""Gangs of Volcano Jobs as a real Jaeger tells them: on a real API server, and where one is told to
+misbehave.
 
 The assertions are those of `test_job_trace`, which needs neither.
 """
@@ -13,10 +14,10 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.jaeger import running_jaeger
 from tests.support.waiting import eventually
-from tests.tracing.jobs_gang import submit
-from tests.tracing.traces import Trace, trace_of_jaeger
+from tests.tracing.jobs_gang import refuse_once, second_trace, submit
+from tests.tracing.traces import Trace, check_retry, trace_of_jaeger
 from tests.tutti.up.gangs import bound, make_nodes
-from tests.tutti.up.running import suite
+from tests.tutti.up.running import suite, tutti
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(180)]
 
@@ -29,7 +30,7 @@ PODS = 3
 
 
 @pytest.fixture
-def kubeconfig() -> Iterator[Path]:
+def real_kubeconfig() -> Iterator[Path]:
     """Of a control plane of its own: no other test's gangs are in the traces."""
     with ControlPlane() as running:
         running.install_crds(CRDS_DIR)
@@ -37,12 +38,12 @@ def kubeconfig() -> Iterator[Path]:
 
 
 async def test_jaeger_shows_each_jobs_gang_as_one_trace(
-    kubeconfig: Path, jaeger_program: Path, tmp_path: Path
+    real_kubeconfig: Path, jaeger_program: Path, tmp_path: Path
 ) -> None:
     async with (
         running_jaeger(jaeger_program, tmp_path / "jaeger") as jaeger,
-        RawClient(kubeconfig) as api,
-        suite(kubeconfig, tmp_path / "up", f"--otlp={jaeger.otlp}") as running,
+        RawClient(real_kubeconfig) as api,
+        suite(real_kubeconfig, tmp_path / "up", f"--otlp={jaeger.otlp}") as running,
     ):
         await make_nodes(api, JOBS)
         await running.wait_ready()
@@ -55,14 +56,46 @@ async def test_jaeger_shows_each_jobs_gang_as_one_trace(
             async def whole(trace_id: str = trace_id) -> Trace | None:
                 told = await jaeger.trace(trace_id)
                 trace = trace_of_jaeger(told) if told is not None else None
-                return trace if trace is not None and trace.says_it_runs else None
+                return trace if trace is not None and trace.is_whole else None
 
             found = await eventually(whole, timeout_s=30.0, because=f"{name} is told")
             assert found is not None
             traces[name] = found
         assert await jaeger.services() >= SERVICES
         told = await jaeger.traces("tutti-gang-planner")
+        address = f"--jaeger={jaeger.api}"
+        shown = await tutti("trace", "train-0", f"--data-dir={tmp_path / 'up' / 'data'}", address)
     for name, trace in traces.items():
         trace.check_jobs_gang(f"default/{name}", PODS)
         assert trace.services == SERVICES
     assert {one["traceID"] for one in told} == set(ids.values()), "one trace each, and no other"
+    status, out, errors = shown
+    assert (status, errors) == (0, "")
+    words = iter(out.split())
+    assert all(word in words for word in ("queued", "decided", "bound", "started")), out
+    assert all(what in out for what in ("admit", "make group", "make pods", "observe", "report"))
+    assert f"{jaeger.api}/trace/{ids['train-0']}" in out
+
+
+async def test_jaeger_shows_a_refused_binding_its_release_and_the_next_attempt(
+    client: RawClient, kubeconfig: Path, jaeger_program: Path, tmp_path: Path
+) -> None:
+    await refuse_once(client, "hapless-worker-1")
+    async with (
+        running_jaeger(jaeger_program, tmp_path / "jaeger") as jaeger,
+        suite(kubeconfig, tmp_path / "up", f"--otlp={jaeger.otlp}") as running,
+    ):
+        await running.wait_ready()
+        first = await submit(client, "hapless", PODS)
+        await bound(client, "default", "hapless", PODS)
+        second = await second_trace(client, "hapless")
+
+        async def told() -> tuple[Trace, Trace] | None:
+            found = [await jaeger.trace(trace_id) for trace_id in (first, second)]
+            traces = [trace_of_jaeger(one) for one in found if one is not None]
+            whole = len(traces) == 2 and "release" in traces[0].names and traces[1].says_it_runs
+            return (traces[0], traces[1]) if whole else None
+
+        traces = await eventually(told, timeout_s=30.0)
+    assert traces is not None
+    check_retry(*traces)

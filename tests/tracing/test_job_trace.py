@@ -1,6 +1,6 @@
 """A Volcano Job's gang is one trace from the Job's admission on; in process, without Jaeger.
 
-The same on a real API server and in a real Jaeger: `test_jaeger`.
+The same in a real Jaeger, and on a real API server: `test_jaeger`.
 """
 
 from pathlib import Path
@@ -10,44 +10,64 @@ import pytest
 from tests.controlplane.client import ApiError, RawClient
 from tests.support.otlp_sink import OtlpSink
 from tests.support.waiting import eventually
-from tests.tracing.jobs_gang import JOBS, job, submit
-from tests.tracing.traces import Trace, traces_of
+from tests.tracing.jobs_gang import JOBS, job, refuse_once, second_trace, submit
+from tests.tracing.traces import Trace, check_retry, traces_of
 from tests.tutti.up.gangs import bound
-from tests.tutti.up.running import suite
+from tests.tutti.up.running import suite, tutti
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 
-async def test_a_jobs_gang_is_one_trace_from_its_admission_to_the_last_pod_bound(
+async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusals_included(
     client: RawClient, kubeconfig: Path, sink: OtlpSink, tmp_path: Path
 ) -> None:
+    await refuse_once(client, "hapless-worker-1")
     async with suite(kubeconfig, tmp_path / "up", f"--otlp={sink.endpoint}") as running:
         await running.wait_ready()
-        trace_id = await submit(client, "train", 3)
-        await bound(client, "default", "train")
-        trace = await eventually(lambda: whole(sink, trace_id), timeout_s=20.0)
-        with pytest.raises(ApiError):
+        train = await submit(client, "train", 3)
+        hapless = await submit(client, "hapless", 3)
+        with pytest.raises(ApiError, match="queue"):
             await client.create(JOBS, job("nowhere", 2, queue="missing"))
-        groups = await client.get("/apis/scheduling.volcano.sh/v1beta1/podgroups")
-        refused = await eventually(lambda: refusals(sink))
-    assert trace is not None
-    trace.check_jobs_gang("default/train", 3)
-    assert set(traces_of(sink)) == {trace_id, refused[0].trace_id}
-    (group,) = groups["items"]
-    assert group["metadata"]["annotations"]["tutti.dev/trace-id"] == trace_id
-    (admission,) = refused[0].spans
-    assert admission.failed
+        for name in ("train", "hapless"):
+            await bound(client, "default", name)
+        again = await second_trace(client, "hapless")
+        assert await second_trace(client, "train") == train, "it needed only one"
+
+        def told() -> bool:
+            traces = traces_of(sink)
+            if not {train, hapless, again} <= set(traces):
+                return False
+            ends = "release" in traces[hapless].names and traces[again].says_it_runs
+            return traces[train].is_whole and ends and bool(refusals(sink))
+
+        await eventually(told, timeout_s=20.0)
+        data = f"--data-dir={running.folder / 'data'}"
+        shown = await tutti("trace", "hapless", data)
+        unknown = await tutti("trace", "team/nobody", data)
+    traces = traces_of(sink)
+    traces[train].check_jobs_gang("default/train", 3)
+    check_retry(traces[hapless], traces[again])
+    refused = refusals(sink)
+    assert set(traces) == {train, hapless, again, *refused}, "and no other"
+    (admission,) = traces[refused[0]].spans
     assert "queue" in admission.error
     assert admission.parent == "", "it becomes no gang"
+    status, out, _ = shown
+    assert status == 0
+    order = ["queued", "decided", "bound", "releasing", "removed", "decided", "proved", "bound"]
+    words = iter(out.split())
+    assert all(word in words for word in order), out
+    assert "2 of 3 pods by binder-" in out
+    assert hapless in out
+    assert again in out
+    assert unknown[0] == 1
+    assert unknown[2].startswith("tutti: no gang team/nobody is known")
 
 
-def whole(sink: OtlpSink, trace_id: str) -> Trace | None:
-    """The trace, once all of it has come."""
-    trace = traces_of(sink).get(trace_id)
-    return trace if trace is not None and trace.says_it_runs else None
-
-
-def refusals(sink: OtlpSink) -> list[Trace]:
+def refusals(sink: OtlpSink) -> list[str]:
     """Traces of objects that were not admitted."""
-    traces = traces_of(sink).values()
-    return [trace for trace in traces if any(each.failed for each in trace.named("admit"))]
+    return [key for key, trace in traces_of(sink).items() if was_refused(trace)]
+
+
+def was_refused(trace: Trace) -> bool:
+    return any(each.failed for each in trace.named("admit"))

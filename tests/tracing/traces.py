@@ -94,9 +94,14 @@ class Trace:
 
     @property
     def says_it_runs(self) -> bool:
-        """Whether all that a Job's gang's trace consists of has come."""
+        """Whether the gang's end was told by the planner and by who writes statuses."""
         phases = [told.values["phase"] for told in self.named("report")]
-        return set(self.names) >= JOBS_SPANS and "Running" in phases
+        return "gang" in self.names and "Running" in phases
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that a Job's gang's trace consists of has come."""
+        return set(self.names) >= JOBS_SPANS and self.says_it_runs
 
     def check_jobs_gang(self, job: str, pods: int) -> None:
         """It is the whole life of a Volcano Job's gang, from the Job's admission to the last pod
@@ -114,6 +119,8 @@ class Trace:
             one[name] for name in ("make group", "queue", "decide", "bind")
         )
         assert bind.values["bound"] == pods
+        # What was made is made again only after a failure.
+        assert len(self.named("make group")) == 1
         order = [
             kinds["Job"].start_ms,
             group.start_ms,
@@ -128,6 +135,31 @@ class Trace:
         assert order == sorted(order), order
         assert queue.start_ms == self.root.start_ms <= one["make pods"][0].start_ms
         assert queue.end_ms == decide.start_ms
+
+
+def check_retry(first: Trace, second: Trace) -> None:
+    """A gang of three of which one binding was refused, so that it was released and placed anew."""
+    first.check()
+    second.check()
+    (bind,) = first.named("bind")
+    assert bind.failed
+    assert "told to misbehave" in bind.error
+    assert bind.values["bound"] == 2
+    assert first.root.failed
+    assert first.root.error == "1 of 3 members not bound: refused"
+    (release,) = first.named("release")
+    assert release.failed
+    assert release.values["victims"] == 2
+    (remove,) = first.named("remove")
+    assert not remove.failed
+    assert not any(told.failed for told in second.spans)
+    assert second.root.links == ((first.trace_id, gang_span(first.trace_id)),)
+    assert second.root.start_ms == first.root.end_ms
+    assert [event.name for event in second.root.events] == ["backoff begun", "backoff ended"]
+    assert second.root.events[0].values["reason"] == "BindingRefused"
+    assert second.root.values["result"] == "Started"
+    (bound,) = second.named("bind")
+    assert bound.values["bound"] == 3
 
 
 def traces_of(sink: OtlpSink) -> dict[str, Trace]:

@@ -175,3 +175,18 @@ async def test_a_record_is_read_back_with_its_headers(bus: LossyBus) -> None:
     last = await bus.get_last(CLUSTER, "cluster.pod")
     assert last == found
     assert await bus.get_last(CLUSTER, "cluster.node") is None
+
+
+async def test_records_of_a_subject_are_read_one_after_the_other(bus: LossyBus) -> None:
+    for subject in ("cluster.pod", "cluster.node", "cluster.pod"):
+        await bus.request(subject, b"x", timeout_s=1.0)
+    seqs = []
+    seq = 1
+    while (found := await bus.get_next(CLUSTER, "cluster.pod", seq)) is not None:
+        seqs.append(found.seq)
+        seq = found.seq + 1
+    assert seqs == [2, 4]
+    node = await bus.get_next(CLUSTER, "cluster.*", 3)
+    assert node is not None
+    assert (node.seq, node.subject) == (3, "cluster.node")
+    assert await bus.get_next(CLUSTER, "cluster.queue", 1) is None

@@ -1,0 +1,181 @@
+"""A gang's records as lines: nothing that happened is missing, and what failed is marked."""
+
+import msgspec
+
+from shared.contracts.decisions import (
+    Binding,
+    Cycle,
+    EvictionDecision,
+    GangDecision,
+    GangStarted,
+    NoteClosed,
+    NoteOpened,
+    Victim,
+)
+from shared.contracts.identity import gang_trace_id
+from shared.contracts.outcomes import Member, Outcome
+from shared.contracts.verdicts import Verdict, Why
+from tutti.trace.timeline import Line, Story, timeline
+
+VERDICT = Verdict(
+    gang_id="g",
+    epoch=2,
+    at_ms=9_000,
+    dialect="volcano",
+    namespace="team",
+    name="train",
+    phase="Running",
+    attempt=2,
+    trace_id=gang_trace_id("g", 2),
+    first_seen_ms=1_000,
+)
+
+
+def cycle(now_ms: int) -> Cycle:
+    return Cycle(cluster_seq=1, outcomes_seq=0, now_ms=now_ms, configuration="c")
+
+
+def decision(attempt: int, now_ms: int) -> GangDecision:
+    return GangDecision(
+        gang_id="g",
+        gang="team/train",
+        dialect="volcano",
+        epoch=2,
+        attempt=attempt,
+        bindings=tuple(
+            Binding(uid=f"u-{i}", namespace="team", name=f"w-{i}", node="n") for i in range(2)
+        ),
+        quorum=2,
+        why="quorum of 2 placed together on 1 node",
+        trace_id=gang_trace_id("g", attempt),
+        first_seen_ms=1_000,
+        cycle=cycle(now_ms),
+        domain="rack=a" if attempt == 2 else "",
+    )
+
+
+RELEASE = EvictionDecision(
+    gang_id="g",
+    gang="team/train",
+    epoch=2,
+    attempt=1,
+    victims=(Victim(uid="u-0", namespace="team", name="w-0"),),
+    via="delete",
+    reason="BindingRefused",
+    why="w-1: denied",
+    trace_id=gang_trace_id("g", 1),
+    cycle=cycle(2_200),
+)
+REFUSED = Outcome(
+    gang_id="g",
+    decision_seq=5,
+    epoch=2,
+    binder="binder-0",
+    delivered=1,
+    bound=1,
+    members=(Member(uid="u-1", node="n", result="refused", code=403, message="denied"),),
+    received_ms=2_010,
+    first_bound_ms=2_050,
+    last_bound_ms=2_060,
+)
+WHOLE = Outcome(
+    gang_id="g",
+    decision_seq=9,
+    epoch=2,
+    binder="binder-1",
+    delivered=1,
+    bound=2,
+    received_ms=3_010,
+    preflight_ms=3_030,
+    first_bound_ms=3_040,
+    last_bound_ms=3_050,
+)
+REMOVED = Outcome(
+    gang_id="g", decision_seq=7, epoch=2, binder="binder-0", delivered=1, evicted=1,
+    received_ms=2_210, last_bound_ms=2_250,
+)  # fmt: skip
+OPENED = NoteOpened(
+    gang_id="g",
+    epoch=2,
+    kind="backoff",
+    at_ms=2_300,
+    until_ms=2_900,
+    reason="BindingRefused",
+    message="w-1: denied",
+)
+CLOSED = NoteClosed(gang_id="g", epoch=2, kind="backoff", at_ms=2_900, reason="Elapsed")
+STARTED = GangStarted(gang_id="g", epoch=2, at_ms=3_100, attempt=2)
+STORY = Story(
+    VERDICT,
+    [
+        (5, decision(1, 2_000)),
+        (7, RELEASE),
+        (8, OPENED),
+        (8, CLOSED),
+        (9, decision(2, 3_000)),
+        (10, STARTED),
+    ],
+    {5: REFUSED, 7: REMOVED, 9: WHOLE},
+)
+
+
+def test_a_gang_that_was_refused_and_placed_anew_is_told_in_order() -> None:
+    found = timeline(STORY)
+    assert [(line.at_ms, line.what, line.failed) for line in found.lines] == [
+        (1_000, "queued", False),
+        (2_000, "decided", False),
+        (2_060, "bound", True),
+        (2_200, "releasing", True),
+        (2_250, "removed", False),
+        (2_300, "backoff begun", False),
+        (2_900, "backoff ended", False),
+        (3_000, "decided", False),
+        (3_030, "proved", False),
+        (3_050, "bound", False),
+        (3_100, "started", False),
+    ]
+    details = {line.at_ms: line.detail for line in found.lines}
+    assert details[2_000] == "attempt 1: 2 bindings, quorum of 2 placed together on 1 node"
+    assert details[2_060] == "1 of 2 pods by binder-0, w-1: refused 403 denied"
+    assert details[2_200] == "1 pod, BindingRefused: w-1: denied"
+    assert details[3_000].endswith("in rack=a")
+    assert details[3_050] == "2 of 2 pods by binder-1"
+    assert [line.took_ms for line in found.lines if line.what in {"proved", "bound"}] == [
+        50,
+        20,
+        20,
+    ]
+    assert found.traces == (gang_trace_id("g", 1), gang_trace_id("g", 2))
+
+
+def test_a_proof_that_failed_is_no_binding() -> None:
+    members = (
+        Member(uid="u-0", node="n", result="skipped"),
+        Member(uid="u-1", node="n", result="refused", code=403, message="denied"),
+    )
+    disproved = msgspec.structs.replace(
+        WHOLE, decision_seq=5, reason="PreflightFailed", bound=0, members=members
+    )
+    found = timeline(Story(VERDICT, [(5, decision(1, 3_000))], {5: disproved}))
+    last = found.lines[-1]
+    assert (last.what, last.detail, last.failed) == (
+        "proof failed",
+        "w-1: refused 403 denied",
+        True,
+    )
+
+
+def test_a_gang_that_waits_says_why_and_is_in_the_trace_of_its_verdict() -> None:
+    why = Why(reason="NotEnoughResources", sentence="2 of 3 members fit")
+    waiting = msgspec.structs.replace(VERDICT, phase="Inqueue", why=why)
+    found = timeline(Story(waiting, [], {}))
+    assert [(line.what, line.detail) for line in found.lines] == [
+        ("queued", "the planner saw it first"),
+        ("waits", "NotEnoughResources: 2 of 3 members fit"),
+    ]
+    assert found.traces == (VERDICT.trace_id,)
+
+
+def test_what_others_told_comes_in_its_place() -> None:
+    admitted = Line(at_ms=900, what="admit", detail="by admission-webhook")
+    assert timeline(STORY, [admitted]).lines[0] == admitted

@@ -1,0 +1,99 @@
+"""Finds a gang among the verdicts and reads what the logs hold of it, record by record, by subject:
+what others decided meanwhile is not read.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from shared.bus.connection import Bus, StoredMessage
+from shared.contracts import codec, subjects
+from shared.contracts.outcomes import Outcome
+from shared.contracts.verdicts import Verdict
+from tutti.trace.timeline import Story
+
+_UUID_CHARACTERS: Final = 36
+
+
+class UnknownGang(Exception):
+    """No verdict names such a gang; the message says what was looked for."""
+
+
+class Wanted(NamedTuple):
+    """Which gang was meant: an id, or a namespace and a name."""
+
+    gang_id: str
+    namespace: str
+    name: str
+
+    def names(self, verdict: Verdict) -> bool:
+        """Whether it is this gang: by its name, or as the group of the Job of that name."""
+        if verdict.namespace != self.namespace:
+            return False
+        stem, end = verdict.name[:-_UUID_CHARACTERS], verdict.name[-_UUID_CHARACTERS:]
+        return verdict.name == self.name or (stem == f"{self.name}-" and _is_uuid(end))
+
+
+def read_reference(reference: str, namespace: str) -> Wanted:
+    """`NAMESPACE/NAME`, `NAME` in the namespace given, or a gang's id."""
+    if "/" in reference:
+        namespace, _, reference = reference.partition("/")
+    gang_id = reference if _is_uuid(reference) else ""
+    return Wanted(gang_id, namespace, reference)
+
+
+async def gather(bus: Bus, wanted: Wanted) -> Story:
+    """All that the streams hold of a gang.
+
+    Of several with the name, the one that is spoken of last, and rather one that is still there.
+
+    Raises:
+        UnknownGang: No verdict is about it.
+        BusError: The streams cannot be read.
+    """
+    verdict = await _find(bus, wanted)
+    gang_id = verdict.gang_id
+    records = [
+        (found.seq, codec.decode_decision_record(found.payload))
+        for subject in (subjects.act(gang_id), subjects.note(gang_id))
+        async for found in _records(bus, subjects.DECISIONS, subject)
+    ]
+    outcomes: dict[int, Outcome] = {}
+    async for found in _records(bus, subjects.OUTCOMES, f"outcomes.{gang_id}.*"):
+        outcome = codec.decode_outcome(found.payload)
+        if isinstance(outcome, Outcome):
+            outcomes[outcome.decision_seq] = outcome
+    return Story(verdict, sorted(records, key=lambda each: each[0]), outcomes)
+
+
+async def _find(bus: Bus, wanted: Wanted) -> Verdict:
+    if wanted.gang_id:
+        found = await bus.get_last(subjects.VERDICTS, subjects.verdict(wanted.gang_id))
+        if found is None:
+            raise UnknownGang(f"no gang {wanted.gang_id} is known")
+        return codec.decode_verdict(found.payload)
+    known: list[Verdict] = []
+    async for found in _records(bus, subjects.VERDICTS, subjects.VERDICTS_SUBJECTS):
+        verdict = codec.decode_verdict(found.payload)
+        if wanted.names(verdict):
+            known.append(verdict)
+    if not known:
+        raise UnknownGang(
+            f"no gang {wanted.namespace}/{wanted.name} is known: no PodGroup of that name, and no "
+            "Job whose group it would be (of gangs that are gone the last hour is remembered)"
+        )
+    return max(known, key=lambda each: (each.phase != "Gone", each.at_ms))
+
+
+async def _records(bus: Bus, stream: str, subject: str) -> AsyncIterator[StoredMessage]:
+    seq = 1
+    while (found := await bus.get_next(stream, subject, seq)) is not None:
+        yield found
+        seq = found.seq + 1
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

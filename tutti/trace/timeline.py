@@ -1,0 +1,201 @@
+"""A gang's records as lines of a timeline. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, assert_never
+
+import msgspec
+
+from shared.contracts.decisions import (
+    DecisionRecord,
+    EvictionDecision,
+    GangDecision,
+    GangStarted,
+    NoteClosed,
+    NoteOpened,
+)
+from shared.contracts.outcomes import Outcome
+from shared.contracts.verdicts import Verdict
+
+#: Members that a line names before it counts the rest.
+_MEMBERS_TOLD: Final = 3
+
+
+class Story(NamedTuple):
+    """All that the streams hold of one gang."""
+
+    verdict: Verdict
+    #: Of DECISIONS, with their sequences, in order.
+    records: Sequence[tuple[int, DecisionRecord]]
+    #: By the sequence of their decision.
+    outcomes: Mapping[int, Outcome]
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened, or was done until this instant."""
+
+    at_ms: int
+    what: str
+    detail: str = ""
+    #: How long it took, where it took long.
+    took_ms: int = 0
+    failed: bool = False
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """One gang's."""
+
+    gang: str
+    gang_id: str
+    phase: str
+    lines: tuple[Line, ...]
+    #: Trace ids, one per attempt.
+    traces: tuple[str, ...]
+
+
+def timeline(story: Story, told: Iterable[Line] = ()) -> Timeline:
+    """The gang's timeline, with lines that others have told of it, in the order of time."""
+    verdict = story.verdict
+    lines = [*told, *_first(story), *_last(verdict)]
+    for seq, record in story.records:
+        lines += _of_record(record)
+        outcome = story.outcomes.get(seq)
+        if isinstance(record, GangDecision | EvictionDecision) and outcome is not None:
+            lines += _of_outcome(record, outcome)
+    return Timeline(
+        gang=f"{verdict.namespace}/{verdict.name}",
+        gang_id=verdict.gang_id,
+        phase=verdict.phase,
+        lines=tuple(sorted(lines, key=lambda line: line.at_ms)),
+        traces=traces(story),
+    )
+
+
+def traces(story: Story) -> tuple[str, ...]:
+    """Ids of the gang's traces, oldest first."""
+    decided = [
+        record.trace_id
+        for _, record in story.records
+        if isinstance(record, GangDecision | EvictionDecision)
+    ]
+    ids = dict.fromkeys(decided or [story.verdict.trace_id])
+    return tuple(trace_id for trace_id in ids if trace_id)
+
+
+def _first(story: Story) -> Iterator[Line]:
+    decided = (record for _, record in story.records if isinstance(record, GangDecision))
+    seen_ms = story.verdict.first_seen_ms or min(
+        (each.first_seen_ms for each in decided if each.first_seen_ms), default=0
+    )
+    if seen_ms:
+        yield Line(at_ms=seen_ms, what="queued", detail="the planner saw it first")
+
+
+def _last(verdict: Verdict) -> Iterator[Line]:
+    why = verdict.why
+    if verdict.phase == "Gone":
+        yield Line(at_ms=verdict.at_ms, what="gone", detail="group and pods are deleted")
+    elif why is not None:
+        yield Line(at_ms=verdict.at_ms, what="waits", detail=f"{why.reason}: {why.sentence}")
+
+
+def _of_record(record: DecisionRecord) -> Iterator[Line]:
+    match record:
+        case GangDecision():
+            words = [f"attempt {record.attempt}: {_count(len(record.bindings), 'binding')}"]
+            words += [record.why] if record.why else []
+            words += [f"in {record.domain}"] if record.domain else []
+            yield Line(at_ms=record.cycle.now_ms, what="decided", detail=", ".join(words))
+        case EvictionDecision():
+            what = "evicting" if record.via == "eviction" else "releasing"
+            yield Line(
+                at_ms=record.cycle.now_ms,
+                what=what,
+                detail=_said(_count(len(record.victims), "pod"), record.reason, record.why),
+                failed=record.via == "delete",
+            )
+        case GangStarted():
+            yield Line(at_ms=record.at_ms, what="started", detail="its quorum is placed")
+        case NoteOpened():
+            on = f"on {record.node}" if record.node else ""
+            yield Line(
+                at_ms=record.at_ms,
+                what=f"{record.kind} begun",
+                detail=_said(on, record.reason, record.message),
+                failed=record.kind in {"repair", "release", "degraded"},
+            )
+        case NoteClosed():
+            yield Line(
+                at_ms=record.at_ms,
+                what=f"{record.kind} ended",
+                detail=_said("", record.reason, record.message),
+            )
+        case _:
+            # Not about one gang.
+            pass
+
+
+def _of_outcome(record: GangDecision | EvictionDecision, outcome: Outcome) -> Iterator[Line]:
+    """What a binder did."""
+    match record:
+        case GangDecision():
+            names = {one.uid: one.name for one in record.bindings}
+            if outcome.preflight_ms:
+                proved = outcome.reason != "PreflightFailed"
+                yield Line(
+                    at_ms=outcome.preflight_ms,
+                    what="proved" if proved else "proof failed",
+                    detail="all bindings, by a dry run" if proved else _members(outcome, names),
+                    took_ms=outcome.preflight_ms - outcome.received_ms,
+                    failed=not proved,
+                )
+                if not proved:
+                    return
+            yield _wave(len(record.bindings), outcome, names)
+        case EvictionDecision():
+            names = {one.uid: one.name for one in record.victims}
+            yield Line(
+                at_ms=outcome.last_bound_ms or outcome.received_ms,
+                what="removed",
+                detail=_said(
+                    f"{outcome.evicted} of {_count(len(names), 'pod')} by {outcome.binder}",
+                    outcome.reason,
+                    _members(outcome, names),
+                ),
+                failed=bool(outcome.reason or outcome.members),
+            )
+        case _:
+            assert_never(record)
+
+
+def _wave(bindings: int, outcome: Outcome, names: Mapping[str, str]) -> Line:
+    begun_ms = outcome.preflight_ms or outcome.received_ms
+    end_ms = outcome.last_bound_ms or begun_ms
+    done = f"{outcome.bound} of {_count(bindings, 'pod')} by {outcome.binder}"
+    return Line(
+        at_ms=end_ms,
+        what="bound" if outcome.bound else "not bound",
+        detail=_said(done, outcome.reason, _members(outcome, names)),
+        took_ms=end_ms - begun_ms,
+        failed=bool(outcome.reason or outcome.members),
+    )
+
+
+def _members(outcome: Outcome, names: Mapping[str, str]) -> str:
+    """What was said of those that failed, the first ones by name."""
+    failed = [one for one in outcome.members if one.result != "skipped"]
+    told = []
+    for one in failed[:_MEMBERS_TOLD]:
+        said = f"{one.result} {one.code or ''} {one.message or one.reason}"
+        told.append(f"{names.get(one.uid, one.uid)}: {' '.join(said.split())}")
+    if len(failed) > _MEMBERS_TOLD:
+        told.append(f"and {len(failed) - _MEMBERS_TOLD} more")
+    return "; ".join(told)
+
+
+def _said(first: str, reason: str, words: str) -> str:
+    """What there is of the three."""
+    return ", ".join(part for part in (first, ": ".join(x for x in (reason, words) if x)) if part)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
