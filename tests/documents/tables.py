@@ -25,18 +25,21 @@ from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core import offered
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.reporting import Reporting as PlannerReporting
+from services.observer.config import ObserverSettings
+from services.observer.reporting import Reporting as ObserverReporting
 from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
 from shared.telemetry.api_calls import ApiCalls
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
+from tests.deploy.values import values_told
 from tests.documents.reference import pages, table_of
 from tutti.up.command import up
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 DOCUMENT: Final = _DOCS / "operations.md"
-DOCUMENTS: Final = (DOCUMENT, _DOCS / "policies.md")
+DOCUMENTS: Final = (DOCUMENT, _DOCS / "policies.md", _DOCS / "installing.md")
 _TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SETTINGS: Final[dict[str, type[CommonSettings]]] = {
     "watcher": WatcherSettings,
@@ -44,6 +47,7 @@ _SETTINGS: Final[dict[str, type[CommonSettings]]] = {
     "binder": BinderSettings,
     "controller": ControllerSettings,
     "admission-webhook": WebhookSettings,
+    "observer": ObserverSettings,
 }
 
 
@@ -61,6 +65,7 @@ def tables() -> dict[str, str]:
         metrics = Metrics(service)
         register(metrics)
         made[f"metrics {service}"] = _metrics(metrics)
+    made["values"] = table_of(("value", "default", "what it is"), values_told())
     made["policies"] = table_of(("plugin", "what it decides", "how it is told"), _policies())
     for name, found in (
         ("policies left-out", offered.PLUGINS),
@@ -106,6 +111,7 @@ def _metrics_of() -> dict[str, Callable[[Metrics], object]]:
             ApiCalls(metrics),
         ),
         "admission-webhook": lambda metrics: (WebhookReporting(metrics), ApiCalls(metrics)),
+        "observer": ObserverReporting,
     }
 
 
