@@ -2,6 +2,7 @@
 `tutti up` left word of it on this machine.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -12,12 +13,16 @@ import click
 import msgspec
 
 from shared.bus.connection import Bus
-from shared.bus.permissions import READER
+from shared.bus.errors import NoAnswer
+from shared.bus.permissions import PEOPLES_API, READER
+from shared.contracts import subjects
 from shared.kube.credentials import load
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
 _CONNECT_S: Final = 3.0
+#: A server says at once that nobody listens; to who may not ask it says nothing.
+_API_S: Final = 1.0
 
 
 class NoSuite(Exception):
@@ -34,6 +39,15 @@ class SuiteBus(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     context: str = ""
 
+    async def folder(self) -> Path | None:
+        """The data folder of the `tutti up` that is meant; None where only a NATS was given.
+
+        Raises KubeError when the kubeconfig that names it cannot be read.
+        """
+        if self.data_dir is not None or self.nats:
+            return self.data_dir
+        return default_data_dir((await load(self.kubeconfig, self.context)).server)
+
     async def find(self) -> str:
         """The address of its NATS: as given, or of the `tutti up` that runs in the data folder.
 
@@ -41,9 +55,8 @@ class SuiteBus(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.nats:
             return self.nats
-        folder = self.data_dir
-        if folder is None:
-            folder = default_data_dir((await load(self.kubeconfig, self.context)).server)
+        folder = await self.folder()
+        assert folder is not None, "without --nats there is one"
         path = folder / STATE_FILE
         try:
             return msgspec.json.decode(path.read_bytes(), type=RunningFile).nats_url
@@ -62,9 +75,21 @@ class SuiteBus(msgspec.Struct, frozen=True, kw_only=True):
             patience_s=_CONNECT_S,
         )
         try:
+            if self.nats_credentials:
+                await _find_api(bus)
             yield bus
         finally:
             await bus.close()
+
+
+async def _find_api(bus: Bus) -> None:
+    """Ask for streams where the user that `tutti provision` makes for people finds them, if that is
+    who we are.
+    """
+    with contextlib.suppress(NoAnswer):
+        subject = f"{PEOPLES_API}.STREAM.INFO.{subjects.CLUSTER}"
+        await bus.request(subject, b"", timeout_s=_API_S)
+        bus.api_prefix = PEOPLES_API
 
 
 _OPTIONS: Final = (

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import nkeys
 
-from shared.bus.permissions import User
+from shared.bus.permissions import User, at_services
 
 _SEED_BYTES: Final = 32
 #: How long a question may be answered: longer than anybody waits.
 _ANSWER_WITHIN: Final = "1m"
+_SERVICES: Final = "TUTTI"
+_PEOPLE: Final = "TUTTI_PEOPLE"
 
 
 class BadSeed(Exception):
@@ -41,15 +43,39 @@ def public_key(seed: str) -> str:
 def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
     """A file for `include` in the server's configuration: who may connect, and what each may do.
 
+    Streams are in the account of the services. Users that are apart ask there by imports, so that
+    a subject that they name for an answer means nothing in it.
+
     Args:
         users: From `permissions.users`.
         public_keys: Of each of them, by name.
     """
-    entries = [
-        {"nkey": public_keys[user.name], "permissions": _permissions(user)} for user in users
-    ]
+
+    def entries(apart: bool) -> list[dict[str, Any]]:
+        return [
+            {"nkey": public_keys[user.name], "permissions": _permissions(user)}
+            for user in users
+            if user.apart is apart
+        ]
+
+    asked = sorted({subject for user in users if user.apart for subject in user.publish})
+    accounts = {
+        _SERVICES: {
+            "jetstream": "enabled",
+            "users": entries(apart=False),
+            # Several may answer one question.
+            "exports": [{"service": at_services(one), "response_type": "stream"} for one in asked],
+        },
+        _PEOPLE: {
+            "users": entries(apart=True),
+            "imports": [
+                {"service": {"account": _SERVICES, "subject": at_services(one)}, "to": one}
+                for one in asked
+            ],
+        },
+    }
     # JSON is this configuration language, too.
-    return f"authorization: {json.dumps({'users': entries}, indent=1)}\n"
+    return f"accounts: {json.dumps(accounts, indent=1)}\n"
 
 
 def _permissions(user: User) -> dict[str, Any]:

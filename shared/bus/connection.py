@@ -116,6 +116,8 @@ class Bus:
         #: Tells this connection's writes from every other's.
         self.writer_id = f"{name}.{instance}.{secrets.token_hex(6)}"
         self._record_numbers = itertools.count(1)
+        #: Where JetStream's API is asked.
+        self.api_prefix = "$JS.API"
         self._client = self._new_client()
         self._security: Security | None = None
         self._on_health = on_health
@@ -324,7 +326,7 @@ class Bus:
                 such consumer.
         """
         payload = b"" if body is None else _encode_json(body)
-        message = await self.request(f"$JS.API.{call}", payload, timeout_s=timeout_s)
+        message = await self.request(f"{self.api_prefix}.{call}", payload, timeout_s=timeout_s)
         decoded = msgspec.json.decode(message.payload, type=answer)
         if decoded.error is not None:
             error = decoded.error

@@ -3,9 +3,10 @@
 Pure. The subjects are those that the code uses, JetStream's API and acknowledgements included; a
 test on a real server tries every user on every subject of the others.
 
-What NATS cannot keep apart: whoever may pull from a consumer may name any subject for what is
-delivered, and whoever may ask may name any for the answer. So a reader can have records sent to
-another's inbox. Inboxes end in a random part, and no reader there takes what it did not ask for.
+What permissions cannot keep apart: whoever asks names the subject for the answer, and JetStream's
+answers go to whatever is named, a stream's subjects too. So people have an account of their own,
+out of which no name of theirs leads; services share one, and a stolen key of a service can put what
+the server answers into any stream. It cannot put there what it likes.
 """
 
 from typing import Final
@@ -23,6 +24,8 @@ PROVISION: Final = "provision"
 READER: Final = "reader"
 
 _API: Final = "$JS.API"
+#: Where people, in their own account, find what the services' JetStream answers.
+PEOPLES_API: Final = "TUTTI.JS"
 _LEASES: Final = f"KV_{subjects.LEASES}"
 _LOGS: Final = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
 _STREAMS: Final = (*_LOGS, subjects.VERDICTS)
@@ -36,12 +39,14 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
         publish: Subjects on which it may publish.
         subscribe: Subjects to which it may subscribe.
         answers: Whether it may answer what it was asked, on the subject that the question names.
+        apart: Whether it is in an account of its own: what it publishes is asked there.
     """
 
     name: str
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
     answers: bool = True
+    apart: bool = False
 
 
 def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, ...]:
@@ -55,6 +60,12 @@ def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, 
         _provision(planners, webhooks),
         _reader(),
     )
+
+
+def at_services(subject: str) -> str:
+    """What a subject that people publish on is called in the services' account."""
+    head, _, rest = subject.partition(f"{PEOPLES_API}.")
+    return subject if head else f"{_API}.{rest}"
 
 
 def inbox(user: str) -> str:
@@ -166,15 +177,21 @@ def _reader() -> User:
             subjects.ASK_STATUS,
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
-            *(_info(stream) for stream in _STREAMS),
-            *(_get(stream) for stream in _STREAMS),
+            *(f"{PEOPLES_API}.STREAM.INFO.{stream}" for stream in _STREAMS),
+            *(f"{PEOPLES_API}.STREAM.MSG.GET.{stream}" for stream in _STREAMS),
         ),
         answers=False,
+        apart=True,
     )
 
 
 def _user(
-    name: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...] = (), answers: bool = True
+    name: str,
+    *,
+    publish: tuple[str, ...],
+    subscribe: tuple[str, ...] = (),
+    answers: bool = True,
+    apart: bool = False,
 ) -> User:
     """A user that hears its inbox; if it `answers`, also what all are asked."""
     asked = (subjects.ASK_STATUS,) if answers else ()
@@ -183,6 +200,7 @@ def _user(
         publish=tuple(sorted(publish)),
         subscribe=tuple(sorted((f"{inbox(name)}.>", *asked, *subscribe))),
         answers=answers,
+        apart=apart,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import yaml
+from typing_extensions import override
 
 from tutti.rights.table import ACCOUNTS, RELEASE, Account, Right
 
@@ -39,6 +40,7 @@ class Event(NamedTuple):
     name: str
     allowed: bool
 
+    @override
     def __str__(self) -> str:
         place = "/".join(filter(None, (self.namespace, self.name)))
         return f"{self.account}: {self.verb} {self.resource}.{self.group} {place}".rstrip()

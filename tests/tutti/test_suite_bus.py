@@ -7,7 +7,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from tutti.nats_server import NatsServer
+from shared.bus.authorization import new_seed, public_key
+from shared.bus.connection import Bus
+from shared.bus.permissions import PROVISION, READER, users
+from shared.bus.setup import ensure_streams
+from shared.contracts import subjects
+from tutti.nats_server import NatsServer, running_nats_server
+from tutti.provision.folder import provision
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 from tutti.up.readiness import STATE_FILE
 
@@ -31,6 +37,37 @@ async def test_a_block_has_the_bus_and_leaves_it_closed(nats_server: NatsServer)
     async with SuiteBus(nats=nats_server.url).connected("tutti-test") as bus:
         assert bus.connected
     assert not bus.connected
+
+
+async def test_people_with_a_key_of_their_own_find_the_streams(tmp_path: Path) -> None:
+    made = provision(tmp_path, users(), ["127.0.0.1"])
+    assert made
+    rights = (tmp_path / "server" / "authorization.conf").read_text()
+    async with running_nats_server(extra_config=rights) as server:
+        setup = await Bus.connect(
+            server.url,
+            name="setup",
+            user=PROVISION,
+            credentials=str(tmp_path / PROVISION / "seed"),
+            patience_s=5.0,
+        )
+        await ensure_streams(setup)
+        await setup.close()
+        asked = SuiteBus(nats=server.url, nats_credentials=str(tmp_path / READER / "seed"))
+        async with asked.connected("tutti-test") as bus:
+            assert (await bus.stream_info(subjects.CLUSTER)).last_seq == 1
+            assert await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_OPENED)
+
+
+async def test_a_key_of_a_server_without_our_accounts_asks_as_usual(tmp_path: Path) -> None:
+    seed = tmp_path / "seed"
+    seed.write_text(new_seed())
+    rights = f"authorization {{ users: [ {{ nkey: {public_key(seed.read_text())} }} ] }}"
+    async with running_nats_server(extra_config=rights) as server:
+        asked = SuiteBus(nats=server.url, nats_credentials=str(seed))
+        async with asked.connected("tutti-test") as bus:
+            await ensure_streams(bus)
+            assert (await bus.stream_info(subjects.CLUSTER)).last_seq == 1
 
 
 def test_a_command_gets_all_that_was_typed_as_one_argument() -> None:

@@ -11,13 +11,15 @@ from nats.aio.client import Client
 
 from shared.bus.authorization import authorization, new_seed, public_key
 from shared.bus.connection import Bus
-from shared.bus.permissions import PROVISION, User, inbox, users
+from shared.bus.permissions import PEOPLES_API, PROVISION, User, inbox, users
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from tests.support.waiting import eventually
 from tutti.nats_server import running_nats_server
 
 USERS = users()
+INFO = f"{PEOPLES_API}.STREAM.INFO.{subjects.CLUSTER}"
+STREAMS = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES, subjects.VERDICTS)
 
 
 class Guarded:
@@ -150,6 +152,35 @@ async def test_a_service_answers_where_it_is_asked_to_and_once_only(guarded: Gua
         await told_all(planner, refused)
         assert (await answers.next_msg(10)).data == b"first"
         assert refused == [
-            refusal("publish", f"{inbox('reader')}.1"),
+            # What stands in its account for the inbox of whoever asked from another.
+            refusal("publish", question.reply),
             refusal("publish", f"{inbox('reader')}.2"),
         ]
+
+
+async def test_what_people_are_answered_is_never_stored_whatever_subject_they_name(
+    guarded: Guarded,
+) -> None:
+    """JetStream answers to any subject; in a stream such an answer would be a record."""
+    bus = await Bus.connect(
+        guarded.url,
+        name="setup",
+        user=PROVISION,
+        credentials=guarded.file(PROVISION),
+        patience_s=5.0,
+    )
+    try:
+        await ensure_streams(bus)
+        async with guarded.client("reader") as (reader, refused):
+            answers = await reader.subscribe(f"{inbox('reader')}.1")
+            for subject in sorted({one_of(each) for one in USERS for each in one.publish}):
+                if not subject.startswith("$JS.ACK."):  # which the server itself refuses
+                    await reader.publish(INFO, b"", reply=subject)
+            # Answered in order: when this one is, so are those before it.
+            await reader.publish(INFO, b"", reply=f"{inbox('reader')}.1")
+            assert b'"CLUSTER"' in (await answers.next_msg(10)).data
+            assert refused == []
+        found = {name: (await bus.stream_info(name)).last_seq for name in STREAMS}
+        assert found == {"CLUSTER": 1, "DECISIONS": 1, "OUTCOMES": 0, "VERDICTS": 0}
+    finally:
+        await bus.close()
