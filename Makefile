@@ -12,7 +12,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test sim manifests chart demo chaos certify bench bench-planner docs lock clean
+.PHONY: help setup fmt lint test sim manifests chart demo chaos certify bench bench-planner plots docs lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -67,6 +67,9 @@ bench: $(STAMP) ## Drains and live gangs on a real API server (ARGS passes flags
 
 bench-planner: $(STAMP) ## How fast the planner decides, in process (ARGS="placement" chooses cases)
 	$(BIN)/python -m bench.planner $(ARGS)
+
+plots: $(STAMP) ## Draw the newest certificate's figures into docs/plots (ARGS="--session FILE"; `make bench plots`)
+	$(BIN)/python -m bench.plots $(ARGS)
 
 docs: $(DOCS_STAMP) ## The documentation as a site, in build/site; a broken link is an error
 	build/docs-env/bin/python -m sphinx --fresh-env --fail-on-warning --keep-going --quiet -b html docs build/site $(ARGS)
