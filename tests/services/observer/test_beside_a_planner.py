@@ -1,0 +1,193 @@
+"""A planner whose decisions are only observed, while a rival binds pod by pod what it likes.
+
+The planner knows nothing of being observed; its invariants are checked after every cycle
+(`Scene.step`), and no recount may fail, whatever the rival does.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from services.observer.core.standing import answer
+from services.observer.state import ObserverState
+from shared.contracts.cluster import (
+    NodeChanges,
+    SnapshotPage,
+    Synced,
+)
+from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.observing import GangObserved
+from shared.model.objects import Node, Pod
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+STAND_MS = 10_000
+CPU = make_shape({"cpu": 1000})
+
+
+class Observed(Scene):
+    """A scene with an observer instead of binders; nothing is carried out."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.state = ObserverState(stand_ms=STAND_MS, gone_max=100)
+        self._read = 0
+        self.proofs: list[str] = []
+        nodes = list(nodes)
+        super().__init__(nodes)
+        stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}
+        page = SnapshotPage(
+            snapshot="s",
+            page=0,
+            pages=1,
+            cluster_seq=self.cluster_seq,
+            epoch=self.epoch,
+            synced=Synced(**stamp, watcher="scene"),
+            records=(NodeChanges(**stamp, changed=tuple(nodes)),),
+        )
+        self.state.replace([page])
+
+    @override
+    def _apply(self, record: Any) -> None:
+        super()._apply(record)
+        self.state.apply(self.cluster_seq, record)
+
+    def passes(self, seconds: float) -> None:
+        """Time passes, and everybody does what is due; in steps, as timers would wake them."""
+        until_ms = self.now_ms + int(seconds * 1000)
+        self._turn()
+        while self.now_ms < until_ms:
+            self.now_ms = min(self.now_ms + 2_000, until_ms)
+            self._turn()
+
+    def row(self, gang: str) -> GangObserved:
+        found = self.state.told(self.now_ms).gangs
+        return next(one for one in found if one.gang == f"team/{gang}")
+
+    def free(self, node: str) -> int:
+        there = sum(1 for pod in self.pods.values() if pod.node == node)
+        return 4 - there
+
+    def _turn(self) -> None:
+        self.settle()
+        for seq, one in self.records[self._read :]:
+            if isinstance(one, GangDecision | EvictionDecision):
+                found = self.state.decided(seq, one, self.now_ms)
+                self.proofs += [found.proof] if found is not None else []
+                assert found is None or found.proof != "failed", found
+        self._read = len(self.records)
+        for stands in self.state.standing.over(self.now_ms):
+            self.outcome_seq += 1
+            outcome = answer(
+                stands, self.state.picture, observer="o", incarnation="", now_ms=self.now_ms
+            )
+            self.planner.apply_outcome(self.outcome_seq, outcome)
+            self.state.standing.drop(stands.seq)
+        self.settle()
+
+
+def nodes(count: int = 2) -> list[Node]:
+    return [make_node(f"n{index}", {"cpu": 4000, "pods": 110}) for index in range(count)]
+
+
+def appear(scene: Observed, gang: str, members: int) -> list[Pod]:
+    pods = make_pods(gang, members, CPU)
+    scene.put(make_group(gang, members), *pods)
+    return pods
+
+
+def test_a_gang_that_the_rival_leaves_is_decided_again_and_again_and_stays_pending() -> None:
+    scene = Observed(nodes(1))
+    appear(scene, "train", 3)
+    scene.passes(300)
+    assert len(scene.decisions) > 4
+    assert scene.verdict("train").phase in {"Pending", "Inqueue", "Starting"}
+    assert scene.row("train").proved == len(scene.decisions)
+    assert scene.row("train").decided_ms == scene.decisions[0][1].cycle.now_ms
+
+
+def test_room_of_a_decision_that_stands_is_nobody_elses_and_is_given_back() -> None:
+    scene = Observed(nodes(1))
+    appear(scene, "first", 3)
+    scene.passes(1)
+    appear(scene, "second", 3)
+    scene.passes(5)
+    assert [one.gang for _, one in scene.decisions] == ["team/first"]
+    scene.passes(10)
+    assert "team/second" in [one.gang for _, one in scene.decisions], "the first was given back"
+
+
+def test_what_the_rival_binds_ends_what_was_assumed_and_counts_as_it_is() -> None:
+    scene = Observed(nodes())
+    (pod, other) = appear(scene, "train", 2)
+    scene.passes(1)
+    ((_, decision),) = scene.decisions
+    away = "n1" if decision.bindings[0].node == "n0" else "n0"
+    scene.change(pod.uid, node=away)
+    scene.change(other.uid, node=away)
+    scene.passes(1)
+    assert scene.planner.open_decisions == 0
+    assert len(scene.state.standing) == 0
+    assert scene.verdict("train").phase == "Running"
+    appear(scene, "next", 6)
+    scene.passes(1)
+    assert len(scene.decisions[-1][1].bindings) == 6, "all that is left is free"
+
+
+def test_a_gang_that_the_rival_binds_in_part_for_long_is_released_on_paper_only() -> None:
+    scene = Observed(nodes(1))
+    first, *_ = appear(scene, "train", 3)
+    scene.passes(1)
+    scene.change(first.uid, node="n0")
+    scene.passes(90)
+    assert scene.row("train").release.startswith("RepairDeadline")
+    releases = [one for _, one in scene.records if isinstance(one, EvictionDecision)]
+    assert len(releases) == 1, "it is not asked for every ten seconds"
+    assert scene.row("train").partial_since_ms
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(("appear", "bind", "bind", "bind", "run", "end", "delete", "wait")),
+        st.integers(0, 11),
+        st.integers(0, 11),
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+@given(ACTS)
+@settings(max_examples=20)
+def test_no_recount_fails_and_no_invariant_breaks_whatever_the_rival_does(
+    acts: list[tuple[str, int, int]],
+) -> None:
+    scene = Observed(nodes(3))
+    gangs = 0
+    for act, which, number in acts:
+        waiting = [pod for pod in scene.pods.values() if not pod.node]
+        bound = [pod for pod in scene.pods.values() if pod.node]
+        match act:
+            case "appear" if gangs < 6:
+                gangs += 1
+                appear(scene, f"g{gangs}", 1 + number % 5)
+            case "bind" if waiting and scene.free(f"n{number % 3}") > 0:
+                scene.change(waiting[which % len(waiting)].uid, node=f"n{number % 3}")
+            case "run" if bound:
+                scene.change(bound[which % len(bound)].uid, phase="Running")
+            case "end" if bound:
+                scene.change(bound[which % len(bound)].uid, phase="Succeeded")
+            case "delete" if scene.pods:
+                scene.remove(list(scene.pods.values())[which % len(scene.pods)])
+            case _:
+                pass
+        scene.passes(number % 3 * 6)
+    scene.passes(2 * STAND_MS / 1000)
+    assert scene.state.standing.over(scene.now_ms) == []
