@@ -44,21 +44,21 @@ from services.admission_webhook.core.review import (
 )
 from services.admission_webhook.errors import BadReview
 from services.admission_webhook.following import QueueFollower
+from services.admission_webhook.guarding import (
+    BODY_BYTES_MAX,
+    Bodies,
+    GuardedServer,
+    Unwelcome,
+)
 from services.admission_webhook.reporting import Reporting
 from shared.kube.nesting import shallow
 
-#: The API server takes requests of up to 3 MiB; an update brings the object twice.
-BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 #: The API server keeps idle connections for 90 s; it is the one to close them.
 KEEPALIVE_S: Final = 120.0
 #: For requests under way at the end.
 SHUTDOWN_S: Final = 2.0
 #: A queue made just before its first job is seen by us after some milliseconds.
 QUEUE_WAIT_S: Final = 0.2
-
-#: The API server sends a review in one go and waits ten seconds for its answer at most. Whoever
-#: takes longer to send one only holds memory of ours.
-BODY_TIMEOUT_S: Final = 10.0
 
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
 Validated: TypeAlias = Callable[[AdmissionRequest, Subject, Verdict, float], None]
@@ -114,6 +114,8 @@ class ReviewServer:
             **dict.fromkeys(VOLCANO_MUTATE_PATHS, self._mutate),
             **dict.fromkeys(VOLCANO_VALIDATE_PATHS, self._validate),
         }
+        self._bodies = Bodies()
+        self._server: GuardedServer | None = None
         self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, context: ssl.SSLContext) -> int:
@@ -122,7 +124,7 @@ class ReviewServer:
         Raises:
             OSError: The address is taken, or not ours.
         """
-        server = web.Server(
+        server = self._server = GuardedServer(
             self._handle,
             request_factory=partial(_Request, asyncio.get_running_loop()),
             access_log=None,
@@ -144,12 +146,16 @@ class ReviewServer:
         path = self._paths.get(request.path)
         if path is None or request.method != "POST":
             return web.Response(status=404, text=f"there is only POST {', '.join(self._paths)}")
+        if self._server is not None:
+            self._server.heard(request.protocol)
         try:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                body = await request.read()
-        except TimeoutError:
+            async with self._bodies.read(request) as body:
+                return await self._answered(path, body)
+        except Unwelcome as unwelcome:
             self._reporting.reviewed("malformed")
-            return _closing(408, f"a review must arrive within {BODY_TIMEOUT_S:.0f} s")
+            return unwelcome.response()
+
+    async def _answered(self, path: Answer, body: bytes) -> web.Response:
         clock_s = asyncio.get_running_loop().time
         started_s = clock_s()
         try:
@@ -231,9 +237,3 @@ async def _judged(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]
     except RecursionError:
         review = decode_review(shallow(body))
         return review, await path(review)
-
-
-def _closing(status: int, text: str) -> web.Response:
-    response = web.Response(status=status, text=text)
-    response.force_close()
-    return response

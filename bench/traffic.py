@@ -1,0 +1,114 @@
+"""Gangs that come at a rate, are bound, live for a while and go: the load of soak and upgrades.
+
+Open loop: a gang comes when its time has come, whatever became of those before it, so that a suite
+that falls behind is seen to fall behind.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from bench import load
+from bench.live import percentile
+from bench.load import Load
+from bench.testbed import Bed
+from tests.controlplane.client import ApiError
+
+#: How often pods are looked at; what is measured are the watch's own instants.
+_LOOK_S: Final = 0.05
+#: A gang that is not whole by then is lost.
+LOST_S: Final = 120.0
+_AT_ONCE: Final = {"gracePeriodSeconds": 0}
+_NOT_FOUND: Final = 404
+
+
+@dataclass
+class Coming:
+    """One gang of the traffic; instants are monotonic, 0 for not yet."""
+
+    prefix: str
+    what: Load
+    created_s: float = 0.0
+    bound_s: float = 0.0
+
+    @property
+    def latency_s(self) -> float:
+        """From its last pod created to its last bound."""
+        return self.bound_s - self.created_s
+
+
+class Traffic:
+    """`run` it as a task."""
+
+    def __init__(self, bed: Bed, scheduler_name: str, *, size: int, per_s: float, life_s: float):
+        self.gangs: list[Coming] = []
+        self._bed = bed
+        self._scheduler_name = scheduler_name
+        self._what = Load(gangs=1, size=size)
+        self._between_s = 1 / per_s
+        self._life_s = life_s
+        self._finished = False
+
+    def finish(self) -> None:
+        """Let no more gangs come; `run` ends with the last."""
+        self._finished = True
+
+    async def run(self, for_s: float) -> None:
+        """Let gangs come for so long, then wait until the last is bound and gone, or lost."""
+        began_s = time.monotonic()
+        async with asyncio.TaskGroup() as tasks:
+            due_s = began_s
+            while due_s < began_s + for_s and not self._finished:
+                await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+                gang = Coming(prefix=self._bed.fresh_prefix(), what=self._what)
+                self.gangs.append(gang)
+                tasks.create_task(self._life(gang), name=f"gang {gang.prefix}")
+                due_s += self._between_s
+
+    def lost(self) -> list[str]:
+        """Gangs that were never whole."""
+        return [gang.prefix for gang in self.gangs if gang.created_s and not gang.bound_s]
+
+    def latencies_s(self, since_s: float = 0.0, until_s: float = float("inf")) -> list[float]:
+        """Of the gangs whose last pod was created then."""
+        return [
+            gang.latency_s
+            for gang in self.gangs
+            if gang.bound_s and since_s <= gang.created_s < until_s
+        ]
+
+    async def _life(self, gang: Coming) -> None:
+        bed, what = self._bed, gang.what
+        await bed.client.create(load.PODGROUPS_PATH, load.pod_group(what, gang.prefix, 0))
+        for member in range(what.size):
+            pod = load.pod(what, gang.prefix, 0, member, self._scheduler_name)
+            await bed.client.create(load.PODS_PATH, pod)
+        gang.created_s = time.monotonic()
+        names = load.pod_names(what, gang.prefix)
+        while time.monotonic() < gang.created_s + LOST_S:
+            bound_s = bed.watch.bound_s(names)
+            if len(bound_s) == what.size:
+                gang.bound_s = bound_s[-1]
+                await asyncio.sleep(self._life_s)
+                break
+            await asyncio.sleep(_LOOK_S)
+        await self._gone(f"{load.PODS_PATH}/{name}" for name in names)
+        await self._gone([f"{load.PODGROUPS_PATH}/{load.gang_name(gang.prefix, 0)}"])
+
+    async def _gone(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            try:
+                await self._bed.client.delete(path, dict(_AT_ONCE))
+            except ApiError as error:
+                if error.status != _NOT_FOUND:
+                    raise
+
+
+def p(latencies_s: list[float], percent: int) -> float:
+    """A percentile in milliseconds; 0 of nothing."""
+    with suppress(ValueError):
+        return percentile(latencies_s, percent) * 1e3
+    return 0.0
