@@ -12,7 +12,7 @@ import copy
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -146,10 +146,7 @@ async def _ask(api: RawClient, case: Object, operation: str, namespace: str) -> 
             await api.request("DELETE", where, params=_DRY)
             return Answer(True)
         if operation == "UPDATE":
-            before = patched(await api.get(path(kind, namespace, name)), case["update"])
-            after = await api.request(
-                "PATCH", where, case["update"], content_type=JSON_PATCH, params=_DRY
-            )
+            before, after = await _updated(api, path(kind, namespace, name), where, case["update"])
         else:
             assert found is not None, case["name"]
             before, where = found, path(kind, namespace)
@@ -160,6 +157,20 @@ async def _ask(api: RawClient, case: Object, operation: str, namespace: str) -> 
     except ApiError as error:
         return Answer(False, str(error))
     return Answer(True, mutated=tuple(changes(*_comparable(case, kind, before, after))))
+
+
+async def _updated(
+    api: RawClient, object_path: str, where: str, update: list[Object]
+) -> tuple[Object, Object]:
+    """What a patch says, and what becomes of it, of one and the same stored object: controllers
+    write on it, too.
+    """
+    while True:
+        before = await api.get(object_path)
+        after = await api.request("PATCH", where, update, content_type=JSON_PATCH, params=_DRY)
+        again = await api.get(object_path)
+        if again["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]:
+            return patched(before, update), after
 
 
 def _comparable(case: Object, kind: str, before: Object, after: Object) -> tuple[Object, Object]:
@@ -203,9 +214,9 @@ async def _removed(api: RawClient, found: Object, namespace: str) -> None:
     await eventually(gone, because=f"{where} is gone")
 
 
-async def _ignoring(status: int, request: object) -> None:
+async def _ignoring(status: int, request: Awaitable[object]) -> None:
     try:
-        await request  # type: ignore[misc]
+        await request
     except ApiError as error:
         if error.status != status:
             raise
