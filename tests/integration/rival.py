@@ -204,6 +204,13 @@ class Rival:
         ]
         return sum(status["restartCount"] for status in statuses)
 
+    async def group_of(self, job: str) -> str:
+        """Path of a Job's PodGroup."""
+        groups: list[Object] = (await self._api.get(self._groups))["items"]
+        names = [one["metadata"]["name"] for one in groups]
+        (name,) = [name for name in names if name.startswith(f"{job}-")]
+        return f"{self._groups}/{name}"
+
     async def leaves_nothing(self) -> None:
         """Delete what no controller here would collect."""
         for path in (self._jobs, self._groups):

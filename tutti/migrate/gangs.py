@@ -83,7 +83,8 @@ def _partial(seen: Seen) -> Iterator[Finding]:
         if any(pod.phase == "Running" for pod in bound):
             rest = (
                 "some of it run, so Tutti takes it for started and below its quorum: what it "
-                "lacks is placed ahead of others, and nothing is released"
+                "lacks is placed ahead of others, and nothing is released unless its group, or its "
+                "queue, has the annotation tutti.dev/degraded-grace-seconds"
             )
         else:
             rest = _cure(group, found, bound)
