@@ -24,13 +24,15 @@ from shared.bus.log_reader import LogReader
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
 from shared.contracts import codec, subjects
-from shared.contracts.observing import Observation, ObservationRequest
+from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
 from shared.runtime.lifecycle import Context, Step
 
 log = logging.getLogger(__name__)
 
 #: After an outcome that could not be stored.
 _RETRY_S: Final = 1.0
+#: Between two looks at what stands: with thousands of decisions each costs milliseconds.
+_LOOK_S: Final = 0.05
 
 
 async def serve(ctx: Context[ObserverSettings]) -> None:
@@ -51,6 +53,8 @@ class Observer:
         self._follower = ClusterFollower(ctx.bus, self._state, self._on_change)
         self._publisher = Publisher(ctx.bus)
         self._incarnation = ""
+        #: What pages after the first are cut from.
+        self._told: Observation | None = None
         #: Set when a decision may have become over, or another one stands.
         self._look = asyncio.Event()
 
@@ -71,9 +75,14 @@ class Observer:
             tasks.create_task(self._answer_those_over(), name="answer")
             tasks.create_task(self._keep_report(), name="report")
 
-    async def _answer(self, question: ObservationRequest) -> Observation:
-        del question
-        return self._state.told(self._ctx.now_ms())
+    async def _answer(self, question: ObservationRequest) -> Observation | None:
+        if question.page == 0:
+            self._told = self._state.told(self._ctx.now_ms())
+        told = self._told
+        if told is None or (question.page and told.at_ms != question.at_ms):
+            # Somebody else has asked in between: to be asked anew.
+            return None
+        return page_of(told, question.page)
 
     def _on_change(self) -> None:
         self._ctx.ready.set("cluster")
@@ -110,6 +119,7 @@ class Observer:
                     self._look.set()
                     break
             self._reporting.observe(self._state.gangs.counts(), len(self._state.standing))
+            await asyncio.sleep(_LOOK_S)
             await self._wait_for_next()
 
     async def _wait_for_next(self) -> None:
@@ -177,6 +187,13 @@ class Observer:
             await asyncio.to_thread(_replace, Path(self._ctx.settings.report_file), content)
         except OSError as error:
             log.error("the report is not written: %s", error)
+
+
+def page_of(told: Observation, page: int) -> Observation:
+    """One page of a report; without gangs beyond the last."""
+    pages = max(1, -(-len(told.gangs) // PAGE_GANGS))
+    gangs = told.gangs[page * PAGE_GANGS : (page + 1) * PAGE_GANGS]
+    return msgspec.structs.replace(told, gangs=gangs, page=page, pages=pages)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -4,7 +4,7 @@ Asked on `ask.observer.report`; the same struct is the JSON of a report file. In
 milliseconds since the epoch, 0: has not happened, or happened before anybody looked.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -15,8 +15,13 @@ they were not; a defect of Tutti's.
 """
 
 
-class ObservationRequest(msgspec.Struct, frozen=True, kw_only=True, tag="observation.ask"):
-    """Asks for everything observed so far."""
+class ObservationRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.ask"
+):
+    """Asks for everything observed so far; page 0 freezes it, the others name its instant."""
+
+    page: int = 0
+    at_ms: int = 0
 
 
 class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,6 +65,10 @@ class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     release: str = ""
 
 
+#: Gangs in one answer: a row is a few hundred bytes, two thousand at most.
+PAGE_GANGS: Final = 400
+
+
 class Observation(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.answer"
 ):
@@ -70,3 +79,6 @@ class Observation(
     gangs: tuple[GangObserved, ...] = ()
     #: Gangs that had gone and are not listed any more, so that a report stays bounded.
     left_out: int = 0
+    #: Of an answer: it has the gangs of one page of so many.
+    page: int = 0
+    pages: int = 1

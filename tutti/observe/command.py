@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 
 from shared.bus.asking import ask
+from shared.bus.connection import Bus
 from shared.bus.errors import BusError, NoAnswer
 from shared.contracts import codec, subjects
 from shared.contracts.observing import Observation, ObservationRequest
@@ -76,10 +77,15 @@ async def _ask(suite: SuiteBus) -> Observation:
             folder = default_data_dir((await load(suite.kubeconfig, suite.context)).server)
         suite = msgspec.structs.replace(suite, data_dir=folder / OBSERVED_DIR)
     async with suite.connected("tutti-observe") as bus:
-        return await ask(
-            bus,
-            subjects.ASK_OBSERVATION,
-            ObservationRequest(),
-            codec.decode_observation,
-            timeout_s=_ANSWER_S,
-        )
+        first = await _page(bus, ObservationRequest())
+        gangs = list(first.gangs)
+        for number in range(1, first.pages):
+            page = await _page(bus, ObservationRequest(page=number, at_ms=first.at_ms))
+            gangs += page.gangs
+        return msgspec.structs.replace(first, gangs=tuple(gangs), pages=1)
+
+
+async def _page(bus: Bus, question: ObservationRequest) -> Observation:
+    return await ask(
+        bus, subjects.ASK_OBSERVATION, question, codec.decode_observation, timeout_s=_ANSWER_S
+    )

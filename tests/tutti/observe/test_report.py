@@ -8,10 +8,16 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from services.observer.service import page_of
 from shared.bus.asking import serve
 from shared.bus.connection import Bus
 from shared.contracts import codec, subjects
-from shared.contracts.observing import GangObserved, Observation, ObservationRequest
+from shared.contracts.observing import (
+    PAGE_GANGS,
+    GangObserved,
+    Observation,
+    ObservationRequest,
+)
 from tutti.nats_server import NatsServer
 from tutti.observe.command import observe
 from tutti.observe.showing import sentences
@@ -93,8 +99,11 @@ async def test_an_observer_is_asked_and_one_that_is_away_ends_with_status_1(
         return await asyncio.to_thread(CliRunner().invoke, observe, arguments)
 
     async def answer(question: ObservationRequest) -> Observation:
-        assert question == ObservationRequest()
-        return OBSERVATION
+        assert question.at_ms == (OBSERVATION.at_ms if question.page else 0)
+        return page_of(many, question.page)
+
+    names = [f"g{number}" for number in range(2 * PAGE_GANGS + 1)]
+    many = msgspec.structs.replace(OBSERVATION, gangs=tuple(row(name) for name in names))
 
     away = await typed()
     assert (away.exit_code, away.output) == (1, "tutti: no observer answers\n")
@@ -105,4 +114,5 @@ async def test_an_observer_is_asked_and_one_that_is_away_ends_with_status_1(
     finally:
         await bus.close()
     assert found.exit_code == 0, found.output
-    assert json.loads(found.output)["observation"]["at_ms"] == OBSERVATION.at_ms
+    told = json.loads(found.output)["observation"]
+    assert [each["gang"] for each in told["gangs"]] == [f"team/{name}" for name in names]
