@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.controlplane.client import ApiError, Object, RawClient
+from tests.controlplane.client import ApiError, Object, RawClient, connection_of
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tutti.rights.rendering import rules
-from tutti.rights.table import RELEASE, Right
+from tutti.rights.table import RELEASE, Right, account
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -49,6 +49,24 @@ async def grant(
         await _put(api, f"{folder}/{plural.removesuffix('s')}bindings", user, binding)
 
 
+async def as_account(admin: Path, name: str) -> Path:
+    """A kubeconfig with a token of one of the chart's accounts, on the same real API server.
+
+    Made once for each control plane. `admin` is the administrator's, of `ControlPlane`.
+    """
+    made = admin.with_name(f"{name}.token.kubeconfig")
+    if not made.is_file():
+        server, ca_pem = connection_of(admin)
+        async with RawClient(admin) as api:
+            token = await account_token(
+                api, name, account(name).rights, namespace="kube-system", release="tutti"
+            )
+        part = admin.with_name(f".{name}.token.kubeconfig")
+        write_kubeconfig(part, server=server, ca_pem=ca_pem, credentials=token)
+        part.replace(made)
+    return made
+
+
 async def service_account(
     control_plane: ControlPlane,
     api: RawClient,
@@ -72,7 +90,7 @@ async def service_account(
 async def account_token(
     api: RawClient, name: str, rights: Iterable[Right], *, namespace: str, release: str
 ) -> str:
-    """An hour's token of a ServiceAccount with the rights, by roles that are called as the chart's."""
+    """An hour's token of a ServiceAccount with the rights; roles are called as the chart's."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     await _put(api, path, name, {"metadata": {"name": name}})
     whom = {"kind": "ServiceAccount", "name": name, "namespace": namespace}

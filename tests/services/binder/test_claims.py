@@ -21,8 +21,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
-from tests.services.binder.test_process import RIGHTS
-from tests.support.rbac import grant
+from tests.support.rbac import as_account
 
 pytestmark = pytest.mark.integration
 
@@ -101,8 +100,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(control_plane: ControlPlane, api: RawClient, namespace: str) -> AsyncIterator[Desk]:
-    await grant(api, "test-binder", RIGHTS)
-    credentials = await load(str(control_plane.kubeconfig_for("test-binder")))
+    credentials = await load(str(await as_account(control_plane.admin_kubeconfig, "binder")))
     async with KubeClient(credentials, connections_max=2, user_agent="test") as client:
         yield Desk(KubePods(client, timeout_s=5.0, on_health=lambda _: None), api, namespace)
     for path in (f"/api/v1/persistentvolumes/{namespace}",):

@@ -16,6 +16,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import bind_pod, create_nodes, create_pods, pod_manifest
 from tests.services.binder.core.samples import make_decision
 from tests.services.binder.harness import a_binder, a_desk
+from tests.support.rbac import as_account
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -69,6 +70,11 @@ async def nodes(api: RawClient, empty_cluster: None) -> None:
     await create_nodes(api, 2)
 
 
+async def client_of(control_plane: ControlPlane) -> KubeClient:
+    """Not entered yet: with the binder's own rights."""
+    return KubeClient(await load(str(await as_account(control_plane.admin_kubeconfig, "binder"))))
+
+
 async def test_a_gang_is_bound_whole_and_its_pods_say_by_which_decision(
     nats_server: NatsServer,
     control_plane: ControlPlane,
@@ -79,7 +85,9 @@ async def test_a_gang_is_bound_whole_and_its_pods_say_by_which_decision(
     pods = await make_pods(api, namespace, 8)
     async with (
         a_desk(nats_server.url) as desk,
-        KubeClient(await load(str(control_plane.admin_kubeconfig))) as client,
+        KubeClient(
+            await load(str(await as_account(control_plane.admin_kubeconfig, "binder")))
+        ) as client,
         a_binder(nats_server.url, over(client)),
     ):
         seq = await desk.decide(decision_for(pods, preflight=True))
@@ -110,7 +118,9 @@ async def test_each_member_is_told_what_the_api_server_made_of_it(
     await api.delete(path, {"gracePeriodSeconds": 0})
     async with (
         a_desk(nats_server.url) as desk,
-        KubeClient(await load(str(control_plane.admin_kubeconfig))) as client,
+        KubeClient(
+            await load(str(await as_account(control_plane.admin_kubeconfig, "binder")))
+        ) as client,
         a_binder(nats_server.url, over(client)),
     ):
         seq = await desk.decide(decision_for([ours, elsewhere, already, recreated, deleted]))
@@ -136,7 +146,9 @@ async def test_nothing_is_bound_when_the_preflight_of_one_member_fails(
     pods[1]["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
     async with (
         a_desk(nats_server.url) as desk,
-        KubeClient(await load(str(control_plane.admin_kubeconfig))) as client,
+        KubeClient(
+            await load(str(await as_account(control_plane.admin_kubeconfig, "binder")))
+        ) as client,
         a_binder(nats_server.url, over(client)),
     ):
         seq = await desk.decide(decision_for(pods, preflight=True))
@@ -152,7 +164,9 @@ async def test_a_gated_pod_reads_as_gated(
 ) -> None:
     (pod,) = await make_pods(api, namespace, 1, spec={"schedulingGates": [{"name": "a.b/c"}]})
     binding = decision_for([pod]).bindings[0]
-    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+    async with KubeClient(
+        await load(str(await as_account(control_plane.admin_kubeconfig, "binder")))
+    ) as client:
         pods = over(client)
         refused = await pods.bind(binding, {}, dry_run=False)
         assert isinstance(refused, Answer)

@@ -10,15 +10,12 @@ from tests.controlplane.nodes import create_nodes, create_pods, pod_manifest
 from tests.services.binder.harness import a_desk
 from tests.services.binder.test_on_kubernetes import decision_for, node_of
 from tests.services.binder.test_releases import release_of
-from tests.support.rbac import grant
+from tests.support.rbac import as_account
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
-from tutti.rights.table import account
 
 pytestmark = pytest.mark.integration
-
-RIGHTS = account("binder").rights
 
 
 async def test_it_binds_and_removes_with_its_own_rights_and_stops_when_asked(
@@ -31,8 +28,7 @@ async def test_it_binds_and_removes_with_its_own_rights_and_stops_when_asked(
 ) -> None:
     await create_nodes(api, 1)
     pods = await create_pods(api, namespace, [pod_manifest(f"w-{n}") for n in range(4)])
-    await grant(api, "test-binder", RIGHTS)
-    kubeconfig = control_plane.kubeconfig_for("test-binder")
+    kubeconfig = await as_account(control_plane.admin_kubeconfig, "binder")
     async with (
         a_desk(nats_server.url) as desk,
         a_service(

@@ -24,6 +24,7 @@ from tests.controlplane.nodes import (
 )
 from tests.services.binder.core.samples import make_release
 from tests.services.binder.harness import a_binder, a_desk
+from tests.support.rbac import as_account
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.nats_server import NatsServer
@@ -98,7 +99,7 @@ async def _real(control_plane: ControlPlane) -> AsyncIterator[Cluster]:
     name = f"releases-{uuid.uuid4().hex[:10]}"
     async with RawClient(control_plane.admin_kubeconfig) as api:
         await create_namespace(api, name)
-        yield Cluster(control_plane.admin_kubeconfig, api, name)
+        yield Cluster(await as_account(control_plane.admin_kubeconfig, "binder"), api, name)
         await remove_namespace(api, name)
 
 

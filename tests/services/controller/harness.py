@@ -15,6 +15,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.codec import encode
 from shared.contracts.verdicts import Verdict
+from tests.support.rbac import as_account
 from tests.support.standing import Stand
 from tests.support.waiting import eventually
 
@@ -71,7 +72,13 @@ async def a_desk(url: str) -> AsyncIterator[Desk]:
 async def controllers(
     url: str, kubeconfig: Path, *names: str, **settings: Any
 ) -> AsyncIterator[Stand[ControllerSettings]]:
-    """Run controllers in one process; leaving kills them where they stand."""
+    """Run controllers in one process, as the account that the chart has for them; leaving kills
+    them where they stand.
+
+    `kubeconfig` is the administrator's of a real control plane.
+    """
+    account = "controller-status" if names == ("status",) else "controller-jobs"
+    kubeconfig = await as_account(kubeconfig, account)
     bus = await Bus.connect(url, name="controller")
     given = ControllerSettings(controllers=names, kubeconfig=str(kubeconfig), **settings)
     stand = Stand("controller", "controller-0", given, bus)
