@@ -59,6 +59,24 @@ def _migrate() -> click.Command:
     return migrate
 
 
+def _top() -> click.Command:
+    from tutti.top.command import top
+
+    return top
+
+
+def _timeline() -> click.Command:
+    from tutti.timeline.command import timeline
+
+    return timeline
+
+
+def _bundle() -> click.Command:
+    from tutti.bundle.command import bundle
+
+    return bundle
+
+
 def _cluster() -> click.Command:
     from tutti.cluster_command import cluster
 
@@ -163,6 +181,9 @@ COMMANDS: Final[Table] = {
     "pod": (_pod, "List the pods of Jobs and of queues."),
     "status": (_status, "Show services, gangs by phase and decisions a second."),
     "queues": (_queues, "Show what queues hold, deserve and are owed, and why."),
+    "top": (_top, "Show which queues and nodes hold most of what there is."),
+    "timeline": (_timeline, "Draw when gangs were on which nodes."),
+    "bundle": (_bundle, "Collect what a bug report needs in one file."),
     "trace": (_trace, "Show what happened to a gang, and when."),
     "observe": (_observe, "Look at what `tutti up --observe` finds beside a rival."),
     "migrate": (_migrate, "Say what would change if Tutti took over from another scheduler."),

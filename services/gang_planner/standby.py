@@ -7,6 +7,7 @@ the answer are kept, so that the segment reproduces every later decision from it
 
 import asyncio
 import pathlib
+from typing import Final
 
 from services.gang_planner.applying import Applier
 from services.gang_planner.config import PlannerSettings
@@ -25,6 +26,9 @@ from shared.contracts.asking import FitAnswer, FitRequest, LedgerAnswer, LedgerR
 from shared.contracts.cluster import SnapshotPage
 from shared.runtime.lifecycle import Context
 
+#: What is recorded reaches the disk after this at the latest: a bundle has what just happened.
+_FLUSH_MS: Final = 2_000
+
 
 class Standby:
     """What a planner does while another one decides."""
@@ -37,6 +41,7 @@ class Standby:
         self._planner = planner
         self._applier = applier
         self._active = False
+        self._flushed_ms = 0
         self._recorder = (
             Recorder(
                 pathlib.Path(settings.recording_dir),
@@ -98,6 +103,9 @@ class Standby:
         frames = [frame for frame in map(_frame, arrivals) if frame is not None]
         for frame in frames:
             self._recorder.append(frame)
+        if now_ms - self._flushed_ms >= _FLUSH_MS:
+            self._recorder.flush()
+            self._flushed_ms = now_ms
         if self._base is None:
             if self._recorder.due(now_ms // 1000):
                 self._since_base = []

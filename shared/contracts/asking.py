@@ -9,8 +9,13 @@ import msgspec
 from shared.model.objects import Pod, PodGroup
 
 
-class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, tag="status.ask"):
+class StatusRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="status.ask"
+):
     """Broadcast on `ask.status`; every service instance answers once."""
+
+    #: Whether it is to tell its settings, too.
+    settings: bool = False
 
 
 class ServiceStatus(
@@ -38,6 +43,8 @@ class ServiceStatus(
     #: Counters and gauges by name, as /metrics shows them: decisions_total, gangs{phase}…,
     #: pods_bound_total.
     figures: dict[str, float] = {}
+    #: Where asked for: its settings by name, without secrets.
+    settings: dict[str, str] = {}
 
 
 class FitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.ask"):

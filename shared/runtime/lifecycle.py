@@ -32,6 +32,7 @@ from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.runtime import collector, logs
 from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
+from shared.runtime.settings_told import told
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import Tracer, tracer_for
 
@@ -260,7 +261,7 @@ class _Life(Generic[S]):
         await self._main(context)
         context.stopping.set()
 
-    async def _status(self, context: Context[S], _: StatusRequest) -> ServiceStatus:
+    async def _status(self, context: Context[S], request: StatusRequest) -> ServiceStatus:
         assert self._health is not None
         return ServiceStatus(
             service=self._service,
@@ -275,6 +276,7 @@ class _Life(Generic[S]):
             started_ms=self._started_ms,
             decisions=context.decisions,
             figures=context.metrics.figures(),
+            settings=told(self._settings) if request.settings else {},
         )
 
     def _on_signal(self, number: signal.Signals) -> None:

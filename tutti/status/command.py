@@ -3,28 +3,38 @@
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shared.bus.asking import ask_all
+from shared.bus.asking import ask, ask_all
 from shared.bus.connection import Bus
-from shared.bus.errors import BusError
-from shared.contracts.asking import ServiceStatus, StatusRequest
-from shared.contracts.codec import decode_status
-from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.bus.errors import BusError, NoAnswer
+from shared.contracts.asking import LedgerAnswer, LedgerRequest, ServiceStatus, StatusRequest
+from shared.contracts.codec import decode_ledger_answer, decode_status
+from shared.contracts.subjects import (
+    ASK_LEDGER,
+    ASK_STATUS,
+    CLUSTER,
+    DECISIONS,
+    OUTCOMES,
+    VERDICTS,
+)
 from shared.kube.errors import KubeError
+from tutti.redrawing import redraw
+from tutti.status.live import Watched
 from tutti.status.report import Report, StreamLine, report
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
+_STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 
 
 @click.command()
@@ -38,21 +48,27 @@ _ANSWERS_S: Final = 0.5
     help="Seconds over which rates are measured.",
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+@click.option("--watch", "-w", is_flag=True, help="Go on, on one screen; with -o json a line each.")
 def status(
     *,
     suite: SuiteBus,
     interval_s: float,
     output: str,
+    watch: bool,
 ) -> None:
     """Show the services, gangs by phase and decisions a second.
 
     Ends with status 1 when something that is needed is missing or not ready.
     """
     try:
+        if watch:
+            asyncio.run(_watch(suite, interval_s, output))
         found = asyncio.run(_collect(suite, interval_s))
     except (BusError, KubeError, OSError, NoSuite) as error:
         click.echo(f"tutti: {error}", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(0)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
     else:
@@ -67,8 +83,54 @@ async def _collect(suite: SuiteBus, interval_s: float) -> Report:
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
         seconds = time.monotonic() - started_s
         second = await _ask(bus)
-        streams = [await _stream(bus, name) for name in (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)]
+        streams = [await _stream(bus, name) for name in _STREAMS]
     return report(first, second, seconds, streams)
+
+
+async def _watch(suite: SuiteBus, interval_s: float, output: str) -> NoReturn:
+    """Show a round each interval until interrupted."""
+    async with suite.connected("tutti-status") as bus:
+        if output == "json":
+            async for found, _, _ in _rounds(bus, interval_s):
+                click.echo(msgspec.json.encode(found))
+        else:
+            await redraw(_screens(bus, interval_s), Console())
+    raise AssertionError("rounds do not end")
+
+
+async def _screens(bus: Bus, interval_s: float) -> AsyncIterator[RenderableType]:
+    watched = Watched()
+    async for found, ledger, seconds in _rounds(bus, interval_s):
+        watched.take(found, ledger, seconds)
+        yield watched.screen(datetime.now(UTC))
+
+
+async def _rounds(
+    bus: Bus, interval_s: float
+) -> AsyncIterator[tuple[Report, LedgerAnswer | None, float]]:
+    """Without end: a report, what queues hold (None: no standby answers), and the seconds since
+    the round before.
+    """
+    before: Sequence[ServiceStatus] = ()
+    asked_s = time.monotonic()
+    while True:
+        began_s = time.monotonic()
+        answers, ledger = await asyncio.gather(_ask(bus), _ledger(bus))
+        now_s = time.monotonic()
+        seconds, asked_s = now_s - asked_s, now_s
+        streams = [await _stream(bus, name) for name in _STREAMS]
+        yield report(before or answers, answers, seconds, streams), ledger, seconds
+        before = answers
+        await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
+
+
+async def _ledger(bus: Bus) -> LedgerAnswer | None:
+    try:
+        return await ask(
+            bus, ASK_LEDGER, LedgerRequest(), decode_ledger_answer, timeout_s=_ANSWERS_S
+        )
+    except NoAnswer:
+        return None
 
 
 async def _ask(bus: Bus) -> Sequence[ServiceStatus]:

@@ -412,4 +412,14 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         left_out=1,
     ),
     *SURROUNDING_SAMPLES,
+    StatusRequest(settings=True),
+    ServiceStatus(
+        service="binder",
+        instance="binder-0",
+        pid=1,
+        version="0.1.0",
+        http_port=2,
+        ready=True,
+        settings={"nats_url": "nats://127.0.0.1:4222", "posts_max": "32"},
+    ),
 )

@@ -1,0 +1,134 @@
+"""What operators type at a running suite: status, top, timeline, and a bundle that is replayed."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+
+from shared.contracts.verdicts import Verdict
+from tests.controlplane.client import RawClient
+from tests.support.waiting import eventually
+from tests.tutti.up.gangs import bound, make_gang
+from tests.tutti.up.running import TUTTI, suite, tutti
+from tutti.bundle.archive import Manifest
+from tutti.status.report import Report
+from tutti.timeline.story import Story
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
+
+
+async def two_reports(data: Path) -> list[Report]:
+    """The first two of `tutti status --watch`, which is then interrupted."""
+    process = await asyncio.create_subprocess_exec(
+        str(TUTTI),
+        "status",
+        "--watch",
+        "--interval=0.1",
+        "-o",
+        "json",
+        f"--data-dir={data}",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        lines = [await process.stdout.readline() for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 0
+    return [msgspec.json.decode(line, type=Report) for line in lines]
+
+
+async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
+    client: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "up" / "data"
+    async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
+        await running.wait_ready()
+        # The standby's recording begins with a picture; what is to be replayed comes after it.
+        await eventually(lambda: any(data.glob("recordings/*/*.tutti-recording")), timeout_s=20.0)
+        await make_gang(client, "default", "train")
+        await make_gang(client, "default", "huge", members=2, least=500)
+        await bound(client, "default", "train")
+        for index in range(3):
+            await client.delete(f"/api/v1/namespaces/default/pods/train-{index}")
+
+        async def told() -> Story:
+            status, out, errors = await tutti("timeline", "-o", "json", f"--data-dir={data}")
+            assert status == 0, errors
+            found = msgspec.json.decode(out, type=Story)
+            assert {one.gang: one.end for one in found.stays} == {"default/train": "gone"}
+            now = {one.gang for one in found.waits if not one.ended_ms}
+            assert now == {"default/huge", "default/train"}
+            return found
+
+        found = await eventually(told, timeout_s=20.0)
+        assert sum(one.pods for one in found.stays) == 3
+        assert all(one.began_ms <= one.ended_ms for one in found.stays)
+        picture = tmp_path / "timeline.svg"
+        status, _, errors = await tutti("timeline", f"--svg={picture}", f"--data-dir={data}")
+        assert status == 0, errors
+        assert ET.parse(picture).getroot().tag.endswith("svg")
+
+        first, second = await two_reports(data)
+        assert first.ready
+        assert second.gangs
+        status, out, errors = await tutti("top", "queues", f"--data-dir={data}")
+        assert status == 0, errors
+        assert "default" in out
+        status, out, errors = await tutti("top", "nodes", f"--kubeconfig={kubeconfig}")
+        assert status == 0, errors
+        assert "node-1" in out
+
+        await eventually(lambda: recorded(data), because="the recording is on the disk")
+        bundle = tmp_path / "report.tar.gz"
+        flags = (f"--data-dir={data}", f"--kubeconfig={kubeconfig}")
+        status, out, errors = await tutti("bundle", str(bundle), *flags)
+        assert status == 0, errors
+    check_bundle(bundle, tmp_path)
+
+
+def recorded(data: Path) -> bool:
+    """Whether what was decided of the gang can be read in the recording."""
+    return any(b"default/train" in path.read_bytes() for path in data.rglob("*.tutti-recording"))
+
+
+def check_bundle(bundle: Path, folder: Path) -> None:
+    """It tells what it holds, and the planner decides the same again from its recording."""
+    with tarfile.open(bundle) as tar:
+        tar.extractall(folder, filter="data")
+    root = folder / "report"
+    manifest = msgspec.json.decode((root / "manifest.json").read_bytes(), type=Manifest)
+    assert manifest.missing == ()
+    assert {one.path for one in manifest.files} == {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if path.is_file() and path.name != "manifest.json"
+    }
+    settings = msgspec.json.decode((root / "settings.json").read_bytes())
+    assert settings["binder-0"]["posts_max"] == "32"
+    verdicts = [
+        msgspec.json.decode(line, type=Verdict)
+        for line in (root / "verdicts.jsonl").read_bytes().splitlines()
+    ]
+    assert "huge" in {one.name for one in verdicts}
+    assert b"cycle_seconds_bucket" in (root / "metrics" / "gang-planner-0.txt").read_bytes()
+    assert (root / "logs" / "binder-0.log").read_bytes()
+    segments = list(root.glob("recordings/*/*"))
+    (last,) = [path for path in segments if b"default/train" in path.read_bytes()]
+    done = subprocess.run(
+        [sys.executable, "-m", "tutti.cli", "replay", str(last)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    equal = int(done.stdout.split()[0])
+    assert equal > 0
+    assert "0 differ" in done.stdout

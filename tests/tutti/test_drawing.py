@@ -1,0 +1,49 @@
+"""Bars, lines and amounts of a terminal's pictures."""
+
+import pytest
+
+from tutti.drawing import bar, counted, shortened, sparkline
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "drawn"),
+    [
+        pytest.param(0, 4, "░░░░", id="nothing"),
+        pytest.param(2, 4, "██░░", id="half"),
+        pytest.param(1.5, 4, "█▌░░", id="to an eighth"),
+        pytest.param(0.0001, 4, "▏░░░", id="what is not nothing shows"),
+        pytest.param(9, 4, "████", id="more than all"),
+        pytest.param(3, 0, "░░░░", id="of nothing"),
+    ],
+)
+def test_a_bar_is_as_long_as_the_part(value: float, most: float, drawn: str) -> None:
+    assert bar(value, most, 4, "green").plain == drawn
+
+
+def test_a_line_shows_each_value_among_the_others_and_what_is_not_nothing() -> None:
+    assert sparkline([0, 0]) == "▁▁"
+    assert sparkline([0, 50, 100, 0.1]) == "▁▅█▂"
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 1500, "1500m"),
+        ("cpu", 24_000, "24"),
+        ("memory", 3 * 2**29, "1.5Gi"),
+        ("memory", 512, "512"),
+        ("nvidia.com/gpu", 8, "8"),
+    ],
+)
+def test_amounts_are_short(resource: str, amount: int, text: str) -> None:
+    assert shortened(resource, amount) == text
+
+
+def test_counts_are_short() -> None:
+    assert [counted(one) for one in (0, 999, 2_113, 31_400, 1_234_567)] == [
+        "0",
+        "999",
+        "2.1k",
+        "31k",
+        "1.2M",
+    ]

@@ -1,0 +1,52 @@
+"""Tables of `tutti top`."""
+
+import io
+
+from rich.console import Console, RenderableType
+
+from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from tutti.top.nodes import NodeUse, Room
+from tutti.top.tables import ROWS_MAX, of_nodes, of_queues
+
+
+def printed(table: RenderableType) -> list[str]:
+    text = io.StringIO()
+    Console(file=text, width=160, color_system=None).print(table)
+    return [" ".join(line.split()) for line in text.getvalue().splitlines()]
+
+
+def test_queues_with_the_largest_part_of_their_share_come_first() -> None:
+    def queue(name: str, used: int) -> LedgerQueue:
+        amounts = (LedgerAmount(resource="cpu", used=used, wanted=500, deserved=2_000),)
+        return LedgerQueue(name=name, exists=True, running=1, waiting=2, outside=1, amounts=amounts)
+
+    limit = LedgerAmount(resource="cpu", used=1_000, ceiling=4_000)
+    limited = LedgerQueue(name="limited", exists=True, amounts=(limit,))
+    idle = LedgerQueue(name="idle", exists=True)
+    assert printed(
+        of_queues(LedgerAnswer(queues=(idle, queue("a", 1_000), limited, queue("b", 3_000))))
+    ) == [
+        "QUEUE RUN WAIT RESOURCE SHARE USED OF WAITING",
+        "b 1 3 cpu " + "█" * 16 + " 150% 3 2 500m",
+        "a 1 3 cpu " + "█" * 8 + "░" * 8 + " 50% 1 2 500m",
+        "limited 0 0 cpu " + "█" * 4 + "░" * 12 + " 25% 1 4",
+        "idle 0 0",
+    ]
+
+
+def test_nodes_have_a_bar_for_each_resource_that_any_of_them_has() -> None:
+    def use(name: str, *rooms: Room, gangs: tuple[str, ...] = ()) -> NodeUse:
+        return NodeUse(name=name, state="Ready", rooms=rooms, gangs=gangs)
+
+    cpu = Room(resource="cpu", used=2_000, allocatable=4_000)
+    gpu = Room(resource="nvidia.com/gpu", used=1, allocatable=1)
+    pods = Room(resource="pods", used=3, allocatable=110)
+    found = [use("n1", cpu, gpu, pods, gangs=("t/a", "t/b", "t/c")), use("n2", cpu)]
+    half = "█" * 8 + "░" * 8 + " 2/4"
+    assert printed(of_nodes(found)) == [
+        "NODE STATE CPU NVIDIA.COM/GPU PODS GANGS",
+        f"n1 Ready {half} {'█' * 16} 1/1 3 t/a, t/b +1",
+        f"n2 Ready {half} - 0",
+    ]
+    many = [use(f"n{index}", cpu) for index in range(ROWS_MAX + 5)]
+    assert printed(of_nodes(many))[-1] == "and 5 more"

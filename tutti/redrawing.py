@@ -1,0 +1,26 @@
+"""Shows one picture after the other in one place, for what is watched in a terminal."""
+
+from collections.abc import AsyncIterator
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+
+async def redraw(pictures: AsyncIterator[RenderableType], console: Console) -> None:
+    """Show each picture when it comes, until there are no more.
+
+    A terminal is given back as it was, with the last picture left on it, also when this is
+    interrupted. What is no terminal gets every picture, one below the other.
+    """
+    if not console.is_terminal:
+        async for picture in pictures:
+            console.print(picture)
+        return
+    last: RenderableType = ""
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            async for picture in pictures:
+                last = picture
+                live.update(picture, refresh=True)
+    finally:
+        console.print(last)

@@ -1,0 +1,170 @@
+"""The suite on one screen, for `tutti status --watch`. Pure: from reports to what rich draws."""
+
+from collections import deque
+from datetime import UTC, datetime
+from typing import Final
+
+from rich.box import ROUNDED
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from shared.contracts.asking import LedgerAnswer, LedgerQueue
+from tutti.drawing import bar, counted, shortened, sparkline
+from tutti.status.report import Report, ServiceLine, StreamLine
+
+#: Rounds of which rates are drawn: a minute, at one a second.
+HISTORY: Final = 60
+_QUEUES_MAX: Final = 12
+_WIDTH: Final = 30
+_COLOURS: Final = {
+    "Running": "green",
+    "Starting": "cyan",
+    "Inqueue": "yellow",
+    "Pending": "bright_black",
+    "Unknown": "magenta",
+    "Repairing": "red",
+    "Releasing": "bright_red",
+    "Completed": "blue",
+}
+
+
+class Watched:
+    """What was seen in the last rounds."""
+
+    def __init__(self) -> None:
+        self.found: Report | None = None
+        self.ledger: LedgerAnswer | None = None
+        self._decisions: deque[float] = deque(maxlen=HISTORY)
+        self._bound: deque[float] = deque(maxlen=HISTORY)
+        #: Of each stream: its last sequence, and records a second.
+        self._streams: dict[str, tuple[int, float]] = {}
+
+    def take(self, found: Report, ledger: LedgerAnswer | None, seconds: float) -> None:
+        """One more round, so long after the last one; `ledger` None: nobody answers."""
+        self.found, self.ledger = found, ledger
+        self._decisions.append(found.decisions_per_s)
+        self._bound.append(found.pods_bound_per_s)
+        for line in found.streams:
+            before, _ = self._streams.get(line.stream, (line.last_seq, 0.0))
+            gained = max(0, line.last_seq - before)
+            self._streams[line.stream] = line.last_seq, gained / seconds if seconds > 0 else 0.0
+
+    def screen(self, now: datetime) -> RenderableType:
+        """Everything, as of the last round."""
+        found = self.found
+        if found is None:
+            return Text("asking the services…", "dim")
+        parts: list[RenderableType] = [
+            _head(found, now),
+            Panel(_services(found, now), title="services", title_align="left", box=ROUNDED),
+            Panel(self._gangs(found), title="gangs", title_align="left", box=ROUNDED),
+        ]
+        if self.ledger is not None and self.ledger.queues:
+            queues = _queues(self.ledger)
+            parts.append(Panel(queues, title="queues", title_align="left", box=ROUNDED))
+        parts.append(self._of_streams(found.streams))
+        return Group(*parts)
+
+    def _gangs(self, found: Report) -> RenderableType:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(justify="right")
+        table.add_column(justify="right")
+        table.add_column()
+        most = max(found.gangs.values(), default=1)
+        for phase, count in found.gangs.items():
+            colour = _COLOURS.get(phase, "white")
+            table.add_row(Text(phase, colour), str(count), bar(count, most, _WIDTH, colour))
+        if not found.gangs:
+            table.add_row(Text("none", "dim"), "", "")
+        if found.holds:
+            table.add_row(Text("held room", "magenta"), str(found.holds), "")
+        for title, values in (("decisions/s", self._decisions), ("pods bound/s", self._bound)):
+            last = values[-1] if values else 0.0
+            table.add_row(Text(title, "bold"), f"{last:g}", Text(sparkline(values), "cyan"))
+        return table
+
+    def _of_streams(self, streams: tuple[StreamLine, ...]) -> RenderableType:
+        said = Text(" ")
+        for line in streams:
+            rate = self._streams.get(line.stream, (0, 0.0))[1]
+            said.append(f"{line.stream} ", "dim")
+            said.append(counted(line.messages))
+            said.append(f" +{counted(round(rate))}/s  ", "cyan" if rate >= 1 else "dim")
+        return said
+
+
+def _head(found: Report, now: datetime) -> RenderableType:
+    word, style = ("ready", "black on green") if found.ready else ("not ready", "white on red")
+    head = Table.grid(expand=True)
+    head.add_column()
+    head.add_column(justify="right")
+    said = Text.assemble((f" tutti is {word} ", f"bold {style}"))
+    if found.webhook_registered is False:
+        said.append("  webhook not registered", "yellow")
+    for problem in found.problems:
+        said.append(f"  {problem}", "red")
+    head.add_row(said, Text(f"{now.astimezone(UTC):%H:%M:%S} UTC ", "dim"))
+    return head
+
+
+def _services(found: Report, now: datetime) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for line in found.services:
+        table.add_row(_state(line), line.instance, _role(line), _age(line, now), _words(line))
+    return table
+
+
+def _state(line: ServiceLine) -> Text:
+    return Text("●", "green" if line.ready else "red")
+
+
+def _role(line: ServiceLine) -> Text:
+    return Text("active", "bold") if line.active else Text("standby", "dim")
+
+
+def _age(line: ServiceLine, now: datetime) -> Text:
+    seconds = max(0, int(now.timestamp() - line.started_ms / 1000))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * length:
+            return Text(f"{seconds // length}{unit}", "dim")
+    return Text(f"{seconds}s", "dim")
+
+
+def _words(line: ServiceLine) -> Text:
+    if not line.ready:
+        return Text(", ".join(line.not_ready) or "not ready", "red")
+    return Text("; ".join(f"{topic}: {text}" for topic, text in line.notes.items()), "dim")
+
+
+def _queues(ledger: LedgerAnswer) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    busy = [one for one in ledger.queues if one.running or one.waiting or one.outside]
+    for queue in busy[:_QUEUES_MAX]:
+        table.add_row(queue.name, f"{queue.running} run", _waits(queue), *_largest(queue))
+    if len(busy) > _QUEUES_MAX:
+        table.add_row(Text(f"and {len(busy) - _QUEUES_MAX} more", "dim"))
+    if not busy:
+        table.add_row(Text("all idle", "dim"))
+    return table
+
+
+def _waits(queue: LedgerQueue) -> Text:
+    waits = queue.waiting + queue.outside
+    return Text(f"{waits} wait", "yellow" if waits else "dim")
+
+
+def _largest(queue: LedgerQueue) -> tuple[RenderableType, Text]:
+    """The resource of which it holds the largest part of its share: a bar, and words."""
+    shares = [
+        (one.used / whole, one, whole)
+        for one in queue.amounts
+        if (whole := one.deserved if one.deserved is not None else one.ceiling)
+    ]
+    if not shares:
+        return Text(""), Text("")
+    part, one, whole = max(shares, key=lambda share: share[0])
+    colour = "yellow" if one.used > whole else "green"
+    used, of = shortened(one.resource, one.used), shortened(one.resource, whole)
+    return bar(part, 1.0, _WIDTH, colour), Text(f"{used} of {of} {one.resource}", "dim")

@@ -1,0 +1,104 @@
+"""`tutti timeline` as it is typed."""
+
+import asyncio
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from rich.console import Console
+from rich.text import Text
+from typing_extensions import override
+
+from shared.bus.errors import BusError
+from shared.kube.errors import KubeError
+from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.timeline.reading import Read, read
+from tutti.timeline.story import Story, story, trimmed
+from tutti.timeline.strips import by_gang, by_node
+from tutti.timeline.svg import picture
+
+_DURATION: Final = re.compile(r"([0-9]+)([smh])")
+_UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000}
+_ROWS_MAX: Final = 100
+
+
+class _Duration(click.ParamType[int]):
+    """`90s`, `15m` or `2h`, in milliseconds."""
+
+    name = "duration"
+
+    @override
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        found = _DURATION.fullmatch(value)
+        if found is None or not int(found[1]):
+            self.fail(f"{value!r} is no duration: write 90s, 15m or 2h", param, ctx)
+        return int(found[1]) * _UNITS[found[2]]
+
+
+@click.command()
+@suite_options
+@click.option(
+    "--since",
+    "since_ms",
+    type=_Duration(),
+    default="15m",
+    show_default=True,
+    metavar="DURATION",
+    help="How far back: 90s, 15m, 2h.",
+)
+@click.option("--by", type=click.Choice(["gang", "node"]), default="gang", help="A row for each.")
+@click.option("--namespace", "-n", default="", metavar="NAME", help="Only gangs of this one.")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a picture, a row for each node, instead.",
+)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+def timeline(
+    *, suite: SuiteBus, since_ms: int, by: str, namespace: str, svg: Path | None, output: str
+) -> None:
+    """Draw when gangs waited, and on which nodes they were.
+
+    Told from the logs in NATS: decisions, their outcomes, and the pods' ends. The logs reach back
+    an hour or so; what began earlier is left out.
+    """
+    try:
+        found, told = asyncio.run(_collect(suite, since_ms, namespace))
+    except (BusError, KubeError, OSError, NoSuite) as error:
+        click.echo(f"tutti: {error}", err=True)
+        sys.exit(1)
+    for stream in found.cut:
+        click.echo(f"tutti: {stream} has more records than are read; try --since 2m", err=True)
+    if svg is not None:
+        svg.write_text(picture(told, "Gangs on nodes"), encoding="utf-8")
+        click.echo(f"tutti: {svg}: {len(told.gangs)} gangs on {len(told.nodes)} nodes", err=True)
+    elif output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+    else:
+        _print(told, by)
+
+
+async def _collect(suite: SuiteBus, since_ms: int, namespace: str) -> tuple[Read, Story]:
+    to_ms = time.time_ns() // 1_000_000
+    async with suite.connected("tutti-timeline") as bus:
+        found = await read(bus, to_ms - since_ms)
+    told = story(found.logs, from_ms=to_ms - since_ms, to_ms=to_ms, namespace=namespace)
+    return found, trimmed(told)
+
+
+def _print(told: Story, by: str) -> None:
+    console = Console()
+    if not told.gangs:
+        console.print(Text("no gang waited or ran in this time"))
+        return
+    draw = by_node if by == "node" else by_gang
+    console.print(draw(told, console.width, _ROWS_MAX))

@@ -1,0 +1,214 @@
+"""From the logs to what gangs did: waits, and stays on nodes. Pure.
+
+A stay begins when the last member of its decision was bound there, and ends when CLUSTER shows the
+last of those pods ended or gone. A decision without an outcome has no stay yet.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from shared.contracts.cluster import ClusterRecord, PodChanges
+from shared.contracts.decisions import DecisionRecord, EvictionDecision, GangDecision
+from shared.contracts.outcomes import Outcome, OutcomeRecord
+from shared.contracts.verdicts import Verdict
+
+End = Literal["there", "done", "failed", "evicted", "gone"]
+
+_ENDS: Final[dict[str, End]] = {"Succeeded": "done", "Failed": "failed"}
+_WAITING: Final = frozenset({"Pending", "Inqueue"})
+#: What a stay's end was, when its pods ended differently: the first of these that any did.
+_WORST: Final[tuple[End, ...]] = ("there", "evicted", "failed", "gone", "done")
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """A gang had no place. `ended_ms` 0: it has none yet, and `why` says so."""
+
+    gang: str
+    began_ms: int
+    ended_ms: int = 0
+    why: str = ""
+
+
+class Stay(msgspec.Struct, frozen=True, kw_only=True):
+    """Members of a gang were on a node. `ended_ms` 0: they are there."""
+
+    gang: str
+    node: str
+    pods: int
+    began_ms: int
+    ended_ms: int = 0
+    end: End = "there"
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened between two instants, in the order in which it began."""
+
+    from_ms: int
+    to_ms: int
+    waits: tuple[Wait, ...] = ()
+    stays: tuple[Stay, ...] = ()
+
+    @property
+    def gangs(self) -> list[str]:
+        """All gangs, in the order in which they came."""
+        events = [(one.began_ms, one.gang) for one in self.waits]
+        events += [(one.began_ms, one.gang) for one in self.stays]
+        return list(dict.fromkeys(gang for _, gang in sorted(events)))
+
+    @property
+    def nodes(self) -> list[str]:
+        """All nodes with stays, by name."""
+        return sorted({stay.node for stay in self.stays}, key=_natural)
+
+
+class Logs(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read, each stream in its order."""
+
+    decisions: tuple[tuple[int, DecisionRecord], ...] = ()
+    outcomes: tuple[OutcomeRecord, ...] = ()
+    cluster: tuple[ClusterRecord, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def story(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> Story:
+    """What the logs tell of this time, of one namespace or, for "", of all."""
+    decided = {
+        seq: record
+        for seq, record in logs.decisions
+        if isinstance(record, GangDecision)
+        and not record.again
+        and (not namespace or record.gang.startswith(f"{namespace}/"))
+    }
+    stays = _stays(decided, logs)
+    waits = [
+        Wait(gang=one.gang, began_ms=one.first_seen_ms, ended_ms=one.cycle.now_ms)
+        for one in decided.values()
+        if one.attempt == 1 and one.quorum
+    ]
+    waits += _waiting(logs.verdicts, stays, namespace)
+    return Story(
+        from_ms=from_ms,
+        to_ms=to_ms,
+        waits=tuple(
+            sorted(
+                (one for one in waits if one.began_ms <= to_ms and _lasts(one, from_ms)),
+                key=lambda one: (one.began_ms, one.gang),
+            )
+        ),
+        stays=tuple(
+            sorted(
+                (one for one in stays if one.began_ms <= to_ms and _lasts(one, from_ms)),
+                key=lambda one: (one.began_ms, one.gang, _natural(one.node)),
+            )
+        ),
+    )
+
+
+def _waiting(verdicts: Iterable[Verdict], stays: Iterable[Stay], namespace: str) -> Iterator[Wait]:
+    """Gangs that wait now: since they came, or since what they had has ended."""
+    left_ms: dict[str, int] = {}
+    there = set()
+    for stay in stays:
+        left_ms[stay.gang] = max(left_ms.get(stay.gang, 0), stay.ended_ms)
+        if not stay.ended_ms:
+            there.add(stay.gang)
+    for one in verdicts:
+        gang = f"{one.namespace}/{one.name}"
+        if (
+            one.phase in _WAITING
+            and one.first_seen_ms
+            and gang not in there
+            and (not namespace or one.namespace == namespace)
+        ):
+            yield Wait(
+                gang=gang,
+                began_ms=max(one.first_seen_ms, left_ms.get(gang, 0)),
+                why=one.why.reason if one.why is not None else "",
+            )
+
+
+def trimmed(told: Story) -> Story:
+    """Without the time before the first gang came and after the last one had gone."""
+    if not told.waits and not told.stays:
+        return told
+    began = [one.began_ms for one in told.waits] + [one.began_ms for one in told.stays]
+    ended = [one.ended_ms for one in told.waits] + [one.ended_ms for one in told.stays]
+    return msgspec.structs.replace(
+        told,
+        from_ms=max(told.from_ms, min(began)),
+        to_ms=told.to_ms if 0 in ended else min(told.to_ms, max(ended)),
+    )
+
+
+def _lasts(one: Wait | Stay, from_ms: int) -> bool:
+    return not one.ended_ms or one.ended_ms >= from_ms
+
+
+def _stays(decided: dict[int, GangDecision], logs: Logs) -> list[Stay]:
+    ends = _ends(logs)
+    found: list[Stay] = []
+    for outcome in logs.outcomes:
+        if not isinstance(outcome, Outcome) or not outcome.last_bound_ms:
+            continue
+        decision = decided.get(outcome.decision_seq)
+        if decision is None or decision.gang_id != outcome.gang_id:
+            continue
+        unbound = {member.uid for member in outcome.members if member.result != "bound"}
+        by_node: dict[str, list[str]] = {}
+        for binding in decision.bindings:
+            if binding.uid not in unbound:
+                by_node.setdefault(binding.node, []).append(binding.uid)
+        for node, uids in by_node.items():
+            ended = [ends[uid] for uid in uids if uid in ends]
+            over = len(ended) == len(uids)
+            kinds = {end for _, end in ended}
+            found.append(
+                Stay(
+                    gang=decision.gang,
+                    node=node,
+                    pods=len(uids),
+                    began_ms=outcome.last_bound_ms,
+                    ended_ms=max(at_ms for at_ms, _ in ended) if over else 0,
+                    end=next(end for end in _WORST if end in kinds) if over else "there",
+                )
+            )
+    return found
+
+
+def _ends(logs: Logs) -> dict[str, tuple[int, End]]:
+    """When and how pods ended, by UID."""
+    evicted = {
+        victim.uid
+        for _, record in logs.decisions
+        if isinstance(record, EvictionDecision)
+        for victim in record.victims
+    }
+    ends: dict[str, tuple[int, End]] = {}
+    for record in logs.cluster:
+        if not isinstance(record, PodChanges):
+            continue
+        for pod in record.changed:
+            end = _ENDS.get(pod.phase)
+            if end is not None:
+                ends.setdefault(pod.uid, (record.at_ms, end))
+        for gone in record.removed:
+            end = "evicted" if gone.uid in evicted else "gone"
+            ends.setdefault(gone.uid, (record.at_ms, end))
+    return ends
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """`node-2` before `node-10`."""
+    parts: list[tuple[int, str]] = []
+    digits = ""
+    for letter in f"{name} ":
+        if letter.isdigit():
+            digits += letter
+            continue
+        if digits:
+            parts.append((int(digits), ""))
+            digits = ""
+        parts.append((-1, letter))
+    return tuple(parts)

@@ -1,0 +1,161 @@
+"""A story as strips of characters: a row per gang, or lanes per node. Pure."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tutti.timeline.lanes import lanes
+from tutti.timeline.story import Stay, Story, Wait
+
+#: On which a name in black can be read.
+PALETTE: Final = (
+    "#7fb7e6",
+    "#f6b26b",
+    "#93c47d",
+    "#d5a6bd",
+    "#ffd966",
+    "#76d7c4",
+    "#b4a7d6",
+    "#ea9999",
+    "#a2c4c9",
+    "#c9d77e",
+)
+_NAME_MAX: Final = 28
+_WHERE: Final = 26
+_TICKS: Final = 5
+_MARKS: Final = {"evicted": "✗", "failed": "!"}
+
+
+def by_gang(story: Story, width: int, rows_max: int) -> RenderableType:
+    """A row per gang: shaded while it waited, full while it was on nodes."""
+    gangs = story.gangs
+    names = min(_NAME_MAX, max((len(gang) for gang in gangs), default=4))
+    strip = max(20, width - names - _WHERE - 3)
+    colours = colours_of(gangs)
+    table = Table(box=None, padding=(0, 1, 0, 0), show_header=False)
+    table.add_column(no_wrap=True, max_width=names, overflow="ellipsis")
+    table.add_column(no_wrap=True, width=strip)
+    table.add_column(no_wrap=True, max_width=_WHERE, overflow="ellipsis")
+    table.add_row(Text("GANG", "bold"), _axis(story, strip), Text("WHERE", "bold"))
+    for gang in gangs[:rows_max]:
+        waits = [one for one in story.waits if one.gang == gang]
+        stays = [one for one in story.stays if one.gang == gang]
+        table.add_row(gang, _row(story, strip, waits, stays, colours[gang]), _where(waits, stays))
+    return Group(table, *_left_out(len(gangs), rows_max, "gangs"))
+
+
+def by_node(story: Story, width: int, rows_max: int) -> RenderableType:
+    """A row per node and lane: who was there."""
+    nodes = story.nodes
+    names = min(_NAME_MAX, max((len(node) for node in nodes), default=4))
+    strip = max(20, width - names - 2)
+    colours = colours_of(story.gangs)
+    table = Table(box=None, padding=(0, 1, 0, 0), show_header=False)
+    table.add_column(no_wrap=True, max_width=names, overflow="ellipsis")
+    table.add_column(no_wrap=True, width=strip)
+    table.add_row(Text("NODE", "bold"), _axis(story, strip))
+    rows = [
+        (node if index == 0 else "", lane)
+        for node in nodes
+        for index, lane in enumerate(lanes([one for one in story.stays if one.node == node]))
+    ]
+    for node, lane in rows[:rows_max]:
+        table.add_row(node, _lane(story, strip, lane, colours))
+    waiting = [one for one in story.waits if not one.ended_ms]
+    told: list[RenderableType] = list(_left_out(len(rows), rows_max, "rows"))
+    if waiting:
+        gangs = ", ".join(one.gang for one in waiting[:5])
+        more = f" and {len(waiting) - 5} more" if len(waiting) > 5 else ""
+        told.append(Text(f"waiting: {gangs}{more}", "yellow"))
+    return Group(table, *told)
+
+
+def colours_of(gangs: Sequence[str]) -> dict[str, str]:
+    """A colour for each gang, neighbours apart."""
+    return {gang: PALETTE[index % len(PALETTE)] for index, gang in enumerate(gangs)}
+
+
+def clock(at_ms: int) -> str:
+    """An instant as people read it on an axis: UTC."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
+
+
+def lasted(milliseconds: int) -> str:
+    """`340ms`, `12s`, `4m10s`, `2h05m`."""
+    if milliseconds < 1000:
+        return f"{max(0, milliseconds)}ms"
+    seconds = milliseconds // 1000
+    if seconds < 100:
+        return f"{seconds}s"
+    if seconds < 6000:
+        return f"{seconds // 60}m{seconds % 60:02d}s"
+    return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+
+
+def _axis(story: Story, width: int) -> Text:
+    cells = [" "] * width
+    for tick in range(_TICKS):
+        text = clock(story.from_ms + (story.to_ms - story.from_ms) * tick // (_TICKS - 1))
+        at = (width - len(text)) * tick // (_TICKS - 1)
+        if tick in {0, _TICKS - 1} or width >= _TICKS * (len(text) + 2):
+            cells[at : at + len(text)] = text
+    return Text("".join(cells), "dim")
+
+
+def _place(story: Story, width: int, at_ms: int) -> int:
+    span = max(1, story.to_ms - story.from_ms)
+    return min(width - 1, max(0, (at_ms - story.from_ms) * width // span))
+
+
+def _row(
+    story: Story, width: int, waits: Iterable[Wait], stays: Iterable[Stay], colour: str
+) -> Text:
+    cells = [(" ", "")] * width
+    for wait in waits:
+        first = _place(story, width, wait.began_ms)
+        last = _place(story, width, wait.ended_ms or story.to_ms)
+        for at in range(first, last + 1):
+            cells[at] = ("░", "yellow")
+    for stay in sorted(stays, key=lambda one: one.ended_ms or story.to_ms):
+        first = _place(story, width, stay.began_ms)
+        last = _place(story, width, stay.ended_ms or story.to_ms)
+        for at in range(first, last + 1):
+            cells[at] = ("█", colour)
+        if stay.end in _MARKS:
+            cells[last] = (_MARKS[stay.end], "bold red")
+    return Text.assemble(*cells)
+
+
+def _lane(story: Story, width: int, lane: Sequence[Stay], colours: dict[str, str]) -> Text:
+    cells = [("·", "bright_black")] * width
+    for stay in lane:
+        first = _place(story, width, stay.began_ms)
+        last = _place(story, width, stay.ended_ms or story.to_ms)
+        label = stay.gang.partition("/")[2][: max(0, last - first)]
+        for at in range(first, last + 1):
+            letter = label[at - first] if at - first < len(label) else " "
+            cells[at] = (letter, f"black on {colours[stay.gang]}")
+        if stay.end in _MARKS:
+            cells[last] = (_MARKS[stay.end], f"bold red on {colours[stay.gang]}")
+    return Text.assemble(*cells)
+
+
+def _where(waits: Sequence[Wait], stays: Sequence[Stay]) -> Text:
+    if not stays:
+        why = next((one.why for one in waits if not one.ended_ms), "")
+        return Text(f"waits: {why}" if why else "waits", "yellow")
+    pods = sum(one.pods for one in stays)
+    nodes = len({one.node for one in stays})
+    return Text(f"{_counted(pods, 'pod')}, {_counted(nodes, 'node')}", "dim")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _left_out(count: int, most: int, what: str) -> list[RenderableType]:
+    return [Text(f"and {count - most} {what} more", "dim")] if count > most else []

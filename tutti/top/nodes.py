@@ -1,0 +1,110 @@
+"""What pods ask of their nodes, and which gangs they belong to. Pure."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from shared.contracts.annotations import GROUP_NAME
+from shared.kube.objects import Node, Pod
+from shared.kube.quantities import QuantityError
+from shared.kube.requests import PODS, amounts, effective_requests, resize_of
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource of one node, in the model's units."""
+
+    resource: str
+    used: int
+    allocatable: int
+
+    @property
+    def share(self) -> float:
+        """The part in use; above 1 when the node has shrunk below what its pods ask for."""
+        if self.allocatable <= 0:
+            return 1.0 if self.used else 0.0
+        return self.used / self.allocatable
+
+
+class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One node.
+
+    Attributes:
+        name: Its name.
+        state: "Ready", "NotReady", and ",cordoned" behind it.
+        rooms: cpu and memory, then devices by name, then pods.
+        gangs: "namespace/name" of the groups with pods there, those with most pods first.
+    """
+
+    name: str
+    state: str
+    rooms: tuple[Room, ...]
+    gangs: tuple[str, ...] = ()
+
+    def room(self, resource: str) -> Room | None:
+        """The room of one resource; None: the node has none."""
+        return next((one for one in self.rooms if one.resource == resource), None)
+
+
+def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
+    """Every node, by name. Pods that have ended, or whose requests cannot be read, take nothing."""
+    used: dict[str, dict[str, int]] = {}
+    gangs: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        name = pod.spec.node_name
+        if not name or pod.status.phase in _ENDED:
+            continue
+        try:
+            asked = effective_requests(pod.spec, resize_of(pod.status))
+        except QuantityError:
+            continue
+        total = used.setdefault(name, {})
+        for resource, amount in asked:
+            total[resource] = total.get(resource, 0) + amount
+        group = pod.metadata.annotations.get(GROUP_NAME, "")
+        if group:
+            full = f"{pod.metadata.namespace}/{group}"
+            counts = gangs.setdefault(name, {})
+            counts[full] = counts.get(full, 0) + 1
+    found = [
+        _use(node, used.get(node.metadata.name, {}), gangs.get(node.metadata.name, {}))
+        for node in nodes
+    ]
+    return sorted(found, key=lambda one: one.name)
+
+
+def by_share(found: Iterable[NodeUse], resource: str) -> list[NodeUse]:
+    """Those with the largest part of a resource in use first; those without any of it last."""
+
+    def key(one: NodeUse) -> tuple[bool, float, str]:
+        room = one.room(resource)
+        return room is None, -(room.share if room is not None else 0.0), one.name
+
+    return sorted(found, key=key)
+
+
+def _use(node: Node, used: dict[str, int], gangs: dict[str, int]) -> NodeUse:
+    try:
+        has = amounts(node.status.allocatable, "status.allocatable")
+    except QuantityError:
+        has = {}
+    names = sorted(has.keys() | used.keys(), key=_place)
+    ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+    state = "Ready" if ready else "NotReady"
+    return NodeUse(
+        name=node.metadata.name,
+        state=f"{state},cordoned" if node.spec.unschedulable else state,
+        rooms=tuple(
+            Room(resource=name, used=used.get(name, 0), allocatable=has.get(name, 0))
+            for name in names
+            if has.get(name, 0) or used.get(name, 0)
+        ),
+        gangs=tuple(sorted(gangs, key=lambda gang: (-gangs[gang], gang))),
+    )
+
+
+def _place(resource: str) -> tuple[int, str]:
+    order = {"cpu": 0, "memory": 1, PODS: 3}
+    return order.get(resource, 2), resource
