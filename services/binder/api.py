@@ -59,6 +59,7 @@ class KubePods:
         self._timeout_s = timeout_s
         self._on_health = on_health
         self._silent = 0
+        self._lost = asyncio.Event()
         self._claims = KubeClaims(self._ask)
 
     async def wait_reachable(self, delays_s: Iterator[float]) -> None:
@@ -72,6 +73,18 @@ class KubePods:
                 self._on_health("")
                 return
             await asyncio.sleep(delay_s)
+
+    async def keep_asking(self, delays_s: Callable[[], Iterator[float]]) -> None:
+        """Whenever the API server became unreachable, ask until it answers; for ever.
+
+        Without it only the next decision would show that it is back: in a quiet cluster a binder
+        would stay unready after any outage, and an upgrade that waits for it would wait with it.
+        """
+        while True:
+            await self._lost.wait()
+            await self.wait_reachable(delays_s())
+            self._silent = 0
+            self._lost.clear()
 
     async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
         """Send a Binding. See `lanes.Pods`."""
@@ -208,6 +221,7 @@ class KubePods:
         self._silent += 1
         if self._silent == _SILENCE_MAX:
             self._on_health(str(error))
+            self._lost.set()
         reason = "Timeout" if isinstance(error, RequestTimeout) else type(error).__name__
         return Answer(0, reason, str(error))
 

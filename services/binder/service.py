@@ -13,7 +13,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Final, assert_never
 
 import msgspec
@@ -86,8 +86,14 @@ async def serve(ctx: Context[BinderSettings]) -> None:
     async with client:
         pods = KubePods(client, timeout_s=settings.request_timeout_s, on_health=on_health)
         # A delivery counts even when it comes to nothing: take none before it can be carried out.
-        await pods.wait_reachable(delays_s(random.Random(), max_s=2.0))  # noqa: S311 - jitter, no secret
+        await pods.wait_reachable(_delays_s())
+        ctx.spawn("health", pods.keep_asking(_delays_s))
         await Binder(ctx, pods).run()
+
+
+def _delays_s() -> Iterator[float]:
+    """Between questions whether the API server answers."""
+    return delays_s(random.Random(), max_s=2.0)  # noqa: S311 - jitter, no secret
 
 
 class Binder:
