@@ -1,0 +1,51 @@
+"""What Tutti asks of an API server is answered by the oldest and the newest that it supports."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.binaries import MODULE_DIR, kubernetes_version
+from tests.controlplane.minors import MINORS, ensure_minor
+
+ROOT = Path(__file__).parents[2]
+#: The API as it is used, lists and watches, and the suite itself: gangs bound, told, kept.
+TRIED = ("tests/api_suite", "tests/controlplane/test_crds.py", "tests/integration/test_gangs.py")
+
+
+def test_the_pinned_minor_is_one_of_four_between_the_oldest_and_the_newest() -> None:
+    def number(minor: str) -> int:
+        return int(minor.split(".")[1])
+
+    oldest, newest = map(number, MINORS)
+    assert newest - oldest == 3
+    assert oldest <= number(kubernetes_version().removeprefix("v")) <= newest
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_folder_of_a_minor_pins_that_minor(minor: str) -> None:
+    version = kubernetes_version(MODULE_DIR / "apiservers" / minor)
+    assert version.startswith(f"v{minor}.")
+
+
+@pytest.mark.certify
+@pytest.mark.integration
+@pytest.mark.timeout(3 * 3600)
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_api_is_on_a_minor_what_it_is_on_the_pinned_one(minor: str) -> None:
+    assets = ensure_minor(minor)
+    said = subprocess.run(
+        [assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True
+    )
+    assert f" v{minor}." in said.stdout
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not certify"]
+    done = subprocess.run(
+        [*command, "-k", "not embedded", *TRIED],
+        cwd=ROOT,
+        env={**os.environ, "KUBEBUILDER_ASSETS": str(assets)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
