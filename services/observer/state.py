@@ -39,6 +39,7 @@ class ObserverState:
         self.gangs.groups_changed(groups, at_ms)
         self.gangs.pods_changed(pods, at_ms, first_look=first_look)
         self.gangs.forget_earlier(at_ms)
+        self.standing.changed(pods)
 
     def apply(self, seq: int, record: ClusterRecord) -> None:
         """Take one record of CLUSTER."""
@@ -47,6 +48,7 @@ class ObserverState:
             return
         self.gangs.groups_changed(groups, record.at_ms)
         self.gangs.pods_changed(pods, record.at_ms, first_look=False)
+        self.standing.changed(pods)
 
     def decided(self, seq: int, decision: Act, now_ms: int) -> Recount | None:
         """Take a decision: recounted where it binds, and it stands from now on."""

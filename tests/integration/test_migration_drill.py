@@ -15,7 +15,7 @@ from tests.integration.rival import Rival
 from tests.support.waiting import eventually
 from tests.tutti.up.running import suite, tutti
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 SEEN_S = 30.0
 #: Of one node: two running, three of half, two waiting, one of later, and five for half of stuck.

@@ -6,6 +6,7 @@ bound of a gang stands until those pods have gone, since a planner that is told 
 ten seconds.
 """
 
+import heapq
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -27,20 +28,34 @@ class Stands(NamedTuple):
 
 
 class Standing:
-    """The decisions that stand, by sequence."""
+    """The decisions that stand, by sequence. Told of every pod that changes, so that it looks only
+    at decisions that may be over.
+    """
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
         self._acts: dict[int, Stands] = {}
+        self._by_pod: dict[str, set[int]] = {}
         #: By node: pods that would be there, with what they ask for.
         self._loads: dict[str, dict[str, Resources]] = {}
+        #: Instants at which decisions are over, with their sequences.
+        self._due: list[tuple[int, int]] = []
+        self._touched: dict[int, None] = {}
+        #: Found to be over, and not dropped yet.
+        self._over: dict[int, Stands] = {}
 
     def __len__(self) -> int:
         return len(self._acts)
 
     def add(self, stands: Stands) -> None:
         """Have a decision stand."""
-        self._acts[stands.seq] = stands
+        seq = stands.seq
+        self._acts[seq] = stands
+        self._touched[seq] = None
+        if stands.due_ms:
+            heapq.heappush(self._due, (stands.due_ms, seq))
+        for uid in _pods(stands.decision):
+            self._by_pod.setdefault(uid, set()).add(seq)
         for node, uid in _bindings(stands.decision):
             pod = self._picture.pods.get(uid)
             if pod is not None and not pod.node:
@@ -48,10 +63,22 @@ class Standing:
 
     def drop(self, seq: int) -> None:
         """It is answered."""
+        self._over.pop(seq, None)
         stands = self._acts.pop(seq, None)
-        if stands is not None:
-            for node, uid in _bindings(stands.decision):
-                self._loads.get(node, {}).pop(uid, None)
+        if stands is None:
+            return
+        for node, uid in _bindings(stands.decision):
+            self._loads.get(node, {}).pop(uid, None)
+        for uid in _pods(stands.decision):
+            seqs = self._by_pod[uid]
+            seqs.discard(seq)
+            if not seqs:
+                del self._by_pod[uid]
+
+    def changed(self, uids: Iterable[str]) -> None:
+        """Pods appeared, changed or went."""
+        for uid in uids:
+            self._touched.update(dict.fromkeys(self._by_pod.get(uid, ())))
 
     def loads(self, node: str) -> Iterable[tuple[str, Resources]]:
         """Pods that would be on a node by decisions that stand, and are still unbound: UID, and
@@ -63,12 +90,21 @@ class Standing:
                 yield uid, requests
 
     def over(self, now_ms: int) -> list[Stands]:
-        """Decisions that have stood long enough."""
-        return [one for one in self._acts.values() if self._is_over(one, now_ms)]
+        """Decisions that have stood long enough; told again until they are dropped."""
+        while self._due and self._due[0][0] <= now_ms:
+            self._touched[heapq.heappop(self._due)[1]] = None
+        for seq in self._touched:
+            one = self._acts.get(seq)
+            if one is not None and self._is_over(one, now_ms):
+                self._over[seq] = one
+        self._touched = {}
+        return list(self._over.values())
 
     def next_ms(self) -> int | None:
         """The next instant at which one is over by the clock alone."""
-        return min((one.due_ms for one in self._acts.values() if one.due_ms), default=None)
+        while self._due and self._due[0][1] not in self._acts:
+            heapq.heappop(self._due)
+        return self._due[0][0] if self._due else None
 
     def _is_over(self, one: Stands, now_ms: int) -> bool:
         if one.due_ms and one.due_ms <= now_ms:
@@ -124,6 +160,13 @@ def answer(
 def _unbound(uid: str, node: str) -> Member:
     # A conflict: the pair of pod and node is not to blame, and another try may do.
     return Member(uid=uid, node=node, result="conflict", code=409, reason=REASON, message=WORDS)
+
+
+def _pods(decision: Act) -> list[str]:
+    """UIDs of the pods by which it may be over."""
+    if isinstance(decision, EvictionDecision):
+        return [victim.uid for victim in decision.victims]
+    return [binding.uid for binding in decision.bindings]
 
 
 def _bindings(decision: Act) -> list[tuple[str, str]]:
