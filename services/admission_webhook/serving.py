@@ -6,6 +6,7 @@ queue that may appear, or may carry the planner's advice.
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -63,6 +64,11 @@ QUEUE_WAIT_S: Final = 0.2
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
 Validated: TypeAlias = Callable[[AdmissionRequest, Subject, Verdict, float], None]
 """Told of each object that was validated, and how many seconds that took."""
+
+#: Of a user's mistake, so much is logged.
+_TOLD_CHARACTERS_MAX: Final = 256
+
+log = logging.getLogger(__name__)
 
 _ALLOWED: Final = Verdict()
 _JSON: Final = {"Content-Type": "application/json"}
@@ -185,6 +191,8 @@ class ReviewServer:
         self._reporting.reviewed("allowed" if verdict.allowed else "refused")
         if verdict.allowed:
             verdict = await self._advised(review, asked, verdict)
+        else:
+            _tell_refusal(asked, verdict)
         self._on_validated(review, asked, verdict, clock_s() - began_s)
         return verdict
 
@@ -237,3 +245,16 @@ async def _judged(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]
     except RecursionError:
         review = decode_review(shallow(body))
         return review, await path(review)
+
+
+def _tell_refusal(asked: Subject, verdict: Verdict) -> None:
+    case = asked.case
+    log.info(
+        "refused %s of %s %s/%s: %s",
+        case.operation,
+        asked.guarded.resource.kind,
+        case.namespace,
+        case.name,
+        verdict.errors[0].text[:_TOLD_CHARACTERS_MAX],
+        extra={"object": f"{case.namespace}/{case.name}", "violations": len(verdict.errors)},
+    )

@@ -90,7 +90,7 @@ class Reporting:
             outcome.gang_id,
             outcome.decision_seq,
             outcome.reason,
-            extra={"trace_id": trace_id},
+            extra=_facts(decision, outcome),
         )
 
     def finished(self, decision: Act, outcome: Outcome, end_ms: int) -> None:
@@ -102,9 +102,7 @@ class Reporting:
         else:
             self._removed(decision, outcome, end_ms)
         for note in outcome.notes:
-            logger.warning(
-                "gang %s: %s", decision.gang, note, extra={"trace_id": decision.trace_id}
-            )
+            logger.warning("gang %s: %s", decision.gang, note, extra=_facts(decision, outcome))
 
     def _bound(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
         self._pods_bound.inc(outcome.bound)
@@ -122,7 +120,7 @@ class Reporting:
             len(decision.bindings),
             end_ms - outcome.received_ms,
             f", {outcome.reason}" if outcome.reason else "",
-            extra={"trace_id": decision.trace_id},
+            extra=_facts(decision, outcome),
         )
 
     def _removed(self, decision: EvictionDecision, outcome: Outcome, end_ms: int) -> None:
@@ -159,7 +157,7 @@ class Reporting:
             len(decision.victims),
             decision.reason,
             f"; {error}" if error else "",
-            extra={"trace_id": decision.trace_id},
+            extra=_facts(decision, outcome),
         )
 
     def _trace(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
@@ -201,6 +199,16 @@ class Reporting:
             attributes={**attributes, "bound": outcome.bound},
             error=error,
         )
+
+
+def _facts(decision: Act | None, outcome: Outcome) -> dict[str, str | int]:
+    """What a line of log says besides its words; None: the decision cannot be read."""
+    facts: dict[str, str | int] = {"gang_id": outcome.gang_id, "decision": outcome.decision_seq}
+    if decision is not None:
+        facts["gang"] = decision.gang
+        facts["attempt"] = decision.attempt
+        facts["trace_id"] = decision.trace_id
+    return facts
 
 
 def _first_words(outcome: Outcome) -> str:

@@ -72,7 +72,11 @@ class Reporting:
             verdict.name,
             verdict.phase,
             took_ms,
-            extra={"trace_id": verdict.trace_id, "gang_id": verdict.gang_id},
+            extra={
+                "gang": f"{verdict.namespace}/{verdict.name}",
+                "gang_id": verdict.gang_id,
+                "trace_id": verdict.trace_id,
+            },
         )
         if verdict.trace_id and _belongs_to_attempt(verdict):
             self._tracer.span(

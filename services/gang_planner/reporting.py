@@ -1,11 +1,11 @@
-"""What a planner shows of itself: metrics, and a line of log per decision and start."""
+"""What a planner shows of itself: metrics, and by `decision_log` a line per record."""
 
 import functools
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
 from services.gang_planner.core import deadlines, repairing, retrying
+from services.gang_planner.decision_log import DecisionLog
 from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from services.gang_planner.volcano_metrics import SchedulerMetrics
@@ -19,13 +19,10 @@ from shared.contracts.decisions import (
     NoteClosed,
     NoteOpened,
 )
-from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Outcome
 from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.telemetry.metrics import Metrics
-
-log = logging.getLogger("services.gang_planner")
 
 _CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 #: For how long a stream's lag is told after its last record.
@@ -103,6 +100,7 @@ class Reporting:
             lambda: max(0, now_ms() - self._synced_ms) / 1000,
         )
         self._starts = GangStarts(metrics, now_ms)
+        self._log = DecisionLog()
         #: The same under Volcano's names.
         self.volcano = SchedulerMetrics(metrics)
 
@@ -135,36 +133,21 @@ class Reporting:
         self._cycle_s.observe(cycle_s)
         self.volcano.cycled(cycle_s)
 
-    def appended(self, record: Act | Note) -> None:
-        """A record is in the log."""
+    def appended(self, seq: int, record: Act | Note) -> None:
+        """A record is in DECISIONS, under this sequence."""
+        self._log.appended(seq, record)
         if isinstance(record, GangDecision):
             self._decided(record)
         elif isinstance(record, EvictionDecision):
             self.volcano.evicted(record)
         elif isinstance(record, NoteOpened) and record.kind == "release":
             self._releases(record.reason).inc()
-            log.warning(
-                "releasing %s: %s: %s",
-                record.gang_id,
-                record.reason,
-                record.message,
-                extra={"gang_id": record.gang_id},
-            )
         elif isinstance(record, NoteClosed) and record.kind == "repair":
             self._repairs(record.reason).inc()
-        elif isinstance(record, NoteOpened | NoteClosed) and record.kind == "hold":
-            self._held(record)
+        elif isinstance(record, NoteClosed) and record.kind == "hold":
+            self._holds_closed(record.reason).inc()
         elif isinstance(record, GangStarted):
             self._started.inc()
-            log.info(
-                "started %s, attempt %d",
-                record.gang_id,
-                record.attempt,
-                extra={
-                    "trace_id": gang_trace_id(record.gang_id, max(record.attempt, 1)),
-                    "gang_id": record.gang_id,
-                },
-            )
 
     def appending_took(self, append_s: float) -> None:
         """All records of a cycle are in the log."""
@@ -194,28 +177,11 @@ class Reporting:
         # What was read at the start is as old as it is; that says nothing of now.
         return lag_ms / 1000 if self._now_ms() - applied_ms < _RECENT_MS else 0.0
 
-    def _held(self, note: NoteOpened | NoteClosed) -> None:
-        if isinstance(note, NoteClosed):
-            self._holds_closed(note.reason).inc()
-            said = f"hold for a member of {note.gang_id} ended: {note.reason}"
-        elif note.node:
-            said = f"holding room on {note.node} for {note.gang_id}: {note.message}"
-        else:
-            said = f"no room to hold yet for {note.gang_id}: {note.message}"
-        log.info("%s", said, extra={"gang_id": note.gang_id})
-
     def _decided(self, decision: GangDecision) -> None:
         self._decisions.inc()
         self._bindings.inc(len(decision.bindings))
         self._starts.decided(decision)
         self.volcano.decided(decision)
-        log.info(
-            "decided %s: %d bindings, attempt %d",
-            decision.gang,
-            len(decision.bindings),
-            decision.attempt,
-            extra={"trace_id": decision.trace_id, "gang_id": decision.gang_id},
-        )
 
 
 def _result_of(outcome: Outcome) -> str:

@@ -131,7 +131,7 @@ class Writer:
             for record, seq in zip(records, await self._append(self._fence, appended), strict=True):
                 self._planner.decided(seq, record)
                 self._applier.decided(seq)
-                self._reporting.appended(record)
+                self._reporting.appended(seq, record)
             self._reporting.appending_took(time.perf_counter() - planned_s)
         for verdict in [*self._take_unsent(), *step.verdicts]:
             await self._publish(verdict)

@@ -1,4 +1,8 @@
-"""Logging: one line per record, JSON or text, with the trace it belongs to; repetition is bounded.
+"""Logging: one line per record, JSON or text, with the trace it belongs to; repetition is bounded,
+secrets are taken out.
+
+Levels: an error needs a person, a warning is something that went wrong and is dealt with, or pods
+that are removed; info is what was done, debug what was left.
 
 Code logs through `logging.getLogger(__name__)`; facts go into `extra={"gang": …}` and become fields
 of the line. `in_trace` gives a trace id to all that is logged inside it.
@@ -16,6 +20,8 @@ from typing import Final, Literal
 
 import msgspec
 from typing_extensions import override
+
+from shared.runtime.redaction import without_secrets
 
 #: Of one message (by its template) at most this many lines in one window; then one line that
 #: counts.
@@ -103,7 +109,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        return without_secrets(msgspec.json.encode(line, enc_hook=str).decode())
 
 
 class TextFormatter(logging.Formatter):
@@ -117,7 +123,7 @@ class TextFormatter(logging.Formatter):
         )
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return line
+        return without_secrets(line)
 
 
 def _instant(record: logging.LogRecord) -> str:

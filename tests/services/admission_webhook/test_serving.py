@@ -1,6 +1,7 @@
 """Reviews over HTTPS: answers, what is no review, waiting for a queue, advice."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -162,3 +163,16 @@ async def test_stopping_finishes_what_is_under_way(tmp_path: Path) -> None:
         answer.set()
         assert (await response)["allowed"] is False
         await stopping
+
+
+async def test_a_refusal_is_a_line_of_log_and_what_is_allowed_is_none(
+    webhook: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="services.admission_webhook")
+    await webhook.validate(review(a_pod_group()))
+    assert not caplog.records
+    await webhook.validate(review(a_pod_group(minMember=-1)))
+    (line,) = caplog.records
+    assert line.getMessage().startswith("refused CREATE of PodGroup team/trial: ")
+    assert "minMember" in line.getMessage()
+    assert vars(line)["violations"] == 1

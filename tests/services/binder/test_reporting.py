@@ -1,5 +1,7 @@
 """The binder's spans, built from the outcome's own instants."""
 
+import logging
+
 import pytest
 
 from services.binder.reporting import Reporting
@@ -101,3 +103,17 @@ def test_a_release_is_a_span_that_says_what_could_not_be_removed(
     assert remove.parent == gang_span(decision.trace_id)
     assert remove.attributes["reason"] == "BindingRefused"
     assert remove.error == "1 not removed: refused 403 Forbidden no"
+
+
+def test_a_line_of_log_names_gang_decision_and_trace(
+    reporting: Reporting, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="services.binder")
+    decision = make_decision(3)
+    reporting.finished(decision, made(decision, bound=3), 1_025)
+    reporting.refused(made(decision, reason="StaleEpoch"), decision, 1_025)
+    reporting.refused(made(decision, reason="Unreadable"), None, 1_025)
+    known = {"gang": decision.gang, "attempt": 1, "trace_id": decision.trace_id}
+    for line, more in zip(caplog.records, (known, known, {}), strict=True):
+        assert ({"gang_id": decision.gang_id, "decision": 7} | more).items() <= vars(line).items()
+    assert [line.levelname for line in caplog.records] == ["INFO", "WARNING", "WARNING"]

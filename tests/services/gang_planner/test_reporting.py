@@ -24,6 +24,7 @@ class Told:
 
     def decide(self, *, attempt: int = 1, quorum: int = 2) -> None:
         self.reporting.appended(
+            1,
             GangDecision(
                 gang_id="g",
                 gang="team/g",
@@ -35,7 +36,7 @@ class Told:
                 trace_id=TRACE,
                 first_seen_ms=90_000,
                 cycle=Cycle(cluster_seq=1, outcomes_seq=0, now_ms=100_000, configuration="c"),
-            )
+            ),
         )
 
     def settle(

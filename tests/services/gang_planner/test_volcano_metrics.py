@@ -29,8 +29,8 @@ class Shown:
         self.reporting = Reporting(self.metrics, lambda: 0)
 
     def take(self, step: Any) -> None:
-        for record in (*step.decisions, *step.notes):
-            self.reporting.appended(record)
+        for seq, record in enumerate((*step.decisions, *step.notes), start=1):
+            self.reporting.appended(seq, record)
         for verdict in step.verdicts:
             self.reporting.published(verdict)
 
@@ -176,7 +176,7 @@ def test_evictions_for_others_are_counted_by_action_and_releases_are_not(
         gang_id="g", gang="team/g", epoch=1, attempt=1, victims=(), via="eviction", reason=reason,
         trace_id="", cycle=decision.cycle,
     )  # fmt: skip
-    shown.reporting.appended(eviction)
+    shown.reporting.appended(9, eviction)
     assert shown["total_preemption_attempts"] == {"": attempts}
     counted = {key: value for key, value in shown["eviction_transactions_total"].items() if value}
     assert counted == ({action: 1} if action else {})

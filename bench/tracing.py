@@ -1,0 +1,158 @@
+"""``python -m bench.tracing``: what tracing costs on a drain, with a collector that takes every
+span, and with one that is not there.
+
+Runs alternate on one control plane: without, with, dead, without, with, dead… Each run with traces
+is compared with the one without just before it, and the figure is the median of the ratios. The
+collector is the benchmark's own process, which does nothing but decode: what a Jaeger costs is its
+own.
+"""
+
+import argparse
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import msgspec
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench.contenders import Tutti, running
+from bench.drain import STALL_S
+from bench.load import Load
+from bench.session import commit
+from bench.testbed import Bed, open_testbed
+from bench.yardstick import rate
+from tests.support.otlp_sink import OtlpSink, otlp_sink
+
+Say = Callable[[str], None]
+
+#: What of the rate may be lost, and how much more CPU may be used.
+BAR: Final = 0.05
+#: Of small gangs, because spans come by gang.
+LOAD: Final = Load(gangs=250, size=20)
+NODES: Final = 400
+_QUIET_TIMEOUT_S: Final = 20.0
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One drain: pods per second from the first to the last binding, and the suite's CPU from its
+    start until it had nothing left to do.
+    """
+
+    name: str
+    rate: float
+    cpu_s: float
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """A run without traces, and the runs after it with a collector and with a dead one."""
+
+    without: Run
+    traced: Run
+    dead: Run
+    #: Gangs whose root span arrived, and all spans that did.
+    gangs_told: int
+    spans: int
+
+
+async def alternate(bed: Bed, what: Load, rounds: int, say: Say) -> list[Pair]:
+    """Run so many rounds; each starts and ends with an empty testbed."""
+    pairs = []
+    for number in range(rounds):
+        without = await drain(bed, "without", what)
+        async with otlp_sink() as sink:
+            traced = await drain(bed, "traced", what, sink.endpoint)
+            told = _gangs_told(sink)
+            spans = len(sink.spans)
+        async with _dead_endpoint() as endpoint:
+            dead = await drain(bed, "dead", what, endpoint)
+        pair = Pair(without=without, traced=traced, dead=dead, gangs_told=told, spans=spans)
+        pairs.append(pair)
+        say(f"round {number + 1}: {_in_words(pair)}")
+    return pairs
+
+
+async def drain(bed: Bed, name: str, what: Load, endpoint: str = "") -> Run:
+    """Fill the testbed, start the suite, follow it to its rest, stop it, empty the testbed."""
+    contender = Tutti(name=name, extra_flags=(f"--otlp={endpoint}",) if endpoint else ())
+    names = await bed.fill(what, contender.scheduler_name)
+    try:
+        async with running(contender, bed.kubeconfig) as suite:
+            await bed.watch.wait_bound(what.pods, stall_s=STALL_S)
+            await suite.meter.wait_quiet(timeout_s=_QUIET_TIMEOUT_S)
+            cpu_s = suite.meter.sample()
+        return Run(name=name, rate=rate(bed.watch.bound_s(names)), cpu_s=cpu_s)
+    finally:
+        await bed.empty()
+
+
+def ratios(pairs: list[Pair], pick: Callable[[Pair], Run]) -> tuple[float, float]:
+    """Medians of rate over rate without traces, and of CPU over CPU without."""
+    rates = [pick(pair).rate / pair.without.rate for pair in pairs]
+    cpus = [pick(pair).cpu_s / pair.without.cpu_s for pair in pairs]
+    return median(rates), median(cpus)
+
+
+def _gangs_told(sink: OtlpSink) -> int:
+    return len({span.trace_id for span in sink.named("gang")})
+
+
+@asynccontextmanager
+async def _dead_endpoint() -> AsyncIterator[str]:
+    """Nobody listens there, and nobody else will meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def _in_words(pair: Pair) -> str:
+    runs = (pair.without, pair.traced, pair.dead)
+    figures = ", ".join(f"{run.name} {run.rate:.0f}/s {run.cpu_s:.1f} s" for run in runs)
+    return f"{figures}; {pair.spans} spans, {pair.gangs_told} of the gangs"
+
+
+def main() -> None:
+    """Print the table; status 1 when a bar is missed, or a gang was not told."""
+    parser = argparse.ArgumentParser(prog="python -m bench.tracing", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    console = Console()
+    pairs = uvloop.run(_measure(given.nodes, given.rounds, console.print))
+    table = Table(title=f"Drain of {LOAD.title} with traces over without ({commit()})")
+    for title in ("collector", "rate", "CPU"):
+        table.add_column(title)
+    met = all(pair.gangs_told == LOAD.gangs for pair in pairs)
+    for name, pick in (("takes all", _traced), ("refuses connections", _dead)):
+        rates, cpu = ratios(pairs, pick)
+        met = met and rates >= 1 - BAR
+        table.add_row(name, f"{rates:.3f}", f"{cpu:.3f}")
+    console.print(table)
+    if given.json:
+        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(pairs), indent=1))
+    sys.exit(0 if met else 1)
+
+
+def _traced(pair: Pair) -> Run:
+    return pair.traced
+
+
+def _dead(pair: Pair) -> Run:
+    return pair.dead
+
+
+async def _measure(nodes: int, rounds: int, say: Say) -> list[Pair]:
+    async with open_testbed(nodes, warm_up_pods=LOAD.pods) as bed:
+        # The first suite on a new server pays for what all others find warm.
+        await drain(bed, "warm-up", Load(gangs=20, size=20))
+        return await alternate(bed, LOAD, rounds, say)
+
+
+if __name__ == "__main__":
+    main()

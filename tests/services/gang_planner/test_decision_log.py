@@ -1,0 +1,87 @@
+"""The line that each record leaves in the log."""
+
+import logging
+
+import msgspec
+import pytest
+
+from services.gang_planner import decision_log as module
+from services.gang_planner.decision_log import DecisionLog
+from shared.contracts.decisions import Act, GangStarted, Note
+from shared.contracts.identity import gang_trace_id
+from tests.services.gang_planner.test_release_spans import DECIDED, OPENED
+from tests.services.gang_planner.test_tracing import closed, decision, note
+
+STARTED = GangStarted(gang_id="g", epoch=2, at_ms=1, attempt=1)
+
+
+def lines(
+    caplog: pytest.LogCaptureFixture, *records: Act | Note, to: DecisionLog | None = None
+) -> list[logging.LogRecord]:
+    """What is written of these records, appended as 5, 6…"""
+    caplog.set_level(logging.INFO, logger="services.gang_planner")
+    caplog.clear()
+    told = to or DecisionLog()
+    for seq, record in enumerate(records, start=5):
+        told.appended(seq, record)
+    return caplog.records
+
+
+def test_a_decision_is_one_line_with_gang_cause_and_trace(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (line,) = lines(caplog, decision())
+    assert line.getMessage() == "decided default/g: 3 bindings, attempt 1"
+    assert line.levelname == "INFO"
+    expected = {
+        "gang": "default/g",
+        "gang_id": "g",
+        "attempt": 1,
+        "decision": 5,
+        "trace_id": gang_trace_id("g", 1),
+        "cluster_seq": 7,
+        "outcomes_seq": 0,
+    }
+    assert expected.items() <= vars(line).items()
+
+
+def test_what_takes_somebodys_pods_is_a_warning_that_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, removing = lines(caplog, OPENED, DECIDED)
+    assert removing.levelname == begun.levelname == "WARNING"
+    assert removing.getMessage() == "removing 2 pods for default/g: BindingRefused"
+    assert begun.getMessage() == "release of g begins: BindingRefused"
+    assert vars(begun)["why"] == "w-1: denied"
+
+
+def test_notes_have_their_gangs_name_and_the_trace_of_its_decision(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _, begun, ended, started = lines(
+        caplog, decision(), note("hold", at_ms=1), closed("hold", at_ms=2), STARTED
+    )
+    assert [line.getMessage() for line in (begun, ended, started)] == [
+        "hold of default/g begins: Lost",
+        "hold of default/g ended: Done",
+        "started default/g, attempt 1",
+    ]
+    assert {vars(line)["trace_id"] for line in (begun, ended, started)} == {gang_trace_id("g", 1)}
+
+
+def test_a_gang_that_another_planner_decided_is_named_by_its_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (started,) = lines(caplog, STARTED)
+    assert started.getMessage() == "started g, attempt 1"
+    assert vars(started)["trace_id"] == gang_trace_id("g", 1)
+
+
+def test_what_is_remembered_is_bounded(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GANGS_MAX", 1)
+    told = DecisionLog()
+    other = msgspec.structs.replace(DECIDED, gang_id="h", gang="default/h")
+    *_, started = lines(caplog, decision(), other, STARTED, to=told)
+    assert started.getMessage() == "started g, attempt 1"
