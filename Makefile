@@ -8,11 +8,12 @@ WORKERS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.stamp
 DOCS_STAMP := build/docs-env/.stamp
+RELEASE_STAMP := build/release-env/.stamp
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test sim manifests chart demo chaos certify bench bench-planner plots docs lock clean
+.PHONY: help setup fmt lint test sim manifests chart demo chaos certify bench bench-planner plots docs sbom lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -81,10 +82,19 @@ $(DOCS_STAMP): requirements/docs.lock
 	build/docs-env/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
 	@touch $@
 
+sbom: $(RELEASE_STAMP) ## What the image is made of, as CycloneDX in build/sbom.json
+	build/release-env/bin/cyclonedx-py requirements --output-reproducible --output-file build/sbom.json requirements/runtime.lock
+
+$(RELEASE_STAMP): requirements/release.lock
+	$(PYTHON) -m venv build/release-env
+	build/release-env/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.lock
+	@touch $@
+
 lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/runtime.lock pyproject.toml
 	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.lock pyproject.toml
 	$(COMPILE) --upgrade --output-file requirements/docs.lock requirements/docs.in
+	$(COMPILE) --upgrade --output-file requirements/release.lock requirements/release.in
 	$(COMPILE) --upgrade --extra embedded --extra test --extra dev --output-file requirements/dev.lock pyproject.toml
 
 clean: ## Remove .venv, caches and what builds left behind

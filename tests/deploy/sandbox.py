@@ -109,7 +109,6 @@ def script(
         f"--regid={who.group}",
         f"--groups={_groups(pod, who)}",
         *capabilities,
-        "--inh-caps=-all",
         *(["--no-new-privs"] if security.get("allowPrivilegeEscalation") is False else []),
         # The kernel forgets this with each change of credentials.
         "--pdeathsig=KILL",

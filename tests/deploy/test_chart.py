@@ -17,6 +17,7 @@ from shared.bus import setup
 from shared.bus.permissions import users
 from shared.runtime.settings import CommonSettings, parse
 from tests.deploy.rendered import CHART, FILE, NAMESPACE, RELEASE, objects
+from tests.deploy.values import comments_of, values_told
 from tutti.cli import main as tutti
 from tutti.rights.rendering import rules
 from tutti.rights.table import ACCOUNTS, Account
@@ -251,14 +252,14 @@ def test_every_value_is_told_and_checked() -> None:
     schema = yaml.safe_load((CHART / "values.schema.json").read_text("utf-8"))
     text = (CHART / "values.yaml").read_text("utf-8")
     assert shape(yaml.safe_load(text), schema) == []
-    assert untold(text) == []
+    assert [path for path, _, told in values_told() if not told] == []
     assert set(yaml.safe_load((CHART / "values-ha.yaml").read_text("utf-8"))) < set(
         yaml.safe_load(text)
     )
 
 
 def test_a_value_without_a_comment_or_a_rule_is_found() -> None:
-    assert untold("# a\na:\n  # b\n  b: 1\n  c: 2\n") == ["c"]
+    assert comments_of("# a\na:\n  # b\n  # c\n  b: 1\n  c: 2\n") == {"a": "a", "a.b": "b c"}
     schema = {"properties": {"a": {"type": "integer"}}, "additionalProperties": False}
     assert shape({"b": 1}, schema) == ["a is missing", "b has no rule"]
 
@@ -274,19 +275,6 @@ def shape(values: Manifest, schema: Manifest) -> list[str]:
     for name in sorted(values.keys() & known):
         if isinstance(values[name], dict):
             found += [f"{name}.{one}" for one in shape(values[name], schema["properties"][name])]
-    return found
-
-
-def untold(text: str) -> list[str]:
-    """Keys of values.yaml that have a value and no comment above them."""
-    lines = text.splitlines()
-    found = []
-    for above, line in zip(["", *lines], lines, strict=False):
-        key, colon, value = line.strip().partition(":")
-        told = above.strip().startswith("#") or key.startswith(("#", "-"))
-        inner = key in {"requests", "limits", "grafana_dashboard"}
-        if colon and value.strip() and not told and not inner:
-            found.append(key)
     return found
 
 
