@@ -6,6 +6,7 @@ import pytest
 
 from services.gang_planner.core import offered
 from services.gang_planner.core.policies import discovered
+from tests.documents.reference import FOLDER, pages
 from tests.documents.tables import DOCUMENT, DOCUMENTS, named_in, tables, with_tables
 
 HOW = "run `.venv/bin/python -m tests.documents.tables` and look at what it changed"
@@ -36,3 +37,16 @@ def test_a_table_out_of_date_is_noticed() -> None:
     stale = text.replace("`--posts-max`", "`--posts-most`")
     assert stale != text
     assert with_tables(stale) == with_tables(text)
+
+
+def test_the_reference_is_made_from_the_code_as_it_is() -> None:
+    stale = [page.name for page, text in pages().items() if page.read_text() != text]
+    assert stale == [], HOW
+
+
+def test_a_messages_fields_are_told_with_the_words_above_them() -> None:
+    said = "Prove all bindings by dryRun=All before the first is sent."
+    assert f"| `preflight` | `bool` | {said} |" in pages()[FOLDER / "messages.md"]
+    kinds = pages()[FOLDER / "kinds.md"]
+    assert "| `spec.minMember` | int32 | How many pods must find room at once;" in kinds
+    assert "| `-N, --name NAME` | Name of the Job. |" in pages()[FOLDER / "commands.md"]
