@@ -70,6 +70,8 @@ def test_commands_within_sentences_exist(page: Path) -> None:
         ("python -m tests.simulation --seeds 3", ""),
         ("vcctl job list -n team", ""),
         ("tutti replay FILE --scheduler-conf OTHER", ""),
+        ("tutti job suspend|resume NAME", ""),
+        ("tutti job suspend|rest NAME", "tutti job has no rest"),
         ("tutti whence", "tutti has no whence"),
         ("tutti job list --sorted", "tutti job list has no --sorted"),
         ("make tea", "make has no target tea"),

@@ -83,11 +83,19 @@ def _of_command(command: click.Command, path: str, words: list[str]) -> str:
             if not _knows(flags, word.partition("=")[0]):
                 return f"{path} has no {word}"
         elif isinstance(command, click.Group):
-            inner = command.get_command(context, word)
-            if inner is None:
-                # A placeholder, as in `tutti SUB`, or several words at once, `suspend|resume`.
-                return "" if word.isupper() or "…" in word else f"{path} has no {word}"
-            return _of_command(inner, f"{path} {word}", words[place + 1 :])
+            if word.isupper() or word == "…":
+                return ""  # A placeholder, as in `tutti SUB`.
+            # Several at once: `job suspend|resume`.
+            found = {one: command.get_command(context, one) for one in word.split("|")}
+            unknown = [one for one, inner in found.items() if inner is None]
+            if unknown:
+                return f"{path} has no {unknown[0]}"
+            told = (
+                _of_command(inner, f"{path} {one}", words[place + 1 :])
+                for one, inner in found.items()
+                if inner is not None
+            )
+            return next(filter(None, told), "")
     return ""
 
 
