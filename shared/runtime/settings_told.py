@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 
-REMOVED: Final = "(removed)"
+from shared.runtime.redaction import HIDDEN, without_secrets
 
-_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s,]*@")
 #: A field that is called so holds a secret, or the name of a file that does: `_file`, `_dir`.
 _SECRET: Final = re.compile(r"password|passwd|secret|token|private|seed", re.IGNORECASE)
 
@@ -23,7 +22,7 @@ def told(settings: msgspec.Struct) -> dict[str, str]:
         value = getattr(settings, name)
         text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
         if _SECRET.search(name) and not name.endswith(("_file", "_dir")):
-            found[name] = REMOVED if text else ""
+            found[name] = HIDDEN if text else ""
         else:
-            found[name] = _USER_INFO.sub(f"{REMOVED}@", text)
+            found[name] = without_secrets(text)
     return found

@@ -15,6 +15,7 @@ from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status, decode_verdict
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
 from shared.contracts.verdicts import Verdict
+from shared.runtime.redaction import without_secrets
 from tutti.bundle.archive import Archive
 
 _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
@@ -129,7 +130,8 @@ def logs(archive: Archive, data_dir: Path) -> None:
     if not paths:
         archive.miss("logs", f"no logs in {data_dir / 'logs'}")
     for path in paths:
-        archive.add(f"logs/{path.name}", "the end of a process's log", _end(path, LOG_BYTES))
+        end = readable(_end(path, LOG_BYTES))
+        archive.add(f"logs/{path.name}", "the end of a process's log", end)
 
 
 def recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
@@ -149,6 +151,15 @@ def recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
         left -= size
         name = path.relative_to(folder).as_posix()
         archive.add(f"recordings/{name}", "for `tutti replay`", path.read_bytes())
+
+
+def readable(log: bytes) -> bytes:
+    """A log without what looks like a secret: services hide theirs, programs beside them may not.
+
+    Line by line, so that nothing beyond a line is taken for a part of one.
+    """
+    lines = log.decode(errors="replace").splitlines(keepends=True)
+    return "".join(map(without_secrets, lines)).encode()
 
 
 def _end(path: Path, most: int) -> bytes:

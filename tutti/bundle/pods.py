@@ -9,6 +9,7 @@ from shared.kube.errors import KubeError
 from shared.kube.objects import Pod
 from shared.kube.resources import PODS
 from tutti.bundle.archive import Archive
+from tutti.bundle.collecting import readable
 
 #: As the chart labels its pods.
 _SELECTOR: Final = "app.kubernetes.io/name=tutti"
@@ -58,4 +59,6 @@ async def _log(
             if not previous:
                 archive.miss(f"log of {pod}/{container}", str(error) or "no answer")
             continue
-        archive.add(f"logs/{pod}-{container}{suffix}.log", "the end of a log", b"".join(parts))
+        archive.add(
+            f"logs/{pod}-{container}{suffix}.log", "the end of a log", readable(b"".join(parts))
+        )

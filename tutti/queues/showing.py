@@ -1,5 +1,7 @@
 """The ledger as a table: a block per queue, a line per resource."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,10 +18,13 @@ def show(ledger: LedgerAnswer, console: Console) -> None:
     table.add_column("QUEUE")
     table.add_column("GANGS")
     table.add_column("RESOURCE")
-    for name in _COLUMNS:
-        table.add_column(name, justify="right")
+    cells = [_cells(one) for queue in ledger.queues for one in queue.amounts]
+    # Eighty columns are few, and most clusters use two or three of these.
+    shown = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] for row in cells)]
+    for at in shown:
+        table.add_column(_COLUMNS[at], justify="right")
     for queue in ledger.queues:
-        _add(table, queue)
+        _add(table, queue, shown)
     console.print(table)
     if not ledger.shared:
         console.print(Text("queues do not share: neither proportion nor capacity is configured"))
@@ -28,7 +33,7 @@ def show(ledger: LedgerAnswer, console: Console) -> None:
             console.print(Text(f"{queue.name}: {queue.why}"))
 
 
-def _add(table: Table, queue: LedgerQueue) -> None:
+def _add(table: Table, queue: LedgerQueue, shown: Sequence[int]) -> None:
     name = f"{queue.parent}/{queue.name}" if queue.parent else queue.name
     if queue.state not in {"", "Open"}:
         name += f" ({queue.state})"
@@ -40,7 +45,8 @@ def _add(table: Table, queue: LedgerQueue) -> None:
     for index, one in enumerate(queue.amounts):
         style = "red" if one.deserved is not None and one.used > one.deserved else ""
         first = (name, gangs) if index == 0 else ("", "")
-        table.add_row(*first, one.resource, *(Text(text, style) for text in _cells(one)))
+        cells = _cells(one)
+        table.add_row(*first, one.resource, *(Text(cells[at], style) for at in shown))
 
 
 def _cells(one: LedgerAmount) -> list[str]:

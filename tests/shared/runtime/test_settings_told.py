@@ -3,7 +3,8 @@
 import msgspec
 
 from services.binder.config import BinderSettings
-from shared.runtime.settings_told import REMOVED, told
+from shared.runtime.redaction import HIDDEN
+from shared.runtime.settings_told import told
 
 
 class _Settings(msgspec.Struct):
@@ -19,9 +20,9 @@ def test_what_would_let_anybody_in_is_left_out() -> None:
     found = told(_Settings())
     assert "hunter" not in str(found)
     assert found == {
-        "nats_url": f"nats://{REMOVED}@one:4222,nats://{REMOVED}@two:4222",
+        "nats_url": f"nats://{HIDDEN}@one:4222,nats://{HIDDEN}@two:4222",
         "names": "a,b",
-        "password": REMOVED,
+        "password": HIDDEN,
         "api_token": "",
         "secret_file": "/run/secrets/key",
         "seconds": "1.5",
@@ -31,5 +32,5 @@ def test_what_would_let_anybody_in_is_left_out() -> None:
 def test_every_setting_of_a_service_is_told() -> None:
     found = told(BinderSettings(nats_url="nats://user:pass@host:1"))
     assert set(found) == set(BinderSettings.__struct_fields__)
-    assert found["nats_url"] == f"nats://{REMOVED}@host:1"
+    assert found["nats_url"] == f"nats://{HIDDEN}@host:1"
     assert found["posts_max"] == "32"

@@ -36,6 +36,16 @@ def test_of_a_long_log_the_end_is_taken_from_the_beginning_of_a_line(tmp_path: P
     assert not missing
 
 
+def test_logs_are_taken_without_secrets_in_them(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "nats-0.log").write_text("connect nats://me:hunter2@host:4222\nnext line @ once\n")
+    archive = Archive()
+    collecting.logs(archive, tmp_path)
+    found, _ = packed(archive, tmp_path)
+    assert found["logs/nats-0.log"] == b"connect nats://***@host:4222\nnext line @ once\n"
+
+
 def test_the_newest_segments_are_taken_as_far_as_they_have_room(tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
     for planner, name, size in (

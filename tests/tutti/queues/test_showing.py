@@ -31,7 +31,7 @@ def test_a_queue_has_a_line_per_resource_and_says_what_limits_it() -> None:
     )
     idle = LedgerQueue(name="idle", exists=True)
     assert shown(LedgerAnswer(queues=(idle, queue), shared=False)) == [
-        "QUEUE GANGS RESOURCE USED WAITING PROMISED OWED DESERVED GUARANTEE LIMIT",
+        "QUEUE GANGS RESOURCE USED WAITING OWED DESERVED GUARANTEE LIMIT",
         "idle 0 run, 0 wait",
         "dept/research (Closing) 2 run, 1 wait, 3 outside cpu 1500m 8 6 9",
         "memory 1Gi 1Gi 2Gi",
