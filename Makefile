@@ -13,7 +13,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test sim manifests chart demo chaos certify bench bench-planner plots docs sbom lock clean
+.PHONY: help setup fmt lint test sim manifests chart demo chaos soak fuzz audit certify bench bench-planner plots docs sbom lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -59,6 +59,17 @@ demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" fo
 
 chaos: $(STAMP) ## Kill, freeze and restart everything on a real cluster (ARGS="--minutes 3 --seed 7")
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+soak: $(STAMP) ## Steady load on a real API server, and what grows (MINUTES=60): build/soak
+	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),6) $(ARGS)
+
+fuzz: $(STAMP) ## Feed everything that parses input with what nobody should send (MINUTES=10)
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),1) $(ARGS)
+
+# Apart from .venv: it asks about the lock and has dependencies of its own. LOCK chooses another one.
+audit: $(STAMP) ## Ask the Python advisory database about every locked version
+	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit && build/audit/bin/pip install --quiet pip-audit; }
+	build/audit/bin/pip-audit --strict --disable-pip --require-hashes -r $(or $(LOCK),requirements/runtime.lock) $(ARGS)
 
 certify: $(STAMP) ## What takes longer: benchmarks and long runs; writes docs/certificates/
 	$(BIN)/python -m bench.certify $(ARGS)

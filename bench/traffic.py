@@ -33,6 +33,8 @@ class Coming:
     what: Load
     created_s: float = 0.0
     bound_s: float = 0.0
+    #: Of a lost one.
+    left: str = ""
 
     @property
     def latency_s(self) -> float:
@@ -69,8 +71,12 @@ class Traffic:
                 due_s += self._between_s
 
     def lost(self) -> list[str]:
-        """Gangs that were never whole."""
-        return [gang.prefix for gang in self.gangs if gang.created_s and not gang.bound_s]
+        """Gangs that were never whole, with what was there of them in the end."""
+        return [
+            f"{gang.prefix} ({gang.left})"
+            for gang in self.gangs
+            if gang.created_s and not gang.bound_s
+        ]
 
     def latencies_s(self, since_s: float = 0.0, until_s: float = float("inf")) -> list[float]:
         """Of the gangs whose last pod was created then."""
@@ -95,6 +101,9 @@ class Traffic:
                 await asyncio.sleep(self._life_s)
                 break
             await asyncio.sleep(_LOOK_S)
+        else:
+            there = sum(name in bed.watch.pods for name in names)
+            gang.left = f"{there} pods of {what.size}, {len(bed.watch.bound_s(names))} bound"
         await self._gone(f"{load.PODS_PATH}/{name}" for name in names)
         await self._gone([f"{load.PODGROUPS_PATH}/{load.gang_name(gang.prefix, 0)}"])
 

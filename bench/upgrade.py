@@ -2,7 +2,8 @@
 
 As a rolling upgrade does it: SIGTERM, the process ends as it should, another takes its place, the
 next one's turn. Gangs go on coming meanwhile. Ends with status 1 when one was lost, or when the
-gangs that came during the upgrade waited (p99) more than three times as long as those before it.
+gangs that came during the upgrade waited (p99) more than three times as long as those before it, or
+those after it.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from bench.traffic import Traffic, p
 
 _NODES: Final = 50
 _SIZE: Final = 4
-_PER_S: Final = 2.0
+_PER_S: Final = 1.0
 _LIFE_S: Final = 5.0
 _NORMAL_S: Final = 60.0
 #: A new process is ready by then.
@@ -101,6 +102,8 @@ async def _until_done(
     try:
         await asyncio.sleep(_NORMAL_S)
         await _replace_all(eyes, steps)
+        # As long again: what a shared machine did meanwhile is no fault of the upgrade.
+        await asyncio.sleep(_NORMAL_S)
         traffic.finish()
         await coming
     finally:
@@ -126,7 +129,8 @@ async def _replace_all(eyes: SuiteEyes, steps: list[tuple[str, bool, float, floa
 def _judged(traffic: Traffic, steps: list[tuple[str, bool, float, float]]) -> Upgraded:
     begins_s = [began_s for _, _, began_s, _ in steps]
     ends_s = [*begins_s[1:], steps[-1][2] + steps[-1][3] + _REST_S]
-    normal = traffic.latencies_s(until_s=begins_s[0])
+    before, later = traffic.latencies_s(until_s=begins_s[0]), traffic.latencies_s(ends_s[-1])
+    normal = max(before, later, key=lambda one: p(one, 99))
     during = traffic.latencies_s(since_s=begins_s[0], until_s=ends_s[-1])
     told: list[Step] = []
     for (instance, active, began_s, took_s), end_s in zip(steps, ends_s, strict=True):
@@ -143,7 +147,7 @@ def _judged(traffic: Traffic, steps: list[tuple[str, bool, float, float]]) -> Up
     problems = [f"gang {name} was never whole" for name in traffic.lost()]
     if p(during, 99) > _TIMES_MAX * p(normal, 99):
         problems.append(
-            f"p99 {p(during, 99):.0f} ms during the upgrade, {p(normal, 99):.0f} ms before it"
+            f"p99 {p(during, 99):.0f} ms during the upgrade, {p(normal, 99):.0f} ms without it"
         )
     return Upgraded(
         gangs=len(traffic.gangs),

@@ -64,7 +64,8 @@ def _replacement(here: Any, random: Random, bulk: int) -> Any:
         return lengthened(here, random, bulk)
     if action < 0.6 and isinstance(here, int) and not isinstance(here, bool):
         larger = here * 1000 if abs(here) < 2**50 else here // 2
-        return random.choice((-here, larger, str(here), float(here)))
+        smaller = -here if abs(here) < 2**63 else -1
+        return random.choice((smaller, larger, str(here), float(here)))
     return random.choice(_ODD)
 
 

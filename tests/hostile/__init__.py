@@ -1,0 +1,1 @@
+"""What somebody can do who should not be there: the threats of docs/security.md, tried."""
