@@ -1,4 +1,4 @@
-"""The tables of docs/rights.md: who may do what in Kubernetes and on NATS, from the code's tables."""
+"""The tables of docs/rights.md: who may do what in Kubernetes and on NATS."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,9 +8,7 @@ from tutti.rights.table import ACCOUNTS, Account, Right
 
 def rights_tables() -> dict[str, str]:
     """All of them, by name: `rights ACCOUNT`, and `nats users`."""
-    made = {
-        f"rights {one.name}": _table(("may", "on", "for"), _rows(one)) for one in ACCOUNTS
-    }
+    made = {f"rights {one.name}": _table(("may", "on", "for"), _rows(one)) for one in ACCOUNTS}
     made["nats users"] = _table(
         ("user", "may publish on", "may subscribe to"),
         ((f"`{one.name}`", _subjects(one.publish), _subjects(one.subscribe)) for one in _users()),

@@ -35,11 +35,15 @@ from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
 from tests.deploy.values import values_told
 from tests.documents.reference import pages, table_of
+from tests.documents.rights import rights_tables
 from tutti.up.command import up
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 DOCUMENT: Final = _DOCS / "operations.md"
-DOCUMENTS: Final = (DOCUMENT, _DOCS / "policies.md", _DOCS / "installing.md")
+DOCUMENTS: Final = (
+    DOCUMENT,
+    *(_DOCS / f"{name}.md" for name in ("policies", "installing", "rights")),
+)
 _TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SETTINGS: Final[dict[str, type[CommonSettings]]] = {
     "watcher": WatcherSettings,
@@ -66,6 +70,7 @@ def tables() -> dict[str, str]:
         register(metrics)
         made[f"metrics {service}"] = _metrics(metrics)
     made["values"] = table_of(("value", "default", "what it is"), values_told())
+    made |= rights_tables()
     made["policies"] = table_of(("plugin", "what it decides", "how it is told"), _policies())
     for name, found in (
         ("policies left-out", offered.PLUGINS),
