@@ -53,14 +53,16 @@ class PodProcesses(FakeKubelet):
             group.create_task(super().run(), name="kubelets")
             group.create_task(self.proxy.run(self._ready_pods), name="service-proxy")
 
-    def log_of(self, name: str) -> str:
-        """What the pods of that name's beginning wrote, oldest first."""
-        return "\n".join(
-            path.read_text(errors="replace")
-            for path in sorted(
-                self.folder.glob(f"{name}*.log"), key=lambda one: one.stat().st_mtime
-            )
+    async def kill(self, namespace: str, name: str) -> None:
+        """Kill the first container of a pod without warning; it is started again."""
+        (life,) = (
+            life
+            for life in self.lives.values()
+            if not life.gone
+            and (life.pod["metadata"]["namespace"], life.pod["metadata"]["name"])
+            == (namespace, name)
         )
+        await life.kill()
 
     @override
     def _see_pod(self, kind: str, pod: Object) -> None:
@@ -109,6 +111,10 @@ class PodProcess:
     def shown(self) -> Object:
         """The pod with its address."""
         return {**self.pod, "status": {"podIP": self.address}}
+
+    async def kill(self) -> None:
+        """Kill its first container."""
+        await self._containers[0].kill()
 
     def log(self, container: str) -> Path:
         """Where a container writes to."""
@@ -298,6 +304,12 @@ class _Container:
         self._spec = spec
         self._ended: int | None = None
         self._restarts = 0
+        self._process: Component | None = None
+
+    async def kill(self) -> None:
+        """Kill what runs. Raises ComponentError when nothing does."""
+        assert self._process is not None, "never started"
+        await asyncio.to_thread(self._process.kill)
 
     def status(self) -> Object:
         """As a kubelet reports it."""
@@ -338,7 +350,7 @@ class _Container:
         """Run it once; its exit status, None when the pod is to stop."""
         command = ["/usr/bin/env", "unshare", "-m", "-u", "sh", "-c", text]
         name = self._spec["name"]
-        process = Component(name, command, self._pod.log(name))
+        process = self._process = Component(name, command, self._pod.log(name))
         self._ended = None
         await asyncio.to_thread(process.start)
         try:

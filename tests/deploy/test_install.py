@@ -1,5 +1,6 @@
 """The chart in Helm's hands: linted, rendered, tried on the API server, installed and removed."""
 
+import functools
 import json
 import subprocess
 from pathlib import Path
@@ -22,6 +23,8 @@ _GROUPS: Final = "/apis/scheduling.volcano.sh/v1beta1"
 _JOBS: Final = "/apis/batch.volcano.sh/v1alpha1"
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 _PATIENCE_S: Final = 120.0
+_FLAGS: Final = ("--namespace=kube-system", "--wait", "--timeout=300s")
+_TUTTI: Final = ("tutti", str(CHART), *_FLAGS)
 #: Of other products, whose kinds a bare API server does not know.
 _FOREIGN: Final = ("monitoring.coreos.com", "cert-manager.io")
 _EVERYTHING: Final = (
@@ -107,53 +110,38 @@ async def test_a_release_is_installed_upgraded_rolled_back_and_removed_beside_an
 ) -> None:
     """Everything as rendered: arguments, tokens, Secrets, users, read-only roots, Services.
 
-    A second release serves another scheduler name with three NATS servers. What users made stays
-    when both are gone.
+    A second release serves another scheduler name with three NATS servers, one of which is killed.
+    What users made stays when both are gone.
     """
     async with installing(helm, tmp_path) as world:
         api = world.api
+        gangs: dict[str, set[str]] = {}
         await create_namespace(api, "team")
-        await world.helm(
-            "install", "tutti", str(CHART), "--namespace=kube-system", "--wait", "--timeout=300s"
-        )
+        await world.helm("install", *_TUTTI)
         await eventually(
             lambda: _registered(api, "tutti-admission"), timeout_s=_PATIENCE_S, because="webhook"
         )
         await _refused(api)
-        first = await _gang(api, "first", "tutti")
+        gangs["first"] = await _gang(api, "first", "tutti")
         await _job(api, "trainer")
 
         await _install_second(world)
-        second = await _gang(api, "second", "second")
+        gangs["second"] = await _gang(api, "second", "second")
+        await world.pods.kill("team", "second-nats-0")
+        gangs["third"] = await _gang(api, "third", "second")
 
-        change = "--set=planner.holdSeconds=61,log.level=debug"
-        await world.helm(
-            "upgrade",
-            "tutti",
-            str(CHART),
-            "--namespace=kube-system",
-            change,
-            "--wait",
-            "--timeout=300s",
-        )
+        await world.helm("upgrade", *_TUTTI, "--set=planner.holdSeconds=61,log.level=debug")
         assert "--hold-s=61" in await _arguments(api, "tutti-gang-planner")
-        third = await _gang(api, "third", "tutti")
-        await world.helm(
-            "rollback", "tutti", "1", "--namespace=kube-system", "--wait", "--timeout=300s"
-        )
+        gangs["fourth"] = await _gang(api, "fourth", "tutti")
+        await world.helm("rollback", "tutti", "1", *_FLAGS)
         assert "--hold-s=60" in await _arguments(api, "tutti-gang-planner")
-        fourth = await _gang(api, "fourth", "tutti")
+        gangs["fifth"] = await _gang(api, "fifth", "tutti")
         _nothing_was_denied(world)
 
         await world.helm("uninstall", "tutti", "--namespace=kube-system", "--wait")
         await world.helm("uninstall", "second", "--namespace=team", "--wait")
         await _gone(api)
-        for name, uids in {
-            "first": first,
-            "second": second,
-            "third": third,
-            "fourth": fourth,
-        }.items():
+        for name, uids in gangs.items():
             assert await _running(api, name) == uids
             await api.get(f"{_GROUPS}/namespaces/team/podgroups/{name}")
         await api.get(f"{_JOBS}/namespaces/team/jobs/trainer")
@@ -291,7 +279,16 @@ async def _gone(api: RawClient) -> None:
     definitions = await api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     assert len(definitions["items"]) >= 12
     for namespace in ("kube-system", "team"):
-        pods = await api.get(
-            f"/api/v1/namespaces/{namespace}/pods", labelSelector="app.kubernetes.io/name=tutti"
+        # Helm waits for what it made; pods are deleted by garbage collection and take their grace.
+        await eventually(
+            functools.partial(_no_pod_of_ours, api, namespace),
+            timeout_s=_PATIENCE_S,
+            because=f"our pods in {namespace} end",
         )
-        assert not [pod["metadata"]["name"] for pod in pods["items"]]
+
+
+async def _no_pod_of_ours(api: RawClient, namespace: str) -> bool:
+    pods = await api.get(
+        f"/api/v1/namespaces/{namespace}/pods", labelSelector="app.kubernetes.io/name=tutti"
+    )
+    return not pods["items"]
