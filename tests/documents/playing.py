@@ -21,7 +21,8 @@ from typing import IO, Final, Self
 
 from tests.documents.blocks import Block, Command
 
-SAYS_S: Final = 60.0
+#: A loaded machine may take its time; who waits this long has failed.
+SAYS_S: Final = 120.0
 _AGAIN_S: Final = 0.2
 _STOP_S: Final = 20.0
 #: Commands that change nothing: typing them twice does no harm.

@@ -84,7 +84,7 @@ def test_what_does_not_exist_is_named(typed: str, missing: str) -> None:
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", played(certify=False))
 def test_what_a_page_types_says_what_the_page_tells(page: str, tmp_path: Path) -> None:
     with Session(tmp_path, ensure_binaries().kubectl) as session:
