@@ -116,8 +116,11 @@ async def _replace_all(eyes: SuiteEyes, steps: list[tuple[str, bool, float, floa
     order = [*_REPLICAS]
     # The standby first, as whoever upgrades by hand would: then there is one change of the lead.
     found = sorted(
-        await eyes.services(), key=lambda one: (order.index(one.service), one.active, one.instance)
+        await eyes.services(count),
+        key=lambda one: (order.index(one.service), one.active, one.instance),
     )
+    if len(found) != count:
+        raise TimeoutError(f"{len(found)} of {count} services answer")
     for one in found:
         began_s = time.monotonic()
         os.kill(one.pid, signal.SIGTERM)

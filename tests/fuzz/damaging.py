@@ -25,8 +25,9 @@ def damaged(value: Any, random: Random, *, bulk: int = 1) -> Any:
     """The value with up to three places changed; it may be changed itself. `bulk` multiplies how
     often something is repeated.
     """
-    for _ in range(random.choice((1, 1, 2, 3))):
-        value = _changed_somewhere(value, random, bulk)
+    for change in range(random.choice((1, 1, 2, 3))):
+        # What is repeated is not repeated again: three times a thousand is a thousand million.
+        value = _changed_somewhere(value, random, bulk if change == 0 else 0)
     return value
 
 
@@ -46,7 +47,7 @@ def _changed_somewhere(value: Any, random: Random, bulk: int) -> Any:
     elif action < 0.3 and isinstance(parent, dict):
         parent[random.choice(WORDS)] = parent.pop(key)
     elif action < 0.45 and isinstance(parent, list):
-        parent.extend([here] * random.choice(_TIMES) * bulk)
+        parent.extend([here] * _times(random, bulk))
     else:
         parent[key] = _replacement(here, random, bulk)
     return value
@@ -57,9 +58,9 @@ def _replacement(here: Any, random: Random, bulk: int) -> Any:
     if action < 0.1:
         return buried(here, random.choice(_LEVELS), random)
     if action < 0.2:
-        return [here] * random.choice(_TIMES) * bulk
+        return [here] * _times(random, bulk)
     if action < 0.3:
-        return {f"{word}{n}": here for n in range(random.choice(_TIMES) * bulk) for word in "ab"}
+        return {f"{word}{n}": here for n in range(_times(random, bulk)) for word in "ab"}
     if action < 0.45 and isinstance(here, str):
         return lengthened(here, random, bulk)
     if action < 0.6 and isinstance(here, int) and not isinstance(here, bool):
@@ -67,6 +68,10 @@ def _replacement(here: Any, random: Random, bulk: int) -> Any:
         smaller = -here if abs(here) < 2**63 else -1
         return random.choice((smaller, larger, str(here), float(here)))
     return random.choice(_ODD)
+
+
+def _times(random: Random, bulk: int) -> int:
+    return random.choice(_TIMES) * bulk or 2
 
 
 def buried(value: Any, levels: int, random: Random) -> Any:
@@ -100,7 +105,7 @@ def lengthened(text: str, random: Random, bulk: int) -> str:
         ("a", "1", ",", "1,", "0", " ", ".", "-", "é")
     )
     end = random.choice(("", "!", "\n", "\x00", text))
-    return unit * (random.choice(_TIMES) * bulk) + end
+    return unit * (_times(random, bulk)) + end
 
 
 def broken(body: bytes, random: Random) -> bytes:

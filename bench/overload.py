@@ -1,0 +1,297 @@
+"""``python -m bench.overload``: ten times more gangs than can be bound, and what holds even so.
+
+The API server lets the suite's user bind few pods at a time (priority and fairness: a
+PriorityLevelConfiguration with next to no seats), so that a rate can be offered that is ten times
+the sustainable one. With `--reject` what finds no seat is answered with 429 and Retry-After, else
+it waits there.
+
+Ends with status 1 unless all gangs are whole in the end, memory of no process grows by more than
+what the waiting gangs may take, and gangs of higher priority go ahead of those that wait.
+"""
+
+import argparse
+import asyncio
+import re
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+from bench import load
+from bench.contenders import Tutti, running
+from bench.load import Load
+from bench.suite_eyes import SuiteEyes, eyes_on
+from bench.testbed import Bed, open_testbed
+from bench.traffic import p
+
+_MIB: Final = 1 << 20
+_SIZE: Final = 4
+_NODES: Final = 250
+_TIMES: Final = 10.0
+_USER: Final = "tutti-overload"
+_LEVEL: Final = "tutti-overload"
+#: The sustainable rate is taken from so many gangs.
+_FIRST_GANGS: Final = 50
+_OFFERED_S: Final = 15.0
+#: Bounded by what the nodes hold and by a session's patience.
+_GANGS_MAX: Final = 600
+_URGENT_GANGS: Final = 10
+_STALL_S: Final = 180.0
+#: Beside what a waiting gang may take (objects, verdicts, decisions under way): caches that fill.
+_PER_GANG_BYTES: Final = 64 << 10
+_SPARE_BYTES: Final = 48 << 20
+#: Of the gangs that waited when an urgent one came, so many may be bound before it: those that were
+#: decided by then.
+_AHEAD_MAX: Final = 0.5
+_REJECTED: Final = re.compile(
+    r"^apiserver_flowcontrol_rejected_requests_total\{[^}]*"
+    r'priority_level="tutti-overload"[^}]*\} (\S+)',
+    re.MULTILINE,
+)
+
+
+class Overloaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A run."""
+
+    sustainable_pods_per_s: float
+    offered_pods_per_s: float
+    gangs: int
+    p50_s: float
+    p99_s: float
+    urgent_p50_s: float
+    #: Of the gangs that waited when an urgent one came, the share that was bound before it; worst.
+    urgent_behind: float
+    rejected: int
+    grown_mib: dict[str, float]
+    problems: tuple[str, ...]
+
+
+def main() -> None:
+    """Overload, tell, judge."""
+    parser = argparse.ArgumentParser(prog="python -m bench.overload", description=__doc__)
+    parser.add_argument("--reject", action="store_true", help="429 instead of a queue")
+    found = uvloop.run(overload(reject=parser.parse_args().reject))
+    sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(found), indent=1).decode()}\n")
+    sys.exit(1 if found.problems else 0)
+
+
+async def overload(*, reject: bool) -> Overloaded:
+    """Start everything, find the sustainable rate, offer ten times of it."""
+    with TemporaryDirectory(prefix="tutti-overload-") as name:
+        async with open_testbed(_NODES, warm_up_pods=1000) as bed:
+            await _throttle(bed, reject=reject)
+            kubeconfig = bed.control_plane.kubeconfig_for(_USER)
+            tutti = Tutti(extra_flags=(f"--data-dir={name}", "--replicas=binder=1"))
+            async with running(tutti, kubeconfig) as suite:
+                await suite.wait_ready()
+                async with eyes_on(Path(name)) as eyes:
+                    return await _measured(bed, eyes)
+
+
+async def _throttle(bed: Bed, *, reject: bool) -> None:
+    """Let the suite's user do all, and bind few pods at a time."""
+    create = bed.client.create
+    subject = {"kind": "User", "name": _USER, "apiGroup": "rbac.authorization.k8s.io"}
+    await create(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        {
+            "metadata": {"name": _USER},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+            "subjects": [subject],
+        },
+    )
+    answer: dict[str, Any] = {"type": "Reject"}
+    if not reject:
+        answer = {
+            "type": "Queue",
+            "queuing": {"queues": 8, "handSize": 4, "queueLengthLimit": 50},
+        }
+    root = "/apis/flowcontrol.apiserver.k8s.io/v1"
+    limited = {
+        "nominalConcurrencyShares": 1,
+        "lendablePercent": 0,
+        "borrowingLimitPercent": 0,
+        "limitResponse": answer,
+    }
+    level = {"metadata": {"name": _LEVEL}, "spec": {"type": "Limited", "limited": limited}}
+    await create(f"{root}/prioritylevelconfigurations", level)
+    rule = {
+        "subjects": [{"kind": "User", "user": {"name": _USER}}],
+        "resourceRules": [
+            {
+                "verbs": ["create"],
+                "apiGroups": [""],
+                "resources": ["pods/binding"],
+                "namespaces": ["*"],
+            }
+        ],
+    }
+    await create(
+        f"{root}/flowschemas",
+        {
+            "metadata": {"name": _LEVEL},
+            "spec": {
+                "priorityLevelConfiguration": {"name": _LEVEL},
+                "matchingPrecedence": 100,
+                "rules": [rule],
+            },
+        },
+    )
+    await create(
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        {"metadata": {"name": "urgent"}, "value": 1000},
+    )
+
+
+async def _measured(bed: Bed, eyes: SuiteEyes) -> Overloaded:
+    first = await _offer(bed, _FIRST_GANGS, per_s=1e9)
+    instants_s = await _bound_all(bed, [name for names in first for name in names])
+    per_s = (len(instants_s) - 1) / max(instants_s[-1] - instants_s[0], 1e-3)
+    wanted = min(_GANGS_MAX, int(_TIMES * per_s / _SIZE * _OFFERED_S))
+    await eyes.look()
+    looking = asyncio.create_task(_keep_looking(eyes), name="eyes")
+    began_s = time.monotonic()
+    urgent = asyncio.create_task(_urgent(bed), name="urgent")
+    crowd = await _offer(bed, wanted, per_s=_TIMES * per_s / _SIZE)
+    offered_s = time.monotonic() - began_s
+    hurried = await urgent
+    try:
+        await _bound_all(bed, [name for names in (*crowd, *hurried) for name in names])
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+    rejected = _rejected(await bed.client.text("/metrics"))
+    return _judged(bed, eyes, crowd, hurried, per_s, wanted * _SIZE / offered_s, rejected)
+
+
+async def _offer(bed: Bed, gangs: int, *, per_s: float, urgent: bool = False) -> list[list[str]]:
+    """Create gangs at a rate, or as fast as the API server takes them; names of their pods."""
+    what = Load(gangs=1, size=_SIZE)
+    made: list[list[str]] = []
+    began_s = time.monotonic()
+    batch = max(1, min(gangs, int(per_s)))
+    for first in range(0, gangs, batch):
+        await asyncio.sleep(max(0.0, began_s + first / per_s - time.monotonic()))
+        requests: list[bytes] = []
+        for _ in range(min(batch, gangs - first)):
+            prefix = bed.fresh_prefix()
+            made.append(load.pod_names(what, prefix))
+            requests += _requests(bed, what, prefix, urgent=urgent)
+        await bed.create(requests)
+    return made
+
+
+def _requests(bed: Bed, what: Load, prefix: str, *, urgent: bool) -> list[bytes]:
+    group: dict[str, Any] = load.pod_group(what, prefix, 0)
+    pods: list[dict[str, Any]] = [
+        load.pod(what, prefix, 0, member, "volcano") for member in range(what.size)
+    ]
+    if urgent:
+        for made in (group, *pods):
+            made["spec"]["priorityClassName"] = "urgent"
+    post = bed.burst.post
+    return [post(load.PODGROUPS_PATH, group), *(post(load.PODS_PATH, pod) for pod in pods)]
+
+
+async def _urgent(bed: Bed) -> list[list[str]]:
+    """Gangs of a higher priority, while the crowd waits."""
+    await asyncio.sleep(_OFFERED_S / 2)
+    made: list[list[str]] = []
+    for _ in range(_URGENT_GANGS):
+        made += await _offer(bed, 1, per_s=1e9, urgent=True)
+        await asyncio.sleep(0.5)
+    return made
+
+
+async def _bound_all(bed: Bed, names: list[str]) -> list[float]:
+    """Wait until all are bound; when each was. Raises TimeoutError when nothing moves any more."""
+    before, moved_s = -1, time.monotonic()
+    while True:
+        found = bed.watch.bound_s(names)
+        if len(found) == len(names):
+            return found
+        if len(found) > before:
+            before, moved_s = len(found), time.monotonic()
+        if time.monotonic() - moved_s > _STALL_S:
+            raise TimeoutError(f"{len(found)} of {len(names)} pods are bound, and no more")
+        await asyncio.sleep(0.2)
+
+
+async def _keep_looking(eyes: SuiteEyes) -> None:
+    while True:
+        await asyncio.sleep(2.0)
+        await eyes.look()
+
+
+def _rejected(metrics: str) -> int:
+    return int(sum(float(one) for one in _REJECTED.findall(metrics)))
+
+
+def _judged(
+    bed: Bed,
+    eyes: SuiteEyes,
+    crowd: list[list[str]],
+    hurried: list[list[str]],
+    per_s: float,
+    offered: float,
+    rejected: int,
+) -> Overloaded:
+    created_s = {names[0]: _created_s(bed, names) for names in (*crowd, *hurried)}
+    bound_s = {names[0]: bed.watch.bound_s(names)[-1] for names in (*crowd, *hurried)}
+    behind = [
+        _share_ahead(created_s, bound_s, [other[0] for other in crowd], names[0])
+        for names in hurried
+    ]
+    waits = [bound_s[names[0]] - created_s[names[0]] for names in crowd]
+    grown: dict[str, float] = {}
+    for one in eyes.looks:
+        first = next(look for look in eyes.looks if look.instance == one.instance)
+        more = (one.memory_bytes - first.memory_bytes) / _MIB
+        grown[one.instance] = round(max(grown.get(one.instance, 0.0), more), 1)
+    allowed_mib = (_SPARE_BYTES + _PER_GANG_BYTES * len(crowd)) / _MIB
+    problems = [
+        f"{name} grew by {mib} MiB, {allowed_mib:.0f} allowed"
+        for name, mib in grown.items()
+        if mib > allowed_mib
+    ]
+    if max(behind) > _AHEAD_MAX:
+        problems.append(f"{max(behind):.0%} of those that waited went ahead of an urgent gang")
+    urgent_s = [bound_s[names[0]] - created_s[names[0]] for names in hurried]
+    return Overloaded(
+        sustainable_pods_per_s=round(per_s, 1),
+        offered_pods_per_s=round(offered, 1),
+        gangs=len(crowd),
+        p50_s=round(p(waits, 50) / 1e3, 2),
+        p99_s=round(p(waits, 99) / 1e3, 2),
+        urgent_p50_s=round(p(urgent_s, 50) / 1e3, 2),
+        urgent_behind=round(max(behind), 2),
+        rejected=rejected,
+        grown_mib=grown,
+        problems=tuple(problems),
+    )
+
+
+def _created_s(bed: Bed, names: list[str]) -> float:
+    return max(bed.watch.pods[name].created_s for name in names)
+
+
+def _share_ahead(
+    created_s: dict[str, float], bound_s: dict[str, float], crowd: list[str], urgent: str
+) -> float:
+    """Of the crowd's gangs that waited when the urgent one came, the share bound before it."""
+    came_s = created_s[urgent]
+    waiting = [one for one in crowd if created_s[one] <= came_s < bound_s[one]]
+    ahead = [one for one in waiting if bound_s[one] < bound_s[urgent]]
+    return len(ahead) / len(waiting) if waiting else 0.0
+
+
+if __name__ == "__main__":
+    main()
