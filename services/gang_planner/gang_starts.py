@@ -14,6 +14,8 @@ from shared.telemetry.metrics import Metrics
 
 _SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0)
 _PHASES: Final = ("queued", "bound", "total")
+#: One exemplar of each phase in so long.
+_EXEMPLAR_MS: Final = 1_000
 #: Why gangs wait on an ordinary day.
 _REASONS: Final = ("NotEnoughResources", "NotEnoughQuota", "NotEnoughPods", "NotAdmitted")
 
@@ -41,6 +43,8 @@ class GangStarts:
             "phase",
             _PHASES,
         )
+        #: When the last observation with an exemplar was made, by phase.
+        self._exemplars_ms: dict[str, int] = {}
         #: Decisions without an outcome yet, by gang id.
         self._begun: dict[str, _Begun] = {}
         self._waiting = metrics.gauges(
@@ -102,7 +106,12 @@ class GangStarts:
         self._partial = partial
 
     def _took(self, phase: str, took_ms: int, trace_id: str) -> None:
-        exemplar = {"trace_id": trace_id} if trace_id else None
+        now_ms = self._now_ms()
+        exemplar = None
+        # It costs twice as much as the observation, and of a thousand a second nobody needs more.
+        if trace_id and now_ms - self._exemplars_ms.get(phase, 0) >= _EXEMPLAR_MS:
+            self._exemplars_ms[phase] = now_ms
+            exemplar = {"trace_id": trace_id}
         self._latency_s(phase).observe(max(0, took_ms) / 1000, exemplar)
 
     def _partial_until(self, now_ms: int) -> int:

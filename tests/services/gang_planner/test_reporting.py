@@ -22,7 +22,7 @@ class Told:
     def value(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(name, labels)
 
-    def decide(self, *, attempt: int = 1, quorum: int = 2) -> None:
+    def decide(self, *, attempt: int = 1, quorum: int = 2, trace_id: str = TRACE) -> None:
         self.reporting.appended(
             1,
             GangDecision(
@@ -33,7 +33,7 @@ class Told:
                 attempt=attempt,
                 bindings=(Binding(uid="u", namespace="team", name="p", node="n"),),
                 quorum=quorum,
-                trace_id=TRACE,
+                trace_id=trace_id,
                 first_seen_ms=90_000,
                 cycle=Cycle(cluster_seq=1, outcomes_seq=0, now_ms=100_000, configuration="c"),
             ),
@@ -66,6 +66,25 @@ def test_a_gang_is_timed_from_first_seen_over_its_decision_to_its_last_binding()
     assert found == {"queued": 10.0, "bound": 0.25, "total": 10.25}
     text = told.metrics.exposition("application/openmetrics-text").body.decode()
     assert f'trace_id="{TRACE}"' in text
+
+
+def test_of_many_gangs_in_a_second_one_tells_its_trace() -> None:
+    told = Told()
+    bucket = f'{LATENCY}_bucket{{le="10.0",phase="queued"}}'
+
+    def exemplar() -> str:
+        text = told.metrics.exposition("application/openmetrics-text").body.decode()
+        (line,) = [one for one in text.splitlines() if one.startswith(bucket)]
+        return line.partition("# ")[2]
+
+    told.decide()
+    assert f'trace_id="{TRACE}"' in exemplar()
+    told.now_ms += 999
+    told.decide(trace_id="cd" * 16)
+    assert f'trace_id="{TRACE}"' in exemplar()
+    told.now_ms += 1
+    told.decide(trace_id="ef" * 16)
+    assert f'trace_id="{"ef" * 16}"' in exemplar()
 
 
 def test_a_later_attempt_and_members_beyond_the_quorum_are_no_gangs_start() -> None:
