@@ -16,7 +16,7 @@ _ODD: Final[tuple[Any, ...]] = (
 )
 #: Levels that a value is buried under; the last is beyond what recursion allows.
 _LEVELS: Final = (3, 50, 300, 3000)
-_TOO_DEEP: Final = 900
+_TOO_DEEP: Final = 200
 #: So often something is repeated, in small inputs; `bulk` says how much more in the large ones.
 _TIMES: Final = (2, 10, 100)
 
