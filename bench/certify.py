@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 CERTIFICATES_DIR = ROOT / "docs" / "certificates"
 #: pytest's exit status for "nothing was selected".
 _NO_TESTS = 5
-_TESTS_TIMEOUT_S = 3600.0
+_TESTS_TIMEOUT_S = 7200.0
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

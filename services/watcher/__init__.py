@@ -2,8 +2,8 @@
 
 Consumes: lists and watches of what the dialects need (`shared.dialects`), each kind once, all
 namespaces. Emits: CLUSTER, a log of packed neutral changes, and answers `ask.watcher.snapshot` with
-the whole picture in pages. Owns: the picture, and its epoch. Never writes to Kubernetes: get, list
-and watch are its only rights.
+the whole picture in pages. Owns: the picture, and its epoch. Never writes to Kubernetes: list and
+watch are its only rights.
 
 Invariants:
 

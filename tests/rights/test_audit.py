@@ -63,6 +63,16 @@ def test_a_denied_request_is_told_whatever_else_was_used(tmp_path: Path) -> None
     )
     assert denied == ("binder: create pods. a",)
     assert unused == ()
+    other = line("get", "secrets", namespace="home", name="other", decision="forbid")
+    assert judged(tmp_path, *ALL, other)[0] == ("binder: get secrets. home/other",)
+
+
+def test_what_the_table_allows_is_not_used_by_being_denied(tmp_path: Path) -> None:
+    """A server that starts denies it, and then allows it."""
+    late = line("get", "pods", decision="forbid")
+    assert judged(tmp_path, late, *ALL) == ((), ())
+    never = [late if one == line("get", "pods") else one for one in ALL]
+    assert judged(tmp_path, *never) == ((), ("binder: get pods. ",))
 
 
 @pytest.mark.parametrize(
