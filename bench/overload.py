@@ -47,6 +47,11 @@ _SPARE_BYTES: Final = 48 << 20
 #: Of the gangs that waited when an urgent one came, so many may be bound before it: those that were
 #: decided by then.
 _AHEAD_MAX: Final = 0.5
+#: Of fewer that wait no share is taken.
+_WAITING_MIN: Final = 20
+#: What was offered must be so many times what can be bound, or it was no overload: on a machine that
+#: is busy otherwise, pods are not even created that fast.
+_REAL_TIMES_MIN: Final = 5.0
 _REJECTED: Final = re.compile(
     r"^apiserver_flowcontrol_rejected_requests_total\{[^}]*"
     r'priority_level="tutti-overload"[^}]*\} (\S+)',
@@ -262,6 +267,8 @@ def _judged(
         for name, mib in grown.items()
         if mib > allowed_mib
     ]
+    if offered < _REAL_TIMES_MIN * per_s:
+        problems.append(f"only {offered:.0f} pods a second were offered: no overload")
     if max(behind) > _AHEAD_MAX:
         problems.append(f"{max(behind):.0%} of those that waited went ahead of an urgent gang")
     urgent_s = [bound_s[names[0]] - created_s[names[0]] for names in hurried]
@@ -290,7 +297,7 @@ def _share_ahead(
     came_s = created_s[urgent]
     waiting = [one for one in crowd if created_s[one] <= came_s < bound_s[one]]
     ahead = [one for one in waiting if bound_s[one] < bound_s[urgent]]
-    return len(ahead) / len(waiting) if waiting else 0.0
+    return len(ahead) / len(waiting) if len(waiting) >= _WAITING_MIN else 0.0
 
 
 if __name__ == "__main__":
