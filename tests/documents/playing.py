@@ -24,7 +24,7 @@ from tests.documents.blocks import Block, Command
 #: A loaded machine may take its time; who waits this long has failed.
 SAYS_S: Final = 120.0
 _AGAIN_S: Final = 0.2
-_STOP_S: Final = 20.0
+_STOP_S: Final = 60.0
 #: Commands that change nothing: typing them twice does no harm.
 _LOOKS: Final = re.compile(
     r"^(?:\.venv/bin/)?(?:tutti (?:why|status|queues|fits|trace|top|timeline"
@@ -85,10 +85,17 @@ class Session:
         return self
 
     def __exit__(self, *error: object) -> None:
+        deaf: list[object] = []
         for process, output in reversed(self._behind):
             process.send_signal(signal.SIGTERM)
-            process.wait(_STOP_S)
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                deaf.append(process.args)
             output.close()
+        assert not deaf, f"did not stop within {_STOP_S:g} s: {deaf}"
 
     def play(self, found: Sequence[Block]) -> None:
         """Type the blocks' commands in order, and write their files.

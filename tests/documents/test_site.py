@@ -42,8 +42,10 @@ def test_a_broken_link_ends_the_making(site: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs" / "theme", docs / "theme")
     shutil.copy(ROOT / "docs" / "conf.py", docs)
     (docs / "index.md").write_text("# A page\n\n[a](b.md), [c](#nowhere)\n")
-    command = [SPHINX, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-b", "html"]
-    done = subprocess.run([*command, docs, tmp_path / "site"], capture_output=True, text=True)
+    command = [str(SPHINX), "-m", "sphinx", "--fail-on-warning", "--keep-going", "-b", "html"]
+    done = subprocess.run(
+        [*command, str(docs), str(tmp_path / "site")], capture_output=True, text=True
+    )
     assert done.returncode != 0
     assert "'b.md'" in done.stderr
     assert "nowhere" in done.stderr
