@@ -3,7 +3,7 @@ describe.
 
 Nothing is carried in messages and nothing is lost in a restart: every service computes the same
 trace id from gang id and attempt (`shared.contracts.identity.gang_trace_id`), and a span's id from
-trace, name and key. Without an endpoint nothing of OpenTelemetry is even imported.
+trace, name and key. Without an endpoint the exporter is not even imported.
 """
 
 from collections.abc import Mapping, Sequence
