@@ -49,7 +49,7 @@ _SPARE_BYTES: Final = 48 << 20
 _AHEAD_MAX: Final = 0.5
 #: Of fewer that wait no share is taken.
 _WAITING_MIN: Final = 20
-#: What was offered must be so many times what can be bound, or it was no overload: on a machine that
+#: So many times what can be bound must be offered, or it was no overload: on a machine that
 #: is busy otherwise, pods are not even created that fast.
 _REAL_TIMES_MIN: Final = 5.0
 _REJECTED: Final = re.compile(
