@@ -1,20 +1,21 @@
-"""Places gangs that ask for the same, one behind the other in line, in one pass over the nodes.
+"""Places gangs whose places depend on each other by nothing but room in one pass over the nodes.
 
 What an attempt costs does not depend on a gang's size, so thousands of small gangs would cost
-thousands of passes. Equal gangs are placed as if they were one: the members of all of them are
-spread at once, and every gang gets its part of the places in the order in which they would have
-been given out.
+thousands of passes. Those that come one behind the other in line, of one queue or of several that
+take turns, are gathered first: taken out of the backlog and charged to their queues, as if they
+were placed. Then the members of all are spread at once, role by role and shape by shape, and every
+gang gets its part of the places in the order in which they would have been given out.
 
-Which gangs are placed is the same as one by one: as many are taken at once as surely find room
-whatever goes where (`_room_for`). Which nodes they get may differ a little, and no rule depends on
-it: scores are straight lines for a whole pass, where one by one they are worked out anew, and
-rounded, for each gang; and members of several shapes are spread shape by shape. What does depend on
-places one by one is left to `placing`: pods that look at other pods, claims, sub-gangs, nodes to
-avoid, room owed to a gang, gangs whose turn is another queue's.
+Which gangs are placed is the same as one by one: only so many are gathered as surely find room
+whatever goes where (`Gathering.room_for`). Which nodes they get may differ a little, and no rule
+depends on it: scores are straight lines for a whole pass, where one by one they are worked out
+anew, and rounded, for each gang; and members of several shapes are spread shape by shape. What does
+depend on places one by one is left to `placing`: pods that look at other pods, claims, sub-gangs,
+nodes to avoid, room owed to a gang.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,11 +32,14 @@ from services.gang_planner.core.statement import Statement
 from services.gang_planner.core.topology.spaces import Demand, Space, spaces
 from services.gang_planner.core.turns import Turns
 
-#: Fewer gangs are placed one by one.
-_GANGS_MIN: Final = 2
+#: Shapes that are looked at for each gang that is gathered; with more, they are placed first.
+_SHAPES_MAX: Final = 16
+
+_Place: TypeAlias = tuple[str, int]
+"""(role, shape id)."""
 
 
-class _Group(NamedTuple):
+class Group(NamedTuple):
     """Members of one role and shape, of each gang."""
 
     role: str
@@ -43,118 +47,243 @@ class _Group(NamedTuple):
     members: int
 
 
-def place(work: CycleWork, bucket: Bucket, gangs: Sequence[Gang]) -> int:
-    """Place as many of a bucket's first gangs as fit for sure, and decide them; returns how many,
-    0 when they have to be tried one by one.
+class Wish(NamedTuple):
+    """What each gang of a bucket wants."""
 
-    Args:
-        work: This cycle.
-        bucket: They are its first.
-        gangs: In order; nobody is to be placed between them, and nobody claims what they take.
+    need: Need
+    queue: QueueEntry
+    #: In the order in which `placing` places them.
+    groups: tuple[Group, ...]
+    #: Of all its members, by resource row.
+    amounts: dict[int, int]
+    #: It goes anywhere, beside whomever.
+    plain: bool
+    #: How many places for pods of a shape one gang takes at most, by shape id; filled as asked.
+    takes: dict[int, int]
+
+    def taken(self, shape: ShapeEntry) -> int:
+        """How many places for pods of this shape each gang takes, wherever it goes: every pod at
+        most so many as its request is larger, rounded up, in the resource in which it is the
+        largest.
+        """
+        found = self.takes.get(shape.id)
+        if found is None:
+            found = sum(group.members * _displaced(shape, group.shape) for group in self.groups)
+            self.takes[shape.id] = found
+        return found
+
+
+class _Run(NamedTuple):
+    """Gangs of one bucket that were gathered in one turn."""
+
+    wish: Wish
+    gangs: Sequence[Gang]
+
+
+class Gathering:
+    """Gangs that are placed together, in the order of their turns.
+
+    While any are gathered the nodes do not show what these take: nobody looks at nodes before
+    `place`.
     """
-    session, need = work.session, bucket.need
-    if not suits(session, need):
-        return 0
-    groups = _groups(session, need)
-    size = need.quorum
-    owed = work.state.debts.of
-    # Of who was refused lately more may wait than is wanted.
-    special = (at for at, gang in enumerate(gangs) if gang.history.bad or owed(gang))
-    most = next(special, len(gangs))
-    most = min(most, -(-session.bindings_left // size), _quota(gangs[0].queue, groups))
-    if most < _GANGS_MIN:
-        return 0
-    space = _space(session, bucket, groups, gangs[0].queue)
-    if space is None:
-        return 0
-    most = min(most, _room_for(session, groups, space))
-    if most < _GANGS_MIN:
-        return 0
-    _decide(work, bucket, gangs[:most], groups, space)
-    return most
+
+    def __init__(self, work: CycleWork) -> None:
+        self._work = work
+        self._runs: list[_Run] = []
+        #: Where all of them go; None: nobody has been gathered.
+        self._space: Space | None = None
+        #: How many more members of each shape surely find room, by shape id.
+        self._room: dict[int, int] = {}
+        self._shapes: list[ShapeEntry] = []
+        #: By bucket; None: its gangs are placed one by one.
+        self._wishes: dict[Bucket, Wish | None] = {}
+
+    def wish(self, bucket: Bucket) -> Wish | None:
+        """What gangs of this bucket want, if all that waits of them is placed or nothing, and
+        places are chosen by the nodes' scores alone; None: they are placed one by one.
+        """
+        if bucket not in self._wishes:
+            self._wishes[bucket] = _wish(self._work.session, bucket)
+        return self._wishes[bucket]
+
+    def most(self, bucket: Bucket, wish: Wish) -> int:
+        """How many of the bucket's first gangs could be gathered now, as far as quotas, nodes and
+        the cycle's budget tell; 0: those gathered must be placed first, or it is placed alone.
+        """
+        budget = -(-self._work.session.bindings_left // wish.need.quorum)
+        most = min(budget, len(bucket.entries), _quota(wish))
+        if self._runs and not self._joins(bucket, wish):
+            return 0
+        return min(most, self._room_for(bucket, wish)) if most > 0 else 0
+
+    def gather(self, bucket: Bucket, wish: Wish, gangs: Sequence[Gang]) -> int:
+        """Take a bucket's first gangs, at most as many as `most` says: those before the first of
+        which more than numbers is known. Returns how many.
+        """
+        owed = self._work.state.debts.of
+        # Of who was refused lately more may wait than is wanted.
+        special = (at for at, gang in enumerate(gangs) if gang.history.bad or owed(gang))
+        count = next(special, len(gangs))
+        if not count:
+            return 0
+        for group in wish.groups:
+            wish.queue.charge(group.shape, group.members * count)
+        for shape in self._shapes:
+            self._room[shape.id] -= wish.taken(shape) * count
+        self._work.state.backlog.take_first(bucket, count)
+        bucket.exceeded = False
+        self._work.session.bindings_left -= wish.need.quorum * count
+        self._runs.append(_Run(wish, gangs[:count]))
+        return count
+
+    def place(self) -> None:
+        """Spread the members of all that were gathered, and decide gang by gang."""
+        runs, space = self._runs, self._space
+        self._forget()
+        if not runs:
+            return
+        assert space is not None, "gangs were gathered for no space"
+        for wish, gangs in runs:
+            for group in wish.groups:
+                # Deciding charges it.
+                wish.queue.charge(group.shape, -group.members * len(gangs))
+        places = _spread(self._work, runs, space)
+        work, state = self._work, self._work.state
+        for wish, gangs in runs:
+            keys = sorted((group.role, group.shape.id) for group in wish.groups)
+            for gang in gangs:
+                parts = [(role, shape_id, next(places[role, shape_id])) for role, shape_id in keys]
+                placed = deciding.assign_all(gang, parts)
+                wish.queue.promise(gang.gang_id, {})
+                work.decisions.append(
+                    deciding.decide(state, gang, wish.need, placed, work.cycle, domain=space.name)
+                )
+                state.gangs.touch(gang)
+
+    def _forget(self) -> None:
+        self._runs, self._space = [], None
+        self._room, self._shapes = {}, []
+
+    def _joins(self, bucket: Bucket, wish: Wish) -> bool:
+        """Whether gangs of this bucket go where those go that were gathered already."""
+        first, space = self._runs[0].wish, self._space
+        assert space is not None, "gangs were gathered for no space"
+        if wish.queue is not first.queue:
+            within = self._work.session.policies.within
+            if within(wish.queue, None) is not None or within(first.queue, None) is not None:
+                return False
+        if wish.plain and first.plain:
+            return True
+        if wish.need.signature[1:] != first.need.signature[1:]:
+            return False
+        return (space.level, space.domain) not in bucket.spent_spaces(self._work.session.ground)
+
+    def _room_for(self, bucket: Bucket, wish: Wish) -> int:
+        """How many gangs surely find room beside those gathered, in whatever order and wherever
+        they go.
+        """
+        if not self._runs:
+            self._forget()
+            self._space = _space(self._work.session, bucket, wish)
+            if self._space is None:
+                return 0
+        assert self._space is not None, "gangs were gathered for no space"
+        for group in wish.groups:
+            if group.shape.id not in self._room and not self._look_at(group.shape, self._space):
+                return 0
+        return min(
+            self._room[shape.id] // taken for shape in self._shapes if (taken := wish.taken(shape))
+        )
+
+    def _look_at(self, shape: ShapeEntry, space: Space) -> bool:
+        """Find out how much room there is for one more shape beside those gathered; False: these
+        have too many shapes already.
+        """
+        if len(self._shapes) >= _SHAPES_MAX:
+            return False
+        counts = self._work.session.fits.counts(shape)
+        room = int(counts.sum() if space.mask is None else counts[space.mask].sum())
+        room -= sum(wish.taken(shape) * len(gangs) for wish, gangs in self._runs)
+        self._room[shape.id] = room
+        self._shapes.append(shape)
+        return True
 
 
-def suits(session: Session, need: Need) -> bool:
-    """Whether gangs with this need can be placed at once: all that waits of them is placed or
-    nothing, and places are chosen by the nodes' scores alone.
+def turns_kept(wish: Wish, most: int, turns: Turns) -> int:
+    """How many gangs the queue that has the turn may place, at most `most`, before it is another
+    one's; each that is placed makes its own key greater.
     """
-    if need.best_effort or need.avoid or session.policies.place_points:
-        return False
-    structure = need.structure
-    if structure is not None and (
-        structure.near or structure.home or structure.sub_gangs or structure.tasks is not None
-    ):
-        return False
-    wanted = sum(count for _, _, count in need.wanted)
-    if wanted != need.quorum or wanted > deciding.ALWAYS_FIT:
-        return False
-    shapes = [session.shapes.entries[shape_id] for _, shape_id, _ in need.wanted]
-    return not any(
-        one.attached or one.pairwise or (len(shapes) > 1 and one.shape.host_ports) for one in shapes
-    )
-
-
-def turns_kept(work: CycleWork, queue: QueueEntry, need: Need, most: int, turns: Turns) -> int:
-    """How many gangs with this need the queue that has the turn may place, at most `most`, before
-    it is another one's; each that is placed makes its own key greater.
-    """
-    groups = _groups(work.session, need)
 
     def has_turn(placed: int) -> bool:
-        for group in groups:
-            queue.charge(group.shape, group.members * placed)
+        for group in wish.groups:
+            wish.queue.charge(group.shape, group.members * placed)
         kept = turns.stays_first()
-        for group in groups:
-            queue.charge(group.shape, -group.members * placed)
+        for group in wish.groups:
+            wish.queue.charge(group.shape, -group.members * placed)
         return kept
 
     kept = 1
-    # Doubled rather than bisected: the greatest number costs more looks than a second pass.
+    # Doubled rather than bisected: the greatest number costs more looks than another turn.
     while kept < most and has_turn(min(2 * kept, most) - 1):
         kept = min(2 * kept, most)
     return kept
 
 
-def _groups(session: Session, need: Need) -> list[_Group]:
-    """What each gang wants, in the order in which `placing` places it."""
-    found = [
-        _Group(role, session.shapes.entries[shape_id], count)
+def _wish(session: Session, bucket: Bucket) -> Wish | None:
+    need = bucket.need
+    if need.best_effort or need.avoid or session.policies.place_points:
+        return None
+    structure = need.structure
+    if structure is not None and (
+        structure.near or structure.home or structure.sub_gangs or structure.tasks is not None
+    ):
+        return None
+    wanted = sum(count for _, _, count in need.wanted)
+    if wanted != need.quorum or wanted > deciding.ALWAYS_FIT:
+        return None
+    groups = [
+        Group(role, session.shapes.entries[shape_id], count)
         for role, shape_id, count in need.wanted
     ]
-    return sorted(found, key=lambda one: (one.role, one.shape.order))
-
-
-def _quota(queue: QueueEntry, groups: Iterable[_Group]) -> int:
-    """How many gangs the ceilings of their queue allow."""
+    if any(one.shape.attached or one.shape.pairwise for one in groups):
+        return None
+    ports = any(one.shape.shape.host_ports for one in groups)
+    if ports and len(groups) > 1:
+        return None
+    groups.sort(key=lambda one: (one.role, one.shape.order))
     amounts: dict[int, int] = {}
     for group in groups:
         for row, amount in group.shape.pairs:
             amounts[row] = amounts.get(row, 0) + amount * group.members
+    plain = structure is None and not ports
+    return Wish(need, bucket.entries[0][2].queue, tuple(groups), amounts, plain, {})
+
+
+def _quota(wish: Wish) -> int:
+    """How many gangs the ceilings of their queue allow."""
     most = np.iinfo(np.int64).max
-    for entry in queue.chain:
+    for entry in wish.queue.chain:
         for row, limit in entry.ceiling.items():
-            if row in amounts:
-                most = min(most, (limit - entry.used.get(row, 0)) // amounts[row])
+            if row in wish.amounts:
+                most = min(most, (limit - entry.used.get(row, 0)) // wish.amounts[row])
     return most
 
 
-def _space(
-    session: Session, bucket: Bucket, groups: Sequence[_Group], queue: QueueEntry
-) -> Space | None:
+def _space(session: Session, bucket: Bucket, wish: Wish) -> Space | None:
     """Where the first of the gangs would be placed; the others follow it while there is room, as
     its domain has become the fullest that holds them.
     """
-    base = session.policies.within(queue, None)
-    need = bucket.need
+    base = session.policies.within(wish.queue, None)
+    need = wish.need
     structure = need.structure
     if structure is None or structure.topology is None:
         return Space(base)
     found = session.ground.nodes.topology.levels(structure.topology)
     session.work_left -= len(found.levels) * session.ground.nodes.size
     demand = Demand(
-        roles=[group.role for group in groups],
-        wanted=[group.members for group in groups],
-        counts=lambda: [session.fits.counts(group.shape) for group in groups],
+        roles=[group.role for group in wish.groups],
+        wanted=[group.members for group in wish.groups],
+        counts=lambda: [session.fits.counts(group.shape) for group in wish.groups],
         quorum=need.quorum,
         minima=need.minima,
     )
@@ -165,19 +294,41 @@ def _space(
     return None
 
 
-def _room_for(session: Session, groups: Sequence[_Group], space: Space) -> int:
-    """How many gangs surely find room in a space, in whatever order and wherever they go.
-
-    A pod takes at most so many places from another shape as its request is larger, rounded up, in
-    the resource in which it is the largest.
+def _spread(
+    work: CycleWork, runs: Sequence[_Run], space: Space
+) -> dict[_Place, Iterator[list[int]]]:
+    """Take the room of all members; returns each gang's slots by role and shape, in the order of
+    the gangs.
     """
-    most = np.iinfo(np.int64).max
-    for group in groups:
-        counts = session.fits.counts(group.shape)
-        room = int(counts.sum() if space.mask is None else counts[space.mask].sum())
-        taken = sum(one.members * _displaced(group.shape, one.shape) for one in groups)
-        most = min(most, room // taken)
-    return most
+    state, session = work.state, work.session
+    members: dict[_Place, list[int]] = {}
+    for wish, gangs in runs:
+        for group in wish.groups:
+            counts = members.setdefault((group.role, group.shape.id), [])
+            counts += [group.members] * len(gangs)
+    structure = runs[0].wish.need.structure
+    order = state.nodes.topology.order(structure.topology if structure is not None else None)
+    statement = Statement(state.ground, None)
+    found: dict[_Place, Iterator[list[int]]] = {}
+    shapes = state.shapes.entries
+    for role, shape_id in sorted(members, key=lambda place: (place[0], shapes[place[1]].order)):
+        counts = members[role, shape_id]
+        slots = session.spread_in_turn(statement, role, shapes[shape_id], sum(counts), space.mask)
+        found[role, shape_id] = _shared_out(slots, counts, order)
+    statement.commit()
+    return found
+
+
+def _shared_out(slots: Ints, counts: Sequence[int], order: Ints) -> Iterator[list[int]]:
+    """Each gang's slots, in the order of topology and names."""
+    if max(counts) > 1:
+        owners = np.repeat(np.arange(len(counts)), counts)
+        slots = slots[np.lexsort((order[slots], owners))]
+    listed: list[int] = slots.tolist()
+    at = 0
+    for count in counts:
+        yield listed[at : at + count]
+        at += count
 
 
 def _displaced(shape: ShapeEntry, other: ShapeEntry) -> int:
@@ -186,41 +337,3 @@ def _displaced(shape: ShapeEntry, other: ShapeEntry) -> int:
         return 1
     amounts = dict(other.pairs)
     return max((-(-amounts.get(row, 0) // amount) for row, amount in shape.pairs), default=0)
-
-
-def _decide(
-    work: CycleWork, bucket: Bucket, gangs: Sequence[Gang], groups: Sequence[_Group], space: Space
-) -> None:
-    """Spread the members of all, and decide gang by gang."""
-    state, session, need = work.state, work.session, bucket.need
-    queue = gangs[0].queue
-    statement = Statement(state.ground, queue)
-    topology = need.structure.topology if need.structure is not None else None
-    order = state.nodes.topology.order(topology)
-    places: dict[tuple[str, int], list[list[int]]] = {}
-    for role, shape, count in groups:
-        slots = session.spread_in_turn(
-            statement, queue, role, shape, count * len(gangs), space.mask
-        ).reshape(len(gangs), count)
-        places[role, shape.id] = _sorted_rows(slots, order).tolist()
-    statement.commit()
-    bucket.exceeded = False
-    in_order = sorted(places.items())
-    state.backlog.take_first(bucket, len(gangs))
-    for at, gang in enumerate(gangs):
-        parts = [(role, shape_id, rows[at]) for (role, shape_id), rows in in_order]
-        placed = deciding.assign_all(gang, parts)
-        queue.promise(gang.gang_id, {})
-        work.decisions.append(
-            deciding.decide(state, gang, need, placed, work.cycle, domain=space.name)
-        )
-        state.gangs.touch(gang)
-    session.bindings_left -= need.quorum * len(gangs)
-
-
-def _sorted_rows(slots: Ints, order: Ints) -> Ints:
-    """Each gang's slots in the order of topology and names."""
-    if slots.shape[1] == 1:
-        return slots
-    found: Ints = np.take_along_axis(slots, np.argsort(order[slots], axis=1, kind="stable"), axis=1)
-    return found

@@ -62,6 +62,8 @@ class Need:
     """What a gang asks of the cluster. Equal needs in one queue are interchangeable."""
 
     __slots__ = (
+        "_amounts",
+        "_largest",
         "avoid",
         "best_effort",
         "lacking",
@@ -104,6 +106,8 @@ class Need:
         self.structure = structure
         #: Members that a started gang, which has no quorum to place, is short of its minima.
         self.lacking = lacking
+        self._amounts: dict[int, int] | None = None
+        self._largest: dict[int, int] | None = None
         #: What makes gangs interchangeable.
         self.signature: tuple[object, ...] = (
             queue,
@@ -117,7 +121,23 @@ class Need:
         )
 
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
-        """What its quorum (or, without one, one member) asks for, by resource row."""
+        """What its quorum (or, without one, one member) asks for, by resource row; not to be
+        written to.
+        """
+        if self._amounts is None:
+            self._amounts = self._work_out(shapes)
+        return self._amounts
+
+    def largest(self, shapes: ShapeTable) -> dict[int, int]:
+        """The most that one of its members asks for, by resource row; not to be written to."""
+        if self._largest is None:
+            self._largest = {}
+            for _, shape_id, _ in self.wanted:
+                for row, amount in shapes.entries[shape_id].pairs:
+                    self._largest[row] = max(self._largest.get(row, 0), amount)
+        return self._largest
+
+    def _work_out(self, shapes: ShapeTable) -> dict[int, int]:
         amounts: dict[int, int] = {}
         left = self.quorum or 1
         for _, shape_id, count in self.wanted:

@@ -119,7 +119,8 @@ class Session:
         wanted = queue.headroom(shape, wanted)
         if wanted <= 0:
             return 0
-        found = self._candidates(queue, shape, avoid, within, packed=packed)
+        within = self.policies.within(queue, within)
+        found = self._candidates(shape, avoid, within, packed=packed)
         if found is None:
             return 0
         slots, capacity, score, slope, rank = found
@@ -143,7 +144,6 @@ class Session:
     def spread_in_turn(
         self,
         statement: Statement,
-        queue: QueueEntry,
         role: str,
         shape: ShapeEntry,
         wanted: int,
@@ -152,10 +152,10 @@ class Session:
         """Allocate members of many gangs at once; returns the slot of each, in the order in which
         they would have been placed one after the other.
 
-        Whoever calls knows that the queue may have them, that they fit inside `within` (None: on
-        all nodes), and that nothing but scores of nodes decides where.
+        Whoever calls knows that their queues may have them and use all of `within` (None: all
+        nodes), that they fit there, and that nothing but scores of nodes decides where.
         """
-        found = self._candidates(queue, shape, _NONE, within, packed=False)
+        found = self._candidates(shape, _NONE, within, packed=False)
         assert found is not None, f"no node holds any of {wanted} members that fit"
         slots, capacity, score, slope, rank = found
         taken = distribute(wanted, capacity, score, slope, rank)
@@ -166,7 +166,6 @@ class Session:
 
     def _candidates(
         self,
-        queue: QueueEntry,
         shape: ShapeEntry,
         avoid: Ints,
         within: Bools | None,
@@ -179,7 +178,6 @@ class Session:
         self.work_left -= _look(shape) + len(counts)
         if len(avoid):
             slots = slots[~np.isin(slots, avoid)]
-        within = self.policies.within(queue, within)
         if within is not None:
             slots = slots[within[slots]]
         if not len(slots):

@@ -190,6 +190,8 @@ class Claims:
         idle = not any(one.demand for one in state.queues.entries.values())
         #: Who claims a resource among the queues of one parent.
         self._claiming: dict[_Level, dict[QueueEntry, Claimant]] = {}
+        #: Resources that anybody claimed when this was worked out.
+        self._claimed: set[int] = set()
         self._told: dict[_Level, tuple[Claimant, ...]] = {}
         self._slots: dict[tuple[Claimant, ...], Ints] = {}
         if not idle:
@@ -226,7 +228,9 @@ class Claims:
         claimants: tuple[Claimant, ...] = ()
         most: int | None = None
         elastic = sum(count for _, _, count in need.wanted) > need.quorum
-        for row, amount in self._largest(need).items():
+        for row, amount in need.largest(self._work.state.shapes).items():
+            if row not in self._claimed:
+                continue
             for entry in queue.chain:
                 left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
                 if left <= 0:
@@ -246,6 +250,8 @@ class Claims:
             return most
         amounts = need.amounts(self._work.state.shapes)
         for row, amount in amounts.items():
+            if row not in self._claimed:
+                continue
             for entry in queue.chain:
                 if self._claimants(entry, row):
                     left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
@@ -265,15 +271,6 @@ class Claims:
                 ):
                     del claiming[entry]
                     self._told.pop(key, None)
-
-    def _largest(self, need: Need) -> dict[int, int]:
-        """The most that one of its members asks for, by resource row."""
-        shapes = self._work.state.shapes.entries
-        largest: dict[int, int] = {}
-        for _, shape_id, _ in need.wanted:
-            for row, amount in shapes[shape_id].pairs:
-                largest[row] = max(largest.get(row, 0), amount)
-        return largest
 
     def released(self) -> list[Bucket]:
         """Buckets that left room to claimants, where those are no longer the same."""
@@ -301,6 +298,7 @@ class Claims:
                 if entry.used.get(row, 0) < entry.deserved.get(row, 0):
                     claiming = self._claiming.setdefault((entry.parent, row), {})
                     claiming[entry] = (name, row, waits_with)
+                    self._claimed.add(row)
 
     def _claimants(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
         """Who claims a resource on the queue's level, itself perhaps among them."""

@@ -34,7 +34,8 @@ class Allocation:
 class Statement:
     """A list of allocations, each applied at once."""
 
-    def __init__(self, ground: Ground, queue: QueueEntry) -> None:
+    def __init__(self, ground: Ground, queue: QueueEntry | None) -> None:
+        """`queue` is charged; None: gangs of several queues are, by whoever places them."""
         self._ground = ground
         self._queue = queue
         self._allocations: list[Allocation] = []
@@ -47,7 +48,7 @@ class Statement:
         assert self._open, "a statement that was committed or discarded takes nothing more"
         shape = allocation.shape
         self._ground.take_many(allocation.slots, allocation.counts, shape)
-        self._queue.charge(shape, allocation.total)
+        self._charge(shape, allocation.total)
         self._allocations.append(allocation)
         left = self._ground.free.cells[np.ix_(shape.rows, allocation.slots)]
         assert not left.size or int(left.min()) >= 0, "a statement over-committed a node"
@@ -66,7 +67,7 @@ class Statement:
         while len(self._allocations) > mark:
             allocation = self._allocations.pop()
             self._ground.give_many(allocation.slots, allocation.counts, allocation.shape)
-            self._queue.charge(allocation.shape, -allocation.total)
+            self._charge(allocation.shape, -allocation.total)
 
     def discard(self) -> None:
         """Undo everything."""
@@ -81,7 +82,11 @@ class Statement:
         """
         self._open = False
         for allocation in self._allocations:
-            self._queue.charge(allocation.shape, -allocation.total)
+            self._charge(allocation.shape, -allocation.total)
             # Who must be near it, or waits for the others to catch up, may look again.
             self._ground.freed += self._ground.pairs.attracts(allocation.shape.profile)
         return tuple(self._allocations)
+
+    def _charge(self, shape: ShapeEntry, count: int) -> None:
+        if self._queue is not None:
+            self._queue.charge(shape, count)

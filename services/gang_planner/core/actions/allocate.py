@@ -44,6 +44,7 @@ class _Pass:
         self._turns = Turns(
             work.session.policies, work.session.totals, map(entry, self._line.queues())
         )
+        self._together = alike.Gathering(work)
         self._extras = Extras(work, self._line)
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
 
@@ -52,10 +53,11 @@ class _Pass:
         line, session = self._line, self._work.session
         while (queue := self._turns.first()) is not None:
             if session.exhausted:
-                return
+                break
             self._give_turn(queue.name)
             if not line.holds(queue.name):
                 self._turns.drop_first()
+        self._together.place()
 
     def _give_turn(self, queue: str) -> None:
         line = self._line
@@ -63,20 +65,26 @@ class _Pass:
         if self._shortfalls.remains(bucket):
             self._refuse(bucket, gang, UNLIMITED)
             return
-        limit = self._limit(bucket, gang)
-        if limit is None:
+        limit = self._claims.limit(gang.queue, bucket.need)
+        if limit.withheld is None and self._beyond_ceiling(bucket, gang):
+            self._refuse(bucket, gang, limit)
+            return
+        if limit is UNLIMITED and self._gather(bucket):
+            self._claims.placed(gang.queue)
+            line.put_back(index)
+            return
+        # What follows looks at nodes.
+        self._together.place()
+        fair = self._with_extras(bucket, gang, limit)
+        if fair is None:
             # All room is others' part of it: tried again when something is freed.
             refuse(self._work, bucket)
             return
-        if limit is UNLIMITED and self._place_alike(bucket):
+        if not self._surely_refused(bucket, gang, fair) and place(self._work, gang, fair):
             self._claims.placed(gang.queue)
             line.put_back(index)
             return
-        if not self._surely_refused(bucket, gang, limit) and place(self._work, gang, limit):
-            self._claims.placed(gang.queue)
-            line.put_back(index)
-            return
-        self._refuse(bucket, gang, limit)
+        self._refuse(bucket, gang, fair)
 
     def _refuse(self, bucket: Bucket, gang: Gang, limit: Limit) -> None:
         """The bucket's first gang does not fit now."""
@@ -85,26 +93,29 @@ class _Pass:
         if gang.queue.strict:
             strict_queues.park(self._work.state, self._line.drop(gang.queue.name), gang)
 
-    def _place_alike(self, bucket: Bucket) -> bool:
-        """Place the bucket's gangs that come one after the other at once; False: one by one."""
-        work, need = self._work, bucket.need
-        if len(bucket.entries) < 2 or not alike.suits(work.session, need):
+    def _gather(self, bucket: Bucket) -> bool:
+        """Gather the bucket's gangs that come one after the other, to be placed together with
+        others; False: the first of them has to be placed by itself.
+        """
+        wish = self._together.wish(bucket)
+        if wish is None:
             return False
-        queue = bucket.entries[0][2].queue
-        most = min(work.session.bindings_left // need.quorum + 1, len(bucket.entries))
-        most = self._claims.unlimited(queue, need, most)
+        most = self._together.most(bucket, wish)
+        if most <= 0:
+            # Those gathered may be in the way of knowing what room there is.
+            self._together.place()
+            most = self._together.most(bucket, wish)
+        most = min(most, self._claims.unlimited(wish.queue, wish.need, most))
         if most > 1 and not self._turns.alone:
-            most = alike.turns_kept(work, queue, need, most, self._turns)
-        if most < 2:
+            most = alike.turns_kept(wish, most, self._turns)
+        if most <= 0:
             return False
-        gangs = self._line.alike(bucket, most)
-        return alike.place(work, bucket, gangs) > 0
+        return self._together.gather(bucket, wish, self._line.alike(bucket, most)) > 0
 
-    def _limit(self, bucket: Bucket, gang: Gang) -> Limit | None:
+    def _with_extras(self, bucket: Bucket, gang: Gang, limit: Limit) -> Limit | None:
         """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing
         before others had theirs.
         """
-        limit = self._claims.limit(gang.queue, bucket.need)
         if len(self._work.state.backlog.buckets) == 1 and len(bucket.entries) == 1:
             # Nobody else waits. Whether the others are in line depends on when they were tried
             # last, of which a replay knows less.
@@ -119,12 +130,12 @@ class _Pass:
         return limit._replace(members_max=most)
 
     def _surely_refused(self, bucket: Bucket, gang: Gang, limit: Limit) -> bool:
-        """What needs no look at the nodes: a ceiling that keeps a quorum of one shape out, or
-        claims on every node.
-        """
+        """What needs no look at the nodes: a ceiling, or claims on every node."""
+        return sharing.leaves_nothing(self._work, limit) or self._beyond_ceiling(bucket, gang)
+
+    def _beyond_ceiling(self, bucket: Bucket, gang: Gang) -> bool:
+        """Whether a ceiling keeps a quorum of one shape out."""
         need = bucket.need
-        if sharing.leaves_nothing(self._work, limit):
-            return True
         if not need.quorum or len(need.wanted) != 1:
             return False
         return bool(gang.queue.excess(need.amounts(self._work.state.shapes), promised=False))

@@ -1,6 +1,6 @@
 """Many equal gangs in one pass: the same gangs are placed as one by one, whole and in order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.gang_planner.core import alike
-from services.gang_planner.core.backlog import Bucket, Structure
+from services.gang_planner.core.backlog import Structure
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.topology.spaces import Space
 from shared.contracts.decisions import GangDecision
-from shared.model.objects import NetworkTopology, Node, Pod, PodGroup, Queue
+from shared.model.objects import HostPort, NetworkTopology, Node, Pod, PodGroup, Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -38,21 +37,23 @@ def place_all(load: Load, *, at_once: bool) -> tuple[Scene, list[int]]:
     """
     nodes, gangs, queues = load
     passes: list[int] = []
-    real: Callable[[CycleWork, Bucket, Sequence[Gang]], int] = alike.place
+    spread = alike._spread
 
-    def watched(work: CycleWork, bucket: Bucket, gangs: Sequence[Gang]) -> int:
-        passes.append(real(work, bucket, gangs) if at_once else 0)
-        return passes[-1]
+    def watched(work: CycleWork, runs: Sequence[Any], space: Space) -> Any:
+        passes.append(sum(len(one.gangs) for one in runs))
+        return spread(work, runs, space)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alike, "place", watched)
+        patch.setattr(alike, "_spread", watched)
+        if not at_once:
+            patch.setattr(alike, "_wish", lambda *_: None)
         scene = Scene(nodes)
         scene.put(*queues)
         for group, pods in gangs:
             scene.put(group, *pods)
         while scene.step().decisions:
             pass
-    return scene, [one for one in passes if one]
+    return scene, passes
 
 
 def placed(scene: Scene) -> dict[str, dict[str, str]]:
@@ -77,6 +78,23 @@ def make_gang(index: int, size: int, cpus: Sequence[int], **fields: Any) -> Any:
         )
     ]
     return make_group(name, size, created_ms=index, **fields), pods
+
+
+@st.composite
+def mixed_loads(draw: st.DrawFn) -> Load:
+    """Gangs of several shapes in queues that take turns."""
+    nodes, _, queues = draw(loads(kinds=1))
+    gangs = [
+        make_gang(
+            index,
+            draw(st.integers(1, 3)),
+            draw(st.sampled_from([_CPUS[:1], _CPUS[1:2], _CPUS[2:], _CPUS[:2]])),
+            topology=draw(st.sampled_from([None, None, None, _IN_ONE_RACK])),
+            queue=draw(st.sampled_from(["q0", "q1"])),
+        )
+        for index in range(draw(st.integers(2, 12)))
+    ]
+    return nodes, gangs, queues
 
 
 @st.composite
@@ -137,6 +155,16 @@ def test_gangs_of_several_shapes_that_one_pass_places_are_placed_one_by_one_too(
     assert list(placed(together))[:first] == list(placed(one_by_one))[:first]
 
 
+@given(mixed_loads())
+@settings(deadline=None, max_examples=25)
+def test_gangs_of_several_queues_that_one_pass_places_are_placed_one_by_one_too(load: Load) -> None:
+    together, passes = place_all(load, at_once=True)
+    one_by_one, _ = place_all(load, at_once=False)
+    first = passes[0] if passes else 0
+    assert list(placed(together))[:first] == list(placed(one_by_one))[:first]
+    assert len(together.decisions) >= first
+
+
 def test_on_equal_nodes_gangs_get_the_places_that_they_would_have_got_one_by_one() -> None:
     nodes = [make_node(f"n{at}", {"cpu": 4000, "memory": 4 << 30, "pods": 9}) for at in range(7)]
     load = nodes, [make_gang(index, 3, (1000,)) for index in range(2)], list[Queue]()
@@ -164,7 +192,7 @@ def test_a_gang_of_which_a_refused_member_is_left_out_is_placed_beside_its_equal
     assert whole == {"team/bare", "team/b", "team/c"}
 
 
-def test_a_pass_ends_where_another_queue_has_the_next_turn() -> None:
+def test_queues_that_take_turns_are_served_in_one_pass_in_the_order_of_their_turns() -> None:
     nodes = [
         make_node(f"n{index}", {"cpu": 64_000, "memory": 64 << 30, "pods": 99})
         for index in range(9)
@@ -177,7 +205,24 @@ def test_a_pass_ends_where_another_queue_has_the_next_turn() -> None:
     together, passes = place_all((nodes, gangs, queues), at_once=True)
     one_by_one, _ = place_all((nodes, gangs, queues), at_once=False)
     assert list(placed(together)) == list(placed(one_by_one))
-    assert passes[0] == 4
+    assert passes == [40]
+
+
+def test_gangs_that_want_the_same_port_are_not_placed_beside_others_in_one_pass() -> None:
+    """Two shapes with one port share no node, which their amounts do not tell."""
+    port = (HostPort(port=80),)
+    nodes = [make_node(f"n{at}", {"cpu": 4000, "memory": 4 << 30, "pods": 9}) for at in range(4)]
+    gangs = [
+        (
+            make_group(f"g{at}", 2, created_ms=at),
+            make_pods(f"g{at}", 2, make_shape({"cpu": (500, 700)[at % 2]}, host_ports=port)),
+        )
+        for at in range(3)
+    ]
+    scene, _ = place_all((nodes, gangs, []), at_once=True)
+    assert list(placed(scene)) == ["g0", "g1"]
+    used = [node for pods in placed(scene).values() for node in pods.values()]
+    assert sorted(used) == ["n0", "n1", "n2", "n3"]
 
 
 def test_a_pass_takes_what_the_ceiling_of_the_queue_leaves() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.gang_planner.core import restoring
+from services.gang_planner.core.alike import Gathering, Wish
 from services.gang_planner.core.backlog import Bucket
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.gangs import Gang
@@ -120,15 +121,20 @@ def _never(shortfalls: Shortfalls, bucket: Bucket) -> bool:
 
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the gangs that were tried to be placed."""
+    """Names of the gangs that were tried to be placed, by themselves or together with others."""
     tried: list[str] = []
-    real = restoring.attempt
+    real, together = restoring.attempt, Gathering.most
 
     def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | None:
         tried.append(gang.name)
         return real(work, gang, limit)
 
+    def most(gathering: Gathering, bucket: Bucket, wish: Wish) -> int:
+        tried.append(bucket.entries[0][2].name)
+        return together(gathering, bucket, wish)
+
     monkeypatch.setattr(restoring, "attempt", attempt)
+    monkeypatch.setattr(Gathering, "most", most)
     return tried
 
 
