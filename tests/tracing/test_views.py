@@ -20,7 +20,7 @@ from tutti.bundle.archive import Manifest
 from tutti.status.report import Report
 from tutti.timeline.story import Story
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 async def two_reports(data: Path) -> list[Report]:
@@ -37,7 +37,7 @@ async def two_reports(data: Path) -> list[Report]:
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         lines = [await process.stdout.readline() for _ in range(2)]
         process.send_signal(signal.SIGINT)
         assert await process.wait() == 0
@@ -51,7 +51,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
     async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
         await running.wait_ready()
         # The standby's recording begins with a picture; what is to be replayed comes after it.
-        await eventually(lambda: any(data.glob("recordings/*/*.tutti-recording")), timeout_s=20.0)
+        await eventually(lambda: any(data.glob("recordings/*/*.tutti-recording")), timeout_s=40.0)
         await make_gang(client, "default", "train")
         await make_gang(client, "default", "huge", members=2, least=500)
         await bound(client, "default", "train")
@@ -67,7 +67,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
             assert now == {"default/huge", "default/train"}
             return found
 
-        found = await eventually(told, timeout_s=20.0)
+        found = await eventually(told, timeout_s=40.0)
         assert sum(one.pods for one in found.stays) == 3
         assert all(one.began_ms <= one.ended_ms for one in found.stays)
         picture = tmp_path / "timeline.svg"
@@ -85,7 +85,9 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
         assert status == 0, errors
         assert "node-1" in out
 
-        await eventually(lambda: recorded(data), because="the recording is on the disk")
+        await eventually(
+            lambda: recorded(data), timeout_s=40.0, because="the recording is on the disk"
+        )
         bundle = tmp_path / "report.tar.gz"
         flags = (f"--data-dir={data}", f"--kubeconfig={kubeconfig}")
         status, out, errors = await tutti("bundle", str(bundle), *flags)
