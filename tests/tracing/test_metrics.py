@@ -14,7 +14,7 @@ from tests.tracing.queries import check, exposed_in, queries
 from tests.tutti.up.gangs import bound, make_gang
 from tests.tutti.up.running import Suite, suite
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
 EVERYWHERE = ("ready", "active", "spans_lost")
 IMPORTANT = {
@@ -133,7 +133,7 @@ async def test_the_important_metrics_exist_and_tell_what_was_done(
             assert planner['tutti_gang_planner_outcomes_total{result="whole"}'] == 2.0
             return found
 
-        found = await eventually(settled)
+        found = await eventually(settled, timeout_s=40.0)
         await make_gpu_gang(client, "gpus")
         await bound(client, "default", "gpu", members=1)
 
@@ -144,7 +144,8 @@ async def test_the_important_metrics_exist_and_tell_what_was_done(
                 check(query, exposed)
             return len(asked)
 
-        await eventually(answered, because="alerts and dashboard ask for what is exposed")
+        because = "alerts and dashboard ask for what is exposed"
+        await eventually(answered, timeout_s=40.0, because=because)
         exemplars = [
             line
             for _, text in await texts(running, "application/openmetrics-text; version=1.0.0")
