@@ -40,8 +40,9 @@ _GROWTH_MIB_PER_MINUTE: Final = 0.25
 _NATS_MIB_PER_MINUTE: Final = 4.0
 #: Descriptors and tasks at the end, beyond their highest in the middle.
 _SPARE: Final = 8
-#: The streams' own limits (shared/bus/setup.py) are larger: this is what this load may fill a
-#: minute, and one message per living gang in VERDICTS.
+#: VERDICTS keeps a gang that is gone for an hour, and no longer; the other streams have limits of
+#: their own (shared/bus/setup.py).
+_GONE_KEPT_S: Final = 3600
 _VERDICTS_SPARE: Final = 200
 _NATS: Final = "nats-server"
 
@@ -140,8 +141,8 @@ def judged(eyes: SuiteEyes, traffic: Traffic, minutes: float, began_s: float) ->
         streams[one.name] = (one.messages, one.bytes)
     problems = [why for one in processes for why in objections(one)]
     problems += [f"gang {name} was never whole" for name in traffic.lost()]
-    living = _PER_S * (_LIFE_S + 2 * _LOOK_EVERY_S) + _VERDICTS_SPARE
-    if streams["VERDICTS"][0] > living:
+    kept = min(len(traffic.gangs), int(_PER_S * _GONE_KEPT_S)) + _VERDICTS_SPARE
+    if streams["VERDICTS"][0] > kept:
         problems.append(f"VERDICTS holds {streams['VERDICTS'][0]} messages")
     return Soaked(
         minutes=minutes,

@@ -26,6 +26,8 @@ from shared.model.objects import Shape
 
 T = TypeVar("T")
 
+_REASON_CHARACTERS_MAX: Final = 500
+
 _encoder: Final = msgspec.msgpack.Encoder()
 encode: Final = _encoder.encode
 
@@ -42,6 +44,11 @@ def _reader(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
             raise msgspec.DecodeError("nested too deep") from None
         except UnicodeDecodeError as error:
             raise msgspec.DecodeError(str(error)) from None
+        except msgspec.DecodeError as error:
+            # An unknown tag is repeated in the message: it may be as long as a record.
+            if len(str(error)) <= _REASON_CHARACTERS_MAX:
+                raise
+            raise type(error)(f"{str(error)[:_REASON_CHARACTERS_MAX]}…") from None
 
     return read
 

@@ -93,6 +93,9 @@ class _Identity(KubeStruct, frozen=True, kw_only=True):
     resource_version: str = ""
 
 
+#: What is wrong with an object goes into conditions and logs; it may quote what its author wrote.
+_REASON_CHARACTERS_MAX: Final = 500
+
 _decode_raw_list: Final = msgspec.json.Decoder(_RawList).decode
 _decode_raw_event: Final = msgspec.json.Decoder(_RawEvent).decode
 _decode_any: Final = msgspec.json.Decoder().decode
@@ -169,7 +172,7 @@ class KindDecoder(Generic[T]):
         try:
             return msgspec.convert(plain, self._kind)
         except msgspec.ValidationError as error:
-            return Undecodable(metadata=_identify(plain), error=str(error))
+            return Undecodable(metadata=_identify(plain), error=str(error)[:_REASON_CHARACTERS_MAX])
 
 
 def _guarded(read: "Callable[[Any], R]", body: bytes | msgspec.Raw) -> R:

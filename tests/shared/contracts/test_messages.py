@@ -91,3 +91,21 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        codec.encode({"type": "x" * 100_000}),
+        b"\x91" * 100_000 + b"\xc0",
+        codec.encode({"type": "x"})[:-1] + b"\xff",
+        b"",
+    ],
+    ids=["a tag as long as a book", "nested beyond reading", "no UTF-8", "nothing"],
+)
+def test_garbage_is_refused_in_a_line(garbage: bytes) -> None:
+    """Found by fuzzing: two of these ended the reader's process."""
+    for decode in (codec.decode_cluster, codec.decode_decision_record, codec.decode_verdict):
+        with pytest.raises(msgspec.DecodeError) as refused:
+            decode(garbage)
+        assert len(str(refused.value)) < 600
