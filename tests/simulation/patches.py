@@ -15,7 +15,7 @@ import secrets
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from typing_extensions import override
@@ -47,7 +47,9 @@ class _Nothing:
 
     def set(self, value: float) -> None: ...
 
-    def observe(self, amount: float) -> None: ...
+    def observe(self, amount: float, exemplar: object = None) -> None: ...
+
+    def set_function(self, value: Callable[[], float]) -> None: ...
 
 
 _NOTHING: Final = _Nothing()
@@ -71,13 +73,22 @@ class _NoMetrics:
 
     gauge = counter
 
-    def counters(self, name: str, text: str, label: str) -> Callable[[str], _Nothing]:
+    def counters(
+        self, name: str, text: str, label: str, known: Iterable[str] = ()
+    ) -> Callable[[str], _Nothing]:
         return lambda _: _NOTHING
 
     gauges = counters
 
     def histogram(self, name: str, text: str, buckets: object) -> _Nothing:
         return _NOTHING
+
+    def histograms(
+        self, name: str, text: str, buckets: object, label: str, known: Iterable[str] = ()
+    ) -> Callable[[str], _Nothing]:
+        return lambda _: _NOTHING
+
+    def totals(self, name: str, text: str, labels: object, values: object) -> None: ...
 
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None: ...
 
