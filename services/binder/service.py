@@ -43,6 +43,7 @@ from services.binder.settling import Ledger, acknowledge, give_back
 from services.binder.state import BinderState
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
+from shared.bus.waiting import stream_there
 from shared.contracts import subjects
 from shared.contracts.codec import decode_act
 from shared.contracts.decisions import Act, EvictionDecision
@@ -138,7 +139,7 @@ class Binder:
         """Bind until cancelled. A broken invariant ends it, with everything held unacknowledged."""
         ctx = self._ctx
         self._looked_over = ctx.bus.connections
-        info = await ctx.bus.stream_info(subjects.DECISIONS)
+        info = await stream_there(ctx.bus, subjects.DECISIONS)
         self._known_to = info.last_seq
         ctx.decisions = info.incarnation
         self._state = BinderState(ctx.decisions)

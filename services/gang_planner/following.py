@@ -31,6 +31,7 @@ from shared.bus.connection import Bus
 from shared.bus.errors import LogGap, NoAnswer
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
+from shared.bus.waiting import stream_there
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
 from shared.contracts.decisions import Checkpoint
@@ -102,7 +103,7 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
     A checkpoint whose last pages a crash cut off does not count; without one the log is read from
     its beginning, which is slower and tells the same.
     """
-    info = await bus.stream_info(subjects.DECISIONS)
+    info = await stream_there(bus, subjects.DECISIONS)
     last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
     if last is None:
         return (), max(info.first_seq, 1)
@@ -209,8 +210,8 @@ class Follower:
         """The last checkpoint, then DECISIONS and OUTCOMES behind it."""
         pages, start = await read_checkpoint(self._bus)
         decisions = await self._bus.stream_info(subjects.DECISIONS)
-        outcomes = await self._bus.stream_info(subjects.OUTCOMES)
-        verdicts = await self._bus.stream_info(subjects.VERDICTS)
+        outcomes = await stream_there(self._bus, subjects.OUTCOMES)
+        verdicts = await stream_there(self._bus, subjects.VERDICTS)
         self.incarnation = decisions.incarnation
         self.opened = await read_opened(self._bus)
         await self._inbox.put(

@@ -23,6 +23,7 @@ from shared.bus.errors import AppendRefused, BusError, LogGap, WrongLastSequence
 from shared.bus.log_reader import LogReader
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
+from shared.bus.waiting import stream_there
 from shared.contracts import codec, subjects
 from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
 from shared.runtime.lifecycle import Context, Step
@@ -62,7 +63,7 @@ class Observer:
         """Observe until cancelled."""
         ctx = self._ctx
         ctx.ready.require("cluster")
-        info = await ctx.bus.stream_info(subjects.DECISIONS)
+        info = await stream_there(ctx.bus, subjects.DECISIONS)
         self._incarnation = ctx.decisions = info.incarnation
         await self._recall()
         await serve_questions(

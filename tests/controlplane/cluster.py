@@ -37,7 +37,7 @@ from tests.rights.audit import apiserver_args
 ADMIN_GROUPS = ("system:masters",)
 # Servers tell nobody that they are ready; this is how often we ask.
 READY_POLL_S = 0.02
-KUBECTL_TIMEOUT_S = 60.0
+KUBECTL_TIMEOUT_S = 180.0
 _READY_PATHS = {
     ETCD: "/health",
     APISERVER: "/readyz",
@@ -200,7 +200,9 @@ class ControlPlane:
     def install_crds(self, folder: Path) -> None:
         """Apply the CRDs in a folder and wait until the API server serves them."""
         self.kubectl("apply", "--server-side", f"--filename={folder}")
-        self.kubectl("wait", "--for=condition=Established", f"--filename={folder}", "--timeout=30s")
+        self.kubectl(
+            "wait", "--for=condition=Established", f"--filename={folder}", "--timeout=150s"
+        )
 
     def _prepare(self, files: Files) -> None:
         """Write keys and certificates, reserve the ports, and compose the commands."""

@@ -50,4 +50,5 @@ async def _is_ready(name: str, bus: Bus) -> ServiceStatus | None:
     answers = await ask_all(
         bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=0.1
     )
-    return next((one for one in answers if one.service == name and one.ready), None)
+    known_as = name.replace("_", "-")
+    return next((one for one in answers if one.service == known_as and one.ready), None)
