@@ -11,8 +11,8 @@ from tests.controlplane.binaries import MODULE_DIR, kubernetes_version
 from tests.controlplane.minors import MINORS, ensure_minor
 
 ROOT = Path(__file__).parents[2]
-#: The API as it is used, lists and watches, and the suite itself: gangs bound, told, kept.
 UNPINNED = "not embedded and not says_what_it_serves"
+#: The API as it is used, lists and watches, and the suite itself: gangs bound, told, kept.
 TRIED = ("tests/api_suite", "tests/controlplane/test_crds.py", "tests/integration/test_gangs.py")
 
 
