@@ -54,17 +54,22 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["debug", "info", "warning", "error"], Meta(description="least level logged")
     ] = "info"
     otlp_endpoint: Annotated[
-        str, Meta(description="OTLP/HTTP endpoint for traces; empty: none")
+        str,
+        Meta(
+            # Credentials have no place in it: see docs/tracing.md.
+            pattern=r"^(https?://[^@\s]+)?$",
+            description="OTLP/HTTP endpoint for traces, http://host:4318; empty: none",
+        ),
     ] = ""
+    trace_ratio: Annotated[
+        float,
+        Meta(ge=0, le=1, description="share of traces that is told, the same in every service"),
+    ] = 1.0
     shutdown_grace_s: Annotated[
         float, Meta(gt=0, description="seconds to finish work after SIGTERM")
     ] = 10.0
 
 
-    trace_ratio: Annotated[
-        float,
-        Meta(ge=0, le=1, description="share of traces that is told, the same in every service"),
-    ] = 1.0
 class KubeSettings(CommonSettings, frozen=True, kw_only=True):
     """The same for services that talk to the API server.
 

