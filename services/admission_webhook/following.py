@@ -13,35 +13,25 @@ from typing import Final
 
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.state import QueueBook
-from shared.bus.asking import ask
 from shared.bus.connection import Bus
-from shared.bus.errors import LogGap, NoAnswer, StreamReplaced
+from shared.bus.errors import LogGap, StreamReplaced
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
+from shared.bus.snapshots import NewEpoch, fetch_snapshot
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import (
     NamespaceChanges,
     QueueChanges,
-    SnapshotPage,
-    SnapshotRequest,
     StreamOpened,
 )
 
 log = logging.getLogger(__name__)
 
+_KINDS: Final = ("queue", "namespace")
+
 #: The watcher gives a sign of life each second; the planner too calls its view stale after this.
 FRESH_S: Final = 5.0
-SNAPSHOT_TIMEOUT_S: Final = 2.0
-#: Between two questions for a snapshot that nobody could answer yet.
-SNAPSHOT_RETRY_S: Final = 0.1
-
-
-class _NewEpoch(Exception):
-    """Another watcher writes CLUSTER: its snapshot replaces the picture."""
-
-    def __init__(self, epoch: int) -> None:
-        super().__init__(f"watcher epoch {epoch}")
-        self.epoch = epoch
+_SNAPSHOT_TIMEOUT_S: Final = 2.0
 
 
 class QueueFollower:
@@ -83,13 +73,15 @@ class QueueFollower:
         epoch = 0
         while True:
             reader = LogReader(self._bus, subjects.CLUSTER, self._consumer, filtered=True)
-            pages = await self._snapshot(epoch)
+            pages = await fetch_snapshot(
+                self._bus, epoch_min=epoch, kinds=_KINDS, timeout_s=_SNAPSHOT_TIMEOUT_S
+            )
             self._book.replace(pages)
             self._heard()
             self._on_known()
             try:
                 await reader.run(pages[0].cluster_seq + 1, self._take)
-            except _NewEpoch as new:
+            except NewEpoch as new:
                 epoch = new.epoch
             except LogGap as gap:
                 log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
@@ -103,7 +95,7 @@ class QueueFollower:
             if isinstance(record, StreamOpened) or record.epoch < self._book.epoch:
                 continue
             if record.epoch > self._book.epoch:
-                raise _NewEpoch(record.epoch)
+                raise NewEpoch(record.epoch)
             if isinstance(record, QueueChanges):
                 self._book.apply(record)
             elif isinstance(record, NamespaceChanges):
@@ -114,31 +106,3 @@ class QueueFollower:
         self._heard_s = asyncio.get_running_loop().time()
         self._changed.set()
         self._changed = asyncio.Event()
-
-    async def _snapshot(self, epoch_min: int) -> list[SnapshotPage]:
-        """The pages of one snapshot of `epoch_min` or newer, as long as it takes."""
-        while True:
-            pages = await self._try_snapshot()
-            if pages and pages[0].epoch >= epoch_min:
-                return pages
-            await asyncio.sleep(SNAPSHOT_RETRY_S)
-
-    async def _try_snapshot(self) -> list[SnapshotPage]:
-        pages: list[SnapshotPage] = []
-        while not pages or len(pages) < pages[0].pages:
-            name = pages[0].snapshot if pages else ""
-            question = SnapshotRequest(snapshot=name, page=len(pages), kinds=("queue", "namespace"))
-            try:
-                answer = await ask(
-                    self._bus,
-                    subjects.ASK_SNAPSHOT,
-                    question,
-                    codec.decode_snapshot_answer,
-                    timeout_s=SNAPSHOT_TIMEOUT_S,
-                )
-            except NoAnswer:
-                return []
-            if not isinstance(answer, SnapshotPage):
-                return []
-            pages.append(answer)
-        return pages

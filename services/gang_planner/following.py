@@ -26,22 +26,20 @@ from services.gang_planner.inbox import (
     SnapshotArrival,
     VerdictArrival,
 )
-from shared.bus.asking import ask
 from shared.bus.connection import Bus
-from shared.bus.errors import LogGap, NoAnswer
+from shared.bus.errors import LogGap
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
+from shared.bus.snapshots import NewEpoch, fetch_snapshot
 from shared.bus.waiting import stream_there
 from shared.contracts import codec, subjects
-from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
+from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import DecisionClaimed
 from shared.contracts.verdicts import GangPhase
 
 log = logging.getLogger(__name__)
 
-#: Between two questions for a snapshot that nobody could answer yet.
-_SNAPSHOT_RETRY_S = 0.1
 #: Between two looks of a standby at a log in which much happens: it has to know it soon, not at
 #: once. Its answers are at most this old, and a takeover does not wait for it.
 STANDBY_PAUSE_S: Final = 0.2
@@ -58,43 +56,6 @@ class _VerdictHead(msgspec.Struct, frozen=True, kw_only=True, tag="gang.verdict"
 
 
 _decode_head: Final = msgspec.msgpack.Decoder(_VerdictHead).decode
-
-
-class _NewEpoch(Exception):
-    """Another watcher writes CLUSTER: its snapshot replaces the picture."""
-
-    def __init__(self, epoch: int) -> None:
-        super().__init__(f"watcher epoch {epoch}")
-        self.epoch = epoch
-
-
-async def fetch_snapshot(bus: Bus, *, epoch_min: int = 0) -> tuple[SnapshotPage, ...]:
-    """Ask the watcher for the whole picture of epoch `epoch_min` or newer, as long as it takes.
-
-    Pages belong to one frozen snapshot; one that the watcher has dropped meanwhile is asked for
-    anew.
-    """
-    while True:
-        pages = await _try_snapshot(bus)
-        if pages and pages[0].epoch >= epoch_min:
-            return tuple(pages)
-        await asyncio.sleep(_SNAPSHOT_RETRY_S)
-
-
-async def _try_snapshot(bus: Bus) -> list[SnapshotPage]:
-    pages: list[SnapshotPage] = []
-    while not pages or len(pages) < pages[0].pages:
-        question = SnapshotRequest(snapshot=pages[0].snapshot if pages else "", page=len(pages))
-        try:
-            answer = await ask(
-                bus, subjects.ASK_SNAPSHOT, question, codec.decode_snapshot_answer, timeout_s=5.0
-            )
-        except NoAnswer:
-            return []
-        if not isinstance(answer, SnapshotPage):
-            return []
-        pages.append(answer)
-    return pages
 
 
 async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
@@ -201,7 +162,7 @@ class Follower:
                 await self._readers[subjects.CLUSTER].run(
                     pages[0].cluster_seq + 1, self._on_cluster
                 )
-            except _NewEpoch as new:
+            except NewEpoch as new:
                 self._epoch = new.epoch
             except LogGap as gap:
                 log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
@@ -252,7 +213,7 @@ class Follower:
             record = codec.decode_cluster(delivery.payload)
             if not isinstance(record, StreamOpened) and record.epoch > self._epoch:
                 await self._inbox.put(arrivals)
-                raise _NewEpoch(record.epoch)
+                raise NewEpoch(record.epoch)
             arrivals.append(
                 ClusterArrival(delivery.seq, record, delivery.payload, delivery.stored_ms)
             )

@@ -12,7 +12,6 @@ from typing import Final
 from services.gang_planner.applying import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.following import fetch_snapshot
 from services.gang_planner.inbox import (
     Arrival,
     ClusterArrival,
@@ -21,6 +20,7 @@ from services.gang_planner.inbox import (
 )
 from services.gang_planner.recording import Frame, Recorder
 from shared.bus.asking import serve
+from shared.bus.snapshots import fetch_snapshot
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
 from shared.contracts.cluster import SnapshotPage

@@ -21,11 +21,12 @@ from services.gang_planner.core.shapes import ShapeTable
 from services.gang_planner.core.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import Gang, GangKey
+    from services.gang_planner.core.gangs import Gang
     from services.gang_planner.core.members import Member
     from services.gang_planner.core.open_acts import OpenAct, OpenEviction, Unresolved
     from shared.contracts.cluster import Synced
     from shared.contracts.outcomes import Outcome
+    from shared.model.gang_keys import GangKey
 
 
 class View:

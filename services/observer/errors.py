@@ -1,10 +1,3 @@
-"""What can go wrong in the observer itself; what the rival does is never an error."""
-
-
-class NewEpoch(Exception):
-    """Another watcher writes CLUSTER: its snapshot replaces the picture."""
-
-    def __init__(self, epoch: int) -> None:
-        """Name the epoch."""
-        super().__init__(f"watcher epoch {epoch}")
-        self.epoch = epoch
+"""The observer has no errors of its own: what the rival does is never one, and what goes wrong on
+the bus is said there.
+"""

@@ -8,22 +8,18 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from services.observer.errors import NewEpoch
 from services.observer.state import ObserverState
-from shared.bus.asking import ask
 from shared.bus.connection import Bus
-from shared.bus.errors import LogGap, NoAnswer, StreamReplaced
+from shared.bus.errors import LogGap, StreamReplaced
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
+from shared.bus.snapshots import NewEpoch, fetch_snapshot
 from shared.contracts import codec, subjects
-from shared.contracts.cluster import SnapshotPage, SnapshotRequest, StreamOpened
+from shared.contracts.cluster import StreamOpened
 
 log = logging.getLogger(__name__)
 
 _KINDS: Final = ("node", "pod", "podgroup")
-_SNAPSHOT_TIMEOUT_S: Final = 5.0
-#: Between two questions for a snapshot that nobody could answer yet.
-_SNAPSHOT_RETRY_S: Final = 0.1
 #: A decision is made of what CLUSTER held already: who reads beside us is milliseconds behind.
 _CATCH_UP_S: Final = 5.0
 
@@ -56,7 +52,7 @@ class ClusterFollower:
             reader = LogReader(
                 self._bus, subjects.CLUSTER, subjects.observer_consumer(subjects.CLUSTER)
             )
-            pages = await self._snapshot(epoch)
+            pages = await fetch_snapshot(self._bus, epoch_min=epoch, kinds=_KINDS)
             self._state.replace(pages)
             self._tell()
             try:
@@ -81,31 +77,3 @@ class ClusterFollower:
         self._moved.set()
         self._moved = asyncio.Event()
         self._on_change()
-
-    async def _snapshot(self, epoch_min: int) -> list[SnapshotPage]:
-        """The pages of one snapshot of `epoch_min` or newer, as long as it takes."""
-        while True:
-            pages = await self._try_snapshot()
-            if pages and pages[0].epoch >= epoch_min:
-                return pages
-            await asyncio.sleep(_SNAPSHOT_RETRY_S)
-
-    async def _try_snapshot(self) -> list[SnapshotPage]:
-        pages: list[SnapshotPage] = []
-        while not pages or len(pages) < pages[0].pages:
-            name = pages[0].snapshot if pages else ""
-            question = SnapshotRequest(snapshot=name, page=len(pages), kinds=_KINDS)
-            try:
-                answer = await ask(
-                    self._bus,
-                    subjects.ASK_SNAPSHOT,
-                    question,
-                    codec.decode_snapshot_answer,
-                    timeout_s=_SNAPSHOT_TIMEOUT_S,
-                )
-            except NoAnswer:
-                return []
-            if not isinstance(answer, SnapshotPage):
-                return []
-            pages.append(answer)
-        return pages

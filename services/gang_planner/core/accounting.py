@@ -8,7 +8,7 @@ that counted are lost (`debts.DebtTable.losses`); `holding` judges them.
 from typing import Final
 
 from services.gang_planner.core.debts import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
-from services.gang_planner.core.gangs import Gang, key_of
+from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import (
     ASSUMED,
     FAILED,
@@ -23,6 +23,7 @@ from services.gang_planner.core.members import (
 from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.room import Room
 from services.gang_planner.state import State
+from shared.model.gang_keys import key_of
 from shared.model.objects import Pod
 
 #: What a kubelet says of a pod that it does not take, besides OutOf<resource>.

@@ -13,8 +13,9 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
+from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.queues import QueueEntry
+from shared.model.gang_keys import GangKey
 
 if TYPE_CHECKING:
     from services.gang_planner.state import State

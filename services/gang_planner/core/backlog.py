@@ -11,9 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.demand import Demand
-from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
+from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.shapes import ShapeTable
 from services.gang_planner.core.task_topology import Tasks
+from shared.model.gang_keys import GangKey
 from shared.model.objects import NetworkTopology
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ rest of such a gang holds room and does no work, so its members go first, no mor
 
 from services.gang_planner.core.actions import allocate
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Gang, GangKey, OrderKey
+from services.gang_planner.core.gangs import Gang, OrderKey
 from services.gang_planner.core.sharing import Limit
+from shared.model.gang_keys import GangKey
 
 
 def run(work: CycleWork) -> None:

@@ -16,11 +16,12 @@ records give the same debts, however cycles fall between them.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.room import Room
 from services.gang_planner.core.shapes import ShapeEntry
 from shared.contracts.decisions import Cycle, Note, NoteClosed, NoteOpened
+from shared.model.gang_keys import GangKey
 
 if TYPE_CHECKING:
     from services.gang_planner.state import State

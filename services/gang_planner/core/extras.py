@@ -7,8 +7,9 @@ have equally many members in the end.
 
 from services.gang_planner.core.backlog import Bucket, Line
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.sharing import Party, water_fill
+from shared.model.gang_keys import GangKey
 
 
 class Extras:

@@ -8,10 +8,11 @@ Volcano's.
 from typing import Final
 
 from services.gang_planner.core.admission import Lobby
-from services.gang_planner.core.gangs import Gang, GangKey, History, key_of_group
+from services.gang_planner.core.gangs import Gang, History
 from services.gang_planner.core.queues import QueueTable
 from services.gang_planner.core.shapes import ShapeTable
 from shared.contracts.identity import nameless_gang_id
+from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.objects import PodGroup, PriorityClass
 
 _PREFERENCE: Final = {"volcano": 0, "incubator": 1, "sigs": 2}

@@ -24,15 +24,13 @@ from services.gang_planner.core.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.shapes import ShapeEntry
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import MemberResult
-from shared.model.objects import Owner, Pod, PodGroup, SubGroup
+from shared.model.gang_keys import GangKey
+from shared.model.objects import Owner, PodGroup, SubGroup
 
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
     from shared.contracts.decisions import NoteKind, NoteOpened
     from shared.contracts.verdicts import GangPhase, PodRef
-
-GangKey: TypeAlias = tuple[str, str, str]
-"""("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
 
 Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
 """The sub-group policy of a pod, and its values of the policy's keys; None: it is in none."""
@@ -43,24 +41,6 @@ OrderKey: TypeAlias = tuple[int | str, ...]
 
 KUBE_BATCH: Final = "kube-batch"
 _NO_ROLE: Final = [0] * STATES
-
-
-def key_of(pod: Pod) -> GangKey | None:
-    """The gang that a pod belongs to; None: it is nobody's member, only a load on its node."""
-    if pod.group_name:
-        return "name", pod.namespace, pod.group_name
-    if not pod.ours:
-        return None
-    if pod.owner is not None:
-        return "owner", "", pod.owner.uid
-    return "pod", "", pod.uid
-
-
-def key_of_group(group: PodGroup) -> GangKey:
-    """The gang that a group object declares."""
-    if group.by_owner:
-        return "owner", "", group.owner.uid if group.owner is not None else group.uid
-    return "name", group.namespace, group.name
 
 
 class History:

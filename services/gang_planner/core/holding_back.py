@@ -17,9 +17,10 @@ it, so that gang's news is told at once; nor what wants a PodGroup made.
 from itertools import islice
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.gangs import Gang
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.verdicts import Verdict
+from shared.model.gang_keys import GangKey
 from shared.model.objects import Owner, PodGroup
 
 _STARTING_MS: Final = 20_000

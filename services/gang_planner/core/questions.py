@@ -12,7 +12,7 @@ from services.gang_planner.core.backlog import Need
 from services.gang_planner.core.displacing import displaced
 from services.gang_planner.core.explaining import Explainer
 from services.gang_planner.core.feasibility import Masks
-from services.gang_planner.core.gangs import Gang, key_of_group
+from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.members import UNSUPPORTED, WAITING, Member
 from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.placing import Attempt
@@ -23,6 +23,7 @@ from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.state import State
 from shared.contracts.asking import FitAnswer
+from shared.model.gang_keys import key_of_group
 from shared.model.objects import Pod, PodGroup
 
 if TYPE_CHECKING:

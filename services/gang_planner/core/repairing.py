@@ -21,10 +21,11 @@ from services.gang_planner.core import deciding, releasing, retrying
 from services.gang_planner.core.actions import allocate
 from services.gang_planner.core.assessing import refused_members, starts
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Failure, Gang, GangKey, OrderKey
+from services.gang_planner.core.gangs import Failure, Gang, OrderKey
 from services.gang_planner.core.members import ASSUMED, PLACED, RUNNING, WAITING
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.settings import repair_deadline_ms
+from shared.model.gang_keys import GangKey
 
 #: A gang may be partial this long without a note.
 QUIET_MS: Final = 1_000

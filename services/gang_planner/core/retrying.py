@@ -12,15 +12,18 @@ attempts made, and are pre-flighted.
 
 import heapq
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Failure, Gang, GangKey
+from services.gang_planner.core.gangs import Failure, Gang
 from services.gang_planner.core.inflight import BAD_PAIR_MS
 from services.gang_planner.core.members import ASSUMED
 from services.gang_planner.core.room import UNDATED
 from services.gang_planner.state import State
 from shared.contracts.outcomes import MemberResult
+
+if TYPE_CHECKING:
+    from shared.model.gang_keys import GangKey
 
 #: First pause; each further failure in a row doubles it, up to a minute.
 _PAUSE_MS: Final = 1_000

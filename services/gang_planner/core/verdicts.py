@@ -21,7 +21,7 @@ import msgspec
 from services.gang_planner.core import holds_told
 from services.gang_planner.core.conditions import conditions, meaning
 from services.gang_planner.core.explaining import Explainer
-from services.gang_planner.core.gangs import Gang, GangKey
+from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.holding_back import HeldBack
 from services.gang_planner.core.members import (
     FAILED,
@@ -34,6 +34,7 @@ from services.gang_planner.core.members import (
 from services.gang_planner.state import State
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
+from shared.model.gang_keys import GangKey
 from shared.model.objects import PodGroup
 
 _COUNTS_MS: Final = 1_000

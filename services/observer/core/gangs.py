@@ -7,7 +7,6 @@ one.
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TypeAlias
 
 import msgspec
 
@@ -15,28 +14,8 @@ from services.observer.core.picture import Picture
 from services.observer.core.proving import Recount
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.observing import GangObserved, Observation
+from shared.model.gang_keys import GangKey, key_of, key_of_group
 from shared.model.objects import Pod, PodGroup
-
-GangKey: TypeAlias = tuple[str, str, str]
-"""("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
-
-
-def key_of(pod: Pod) -> GangKey | None:
-    """The gang of a pod; None: it is of no scheduler that is observed."""
-    if not pod.ours:
-        return None
-    if pod.group_name:
-        return "name", pod.namespace, pod.group_name
-    if pod.owner is not None:
-        return "owner", "", pod.owner.uid
-    return "pod", "", pod.uid
-
-
-def key_of_group(group: PodGroup) -> GangKey:
-    """The gang that a group object declares."""
-    if group.by_owner:
-        return "owner", "", group.owner.uid if group.owner is not None else group.uid
-    return "name", group.namespace, group.name
 
 
 class _Gang:
@@ -109,7 +88,7 @@ class Gangs:
         touched: dict[GangKey, None] = {}
         for uid in uids:
             pod = self._picture.pods.get(uid)
-            key = None if pod is None else key_of(pod)
+            key = None if pod is None or not pod.ours else key_of(pod)
             before = self._keys.get(uid)
             if before is not None and before != key:
                 self._gangs[before].members.pop(uid, None)

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from services.admission_webhook.core.configurations import probe_object
-from services.admission_webhook.serving import BODY_BYTES_MAX
+from services.admission_webhook.guarding import BODY_BYTES_MAX
 from shared.contracts.asking import FitAnswer
 from shared.kube.resources import CONFIGMAPS
 from tests.services.admission_webhook.reviews import (

@@ -11,8 +11,8 @@ from services.gang_planner.core.preempting.units import NOTHING_LOST, Lost, Unit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from services.gang_planner.core.gangs import GangKey
     from services.gang_planner.core.preempting.budgets import Budgets
+    from shared.model.gang_keys import GangKey
 
 
 class Ledger(Protocol):

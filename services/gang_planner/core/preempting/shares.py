@@ -13,8 +13,9 @@ from services.gang_planner.core.preempting.units import Unit, amounts_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.gang_planner.core.gangs import Gang, GangKey
+    from services.gang_planner.core.gangs import Gang
     from services.gang_planner.state import State
+    from shared.model.gang_keys import GangKey
 
 
 class Shares:

@@ -14,11 +14,12 @@ from services.gang_planner.core.preempting.telling import hit_by
 from services.gang_planner.core.room import Room
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import Gang, GangKey
+    from services.gang_planner.core.gangs import Gang
     from services.gang_planner.core.members import Member
     from services.gang_planner.state import State
     from shared.contracts.decisions import EvictionDecision
     from shared.contracts.outcomes import Outcome
+    from shared.model.gang_keys import GangKey
 
 #: Room is kept this long at most: a victim may take its grace period, an hour even, but a gang that
 #: cannot see its room coming looks for another place.

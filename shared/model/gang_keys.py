@@ -1,0 +1,26 @@
+"""Which pods are one gang: what the planner decides by, and the observer reports by."""
+
+from typing import TypeAlias
+
+from shared.model.objects import Pod, PodGroup
+
+GangKey: TypeAlias = tuple[str, str, str]
+"""("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
+
+
+def key_of(pod: Pod) -> GangKey | None:
+    """The gang that a pod belongs to; None: it is nobody's member, only a load on its node."""
+    if pod.group_name:
+        return "name", pod.namespace, pod.group_name
+    if not pod.ours:
+        return None
+    if pod.owner is not None:
+        return "owner", "", pod.owner.uid
+    return "pod", "", pod.uid
+
+
+def key_of_group(group: PodGroup) -> GangKey:
+    """The gang that a group object declares."""
+    if group.by_owner:
+        return "owner", "", group.owner.uid if group.owner is not None else group.uid
+    return "name", group.namespace, group.name
