@@ -91,7 +91,9 @@ class Reporting:
             "stream",
         )
         #: When the newest record of a stream was applied, and how old it was.
-        self._lags = dict.fromkeys((CLUSTER, DECISIONS, OUTCOMES), (0, 0))
+        self._lags: dict[str, tuple[int, int]] = {
+            stream: (0, 0) for stream in (CLUSTER, DECISIONS, OUTCOMES)
+        }
         for stream in self._lags:
             lag_s(stream).set_function(functools.partial(self._lag_s, stream))
         metrics.watch(

@@ -34,7 +34,7 @@ def public_key(seed: str) -> str:
     """What the server is told of a user. Raises BadSeed."""
     try:
         key = nkeys.from_seed(bytearray(seed.strip().encode()))
-        public: bytes = key.public_key
+        public = bytes(key.public_key)
     except (nkeys.NkeysError, ValueError) as error:
         raise BadSeed(f"no nkey seed: {error}") from error
     return public.decode()

@@ -149,10 +149,13 @@ async def test_a_bomb_of_zeros_is_not_unpacked(webhook: Webhook) -> None:
 
 async def test_room_is_given_back_whatever_becomes_of_the_answer() -> None:
     class Request(web.BaseRequest):
-        content_length = BODY_BYTES_MAX
-
         def __init__(self) -> None:
             pass
+
+        @property
+        @override
+        def content_length(self) -> int:
+            return BODY_BYTES_MAX
 
         @override
         async def read(self) -> bytes:
