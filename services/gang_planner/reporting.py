@@ -29,6 +29,8 @@ _CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 _RECENT_MS: Final = 60_000
 #: What gangs are counted as while something of them is bound, and not all that they need.
 _PARTIAL: Final = ("Repairing", "Releasing")
+#: Those that a planner applies.
+_STREAMS: Final[tuple[str, ...]] = (CLUSTER, DECISIONS, OUTCOMES)
 
 
 class Reporting:
@@ -91,9 +93,7 @@ class Reporting:
             "stream",
         )
         #: When the newest record of a stream was applied, and how old it was.
-        self._lags: dict[str, tuple[int, int]] = {
-            stream: (0, 0) for stream in (CLUSTER, DECISIONS, OUTCOMES)
-        }
+        self._lags: dict[str, tuple[int, int]] = dict.fromkeys(_STREAMS, (0, 0))
         for stream in self._lags:
             lag_s(stream).set_function(functools.partial(self._lag_s, stream))
         metrics.watch(
