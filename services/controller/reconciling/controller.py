@@ -8,7 +8,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.informer import Informer, Informers
@@ -89,16 +89,19 @@ class Alone:
         """Nothing ever changes."""
 
 
+#: Keys worked at together: each waits for the API server most of the time, and how many writes are
+#: under way is bounded for all of them (`writes.IN_FLIGHT`).
+_WORKERS: Final = 16
+
+
 class Controller:
     """Runs one reconciler."""
 
-    def __init__(
-        self, reconciler: Reconciler, informers: Informers, share: Share, *, workers: int = 4
-    ) -> None:
+    def __init__(self, reconciler: Reconciler, informers: Informers, share: Share) -> None:
         """Register with the caches; nothing runs before `run`."""
         self._reconciler = reconciler
         self._share = share
-        self._queue = WorkQueue(reconciler.name, self._work, workers=workers)
+        self._queue = WorkQueue(reconciler.name, self._work, workers=_WORKERS)
         self._needed = list(reconciler.watches(informers, self._wake))
         share.join(self._queue, reconciler.keys)
 
