@@ -110,7 +110,7 @@ def test_a_pod_as_every_pod_of_a_job_is_told_in_one_line() -> None:
         "phase": "Pending",
         "node": False,
     }
-    pod["metadata"]["labels"].pop("volcano.sh/job-namespace")  # type: ignore[index]
+    pod["metadata"]["labels"].pop("volcano.sh/job-namespace")  # type: ignore[index]  # plain JSON
     assert "of" not in brief("a-w-0", shown("Pod", pod))
 
 

@@ -186,10 +186,7 @@ async def test_two_suites_with_configurations_of_their_own_leave_each_others_alo
 async def test_a_webhook_that_is_not_reached_is_not_registered_and_says_so(
     client: KubeClient, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def impatient(*arguments: object, **options: object) -> bool:
-        return await is_reached(*arguments, **options, within_s=0.3)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(registration, "is_reached", impatient)
+    monkeypatch.setattr(registration, "is_reached", partial(is_reached, within_s=0.3))
     url = f"https://{HOST}:{free_port()}"
     nowhere = Replica(client, "host/webhook-0", Address(url=url), lambda: webhook.certificate.ca)
     async with nowhere.running():

@@ -141,7 +141,9 @@ async def test_the_probes_object_comes_back_marked(webhook: Webhook) -> None:
     ]
 
 
-async def test_stopping_finishes_what_is_under_way(tmp_path: Path) -> None:
+async def test_stopping_finishes_what_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     webhook = Webhook(tmp_path)
     async with webhook.running():
         waiting = asyncio.Event()
@@ -152,7 +154,7 @@ async def test_stopping_finishes_what_is_under_way(tmp_path: Path) -> None:
             await answer.wait()
             return False
 
-        webhook.queues.appeared = appeared  # type: ignore[method-assign]
+        monkeypatch.setattr(webhook.queues, "appeared", appeared)
         body = review(a_job(a_task(), queue="slow"))
         response = asyncio.create_task(webhook.validate(body))
         await waiting.wait()

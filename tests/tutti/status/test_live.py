@@ -3,6 +3,7 @@
 import io
 from datetime import UTC, datetime
 
+import msgspec
 from rich.console import Console
 
 from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
@@ -13,20 +14,17 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
 
 def line(instance: str, **more: object) -> ServiceLine:
-    fields: dict[str, object] = {
-        "service": instance.rpartition("-")[0],
-        "ready": True,
-        "active": True,
-        **more,
-    }
-    return ServiceLine(
+    plain = ServiceLine(
+        service=instance.rpartition("-")[0],
         instance=instance,
         pid=1,
         version="1",
         http_port=1,
         started_ms=int(NOW.timestamp() * 1000) - 7_200_000,
-        **fields,  # type: ignore[arg-type]
+        ready=True,
+        active=True,
     )
+    return msgspec.structs.replace(plain, **more)
 
 
 def found(*services: ServiceLine, decisions_per_s: float = 0.0, last_seq: int = 10) -> Report:

@@ -141,7 +141,7 @@ BAD: list[tuple[str, Object, list[str]]] = [
     ),
     (
         "a task that is no object, and a minimum beyond int32",
-        a_job(a_task(), "b", minAvailable=2**31),  # type: ignore[arg-type]
+        a_job(a_task(), "b", minAvailable=2**31),  # type: ignore[arg-type]  # that it is none
         [
             "spec.minAvailable: Invalid value: 2147483648: "
             "must be less than or equal to 2147483647",
