@@ -1,5 +1,5 @@
-"""The tables of docs/operations.md and docs/policies.md, made from the code: settings, options of
-`tutti up`, metrics; policies, actions and flags. And docs/reference, which is made as a whole.
+"""The tables of the documents, made from the code: options, settings, metrics, values, rights,
+policies. And those pages of docs/reference that are made as a whole.
 
 A table stands between the comments `<!-- table: NAME -->` and `<!-- end -->`. To bring them all up
 to date: `.venv/bin/python -m tests.documents.tables`.
@@ -39,10 +39,11 @@ from tests.documents.rights import rights_tables
 from tutti.up.command import up
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
-DOCUMENT: Final = _DOCS / "operations.md"
+SETTINGS: Final = _DOCS / "reference" / "settings.md"
 DOCUMENTS: Final = (
-    DOCUMENT,
-    *(_DOCS / f"{name}.md" for name in ("policies", "installing", "rights")),
+    SETTINGS,
+    _DOCS / "reference" / "metrics.md",
+    *(_DOCS / f"{name}.md" for name in ("operations", "policies", "installing", "rights")),
 )
 _TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SETTINGS: Final[dict[str, type[CommonSettings]]] = {

@@ -1,5 +1,5 @@
-"""docs/operations.md and docs/policies.md tell of every setting, metric and policy there is, and of
-none that there is not.
+"""The documents tell of every setting, metric, policy, value and right there is, and of none that
+there is not.
 """
 
 import pytest
@@ -7,7 +7,7 @@ import pytest
 from services.gang_planner.core import offered
 from services.gang_planner.core.policies import discovered
 from tests.documents.reference import FOLDER, pages
-from tests.documents.tables import DOCUMENT, DOCUMENTS, named_in, tables, with_tables
+from tests.documents.tables import DOCUMENTS, SETTINGS, named_in, tables, with_tables
 
 HOW = "run `.venv/bin/python -m tests.documents.tables` and look at what it changed"
 
@@ -33,7 +33,7 @@ def test_every_plugin_of_volcanos_is_a_policy_or_left_out_with_a_reason(name: st
 
 
 def test_a_table_out_of_date_is_noticed() -> None:
-    text = DOCUMENT.read_text()
+    text = SETTINGS.read_text()
     stale = text.replace("`--posts-max`", "`--posts-most`")
     assert stale != text
     assert with_tables(stale) == with_tables(text)
