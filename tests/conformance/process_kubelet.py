@@ -3,14 +3,16 @@
 What `FakeKubelet` leaves out and controllers of jobs depend on: init containers, restarts with
 back-off, a pod that is deleted gracefully is reported Failed before it is gone, volumes that must
 be there first. No process is run: `sleep N` lasts N seconds, an image that serves lasts for ever,
-anything else lasts `SIMULATED_S` and exits with 0. The annotation `EXIT` ends what runs.
+anything else lasts `SIMULATED_S` and exits with 0; or as the `Nature` that is given says. The
+annotation `EXIT` ends what runs.
 """
 
 import asyncio
 import contextlib
 import datetime as dt
 import re
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
@@ -33,12 +35,19 @@ _SLEEP: Final = re.compile(r"(?:(?:/bin/)?(?:ba)?sh -c )?sleep (\d+)s?;?")
 #: The init container of the plugin pytorch: it cannot reach anybody here, and gives up.
 _WAITS_FOR_MASTER: Final = "wait-for-master"
 
+Nature: TypeAlias = Callable[[Object], tuple[float | None, int]]
+"""Of a container's spec: how long it runs (None: for ever), and its exit code then."""
+
 
 class ProcessKubelet(FakeKubelet):
     """``run`` it in a task; one task per pod plays it."""
 
-    def __init__(self, client: RawClient) -> None:
+    def __init__(
+        self, client: RawClient, *, nature: Nature | None = None, pull_s: float = PULL_S
+    ) -> None:
         super().__init__(client)
+        self.nature: Final = nature or recorded_nature
+        self.pull_s: Final = pull_s
         self._lives: dict[str, _PodLife] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -164,26 +173,13 @@ class _Container:
 
     async def _once(self) -> int:
         """One run; its exit code."""
-        lasts_s, code = self._nature()
+        lasts_s, code = self._life.nature(self._spec)
         told = await self._life.told_within(lasts_s)
         if told is not None:
             return told
         if self._life.stopping.is_set():
             return 0 if lasts_s is None and self.image in SERVING else SIGTERMED
         return code
-
-    def _nature(self) -> tuple[float | None, int]:
-        """How long it runs (None: for ever), and its exit code then."""
-        words = [*self._spec.get("command", ()), *self._spec.get("args", ())]
-        line = " ".join(words)
-        if self._spec["name"] == _WAITS_FOR_MASTER:
-            return SIMULATED_S, 1
-        if not words:
-            return (None, 0) if self.image in SERVING or self.image not in SMALL else (0.2, 0)
-        sleeping = _SLEEP.fullmatch(line)
-        if sleeping:
-            return float(sleeping[1]), 0
-        return (None, 0) if _SERVES.search(line) else (SIMULATED_S, 0)
 
 
 class _PodLife:
@@ -221,6 +217,10 @@ class _PodLife:
         """It is gone from the API server."""
         self._gone = True
         self.stopping.set()
+
+    def nature(self, container: Object) -> tuple[float | None, int]:
+        """How a container of it runs."""
+        return self._kubelet.nature(container)
 
     async def stops_within(self, timeout_s: float) -> bool:
         """Wait; whether it is to stop."""
@@ -278,7 +278,7 @@ class _PodLife:
         await self.report()
         await self._mount()
         large = any(one.image not in SMALL | SERVING for one in self._inits + self._containers)
-        if not await self.stops_within(PULL_S if large else START_S):
+        if not await self.stops_within(self._kubelet.pull_s if large else START_S):
             self._address = self._address or self._kubelet.address()
         failed = await self._initialize()
         if not failed and not self.stopping.is_set():
@@ -365,6 +365,21 @@ class _PodLife:
     @staticmethod
     def _asked_exit(pod: Object) -> str:
         return str((pod["metadata"].get("annotations") or {}).get(EXIT, ""))
+
+
+def recorded_nature(container: Object) -> tuple[float | None, int]:
+    """As in the recordings."""
+    words = [*container.get("command", ()), *container.get("args", ())]
+    line = " ".join(words)
+    if container["name"] == _WAITS_FOR_MASTER:
+        return SIMULATED_S, 1
+    if not words:
+        image = image_name(container)
+        return (None, 0) if image in SERVING or image not in SMALL else (0.2, 0)
+    sleeping = _SLEEP.fullmatch(line)
+    if sleeping:
+        return float(sleeping[1]), 0
+    return (None, 0) if _SERVES.search(line) else (SIMULATED_S, 0)
 
 
 def image_name(container: Object) -> str:
