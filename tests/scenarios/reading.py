@@ -21,6 +21,7 @@ that it is about. Amounts are in the model's units (milli-CPU, bytes, counts); `
     expect:
       bound: {b: 2}             # exactly these gangs, with so many members each
       where: {a-worker-0: n-0}
+      within: {a: [n-0, n-1]}   # no other nodes take its members
       waits: {a: NotEnoughQuota}
       says: {a: needs 1 cpu more}
       evicted: {c: 2}           # exactly these gangs lose so many members
@@ -80,6 +81,7 @@ class Expected(_Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     bound: dict[str, int] = {}
     where: dict[str, str] = {}
+    within: dict[str, list[str]] = {}
     waits: dict[str, str] = {}
     says: dict[str, str] = {}
     evicted: dict[str, int] = {}
@@ -169,6 +171,9 @@ def _compare(scene: Scene, expect: Expected, records: list[Any]) -> None:
             evicted.update(groups[victim.uid] for victim in record.victims)
     assert (dict(bound), dict(evicted)) == (expect.bound, expect.evicted), "bound, evicted"
     assert {pod: where.get(pod) for pod in expect.where} == expect.where
+    for name, nodes in expect.within.items():
+        taken = {node for pod, node in where.items() if pod.startswith(f"{name}-")}
+        assert taken <= set(nodes), f"{name} is on {sorted(taken)}"
     for name, reason in expect.waits.items():
         why = _why(scene, name)
         assert why.reason == reason, why.sentence

@@ -29,7 +29,7 @@ from services.gang_planner.core.queues import QueueEntry
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.statement import Statement
-from services.gang_planner.core.topology.spaces import Demand, Space, spaces
+from services.gang_planner.core.topology.spaces import UNIT, Demand, Space, spaces
 from services.gang_planner.core.turns import Turns
 
 #: Shapes that are looked at for each gang that is gathered; with more, they are placed first.
@@ -286,6 +286,7 @@ def _space(session: Session, bucket: Bucket, wish: Wish) -> Space | None:
         counts=lambda: [session.fits.counts(group.shape) for group in wish.groups],
         quorum=need.quorum,
         minima=need.minima,
+        rooms=lambda: [session.ground.room_in_parts(group.shape, UNIT) for group in wish.groups],
     )
     spent = bucket.spent_spaces(session.ground)
     for space in spaces(found, demand, slots_of(session, ()), "", base):

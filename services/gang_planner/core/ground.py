@@ -127,6 +127,15 @@ class Ground:
         ground.disks = self.disks.copy()
         return ground
 
+    def room_in_parts(self, shape: ShapeEntry, parts: int) -> Ints:
+        """How many pods of this shape each node has room for, in that part of a pod: finer than
+        whole pods, and blind to everything but amounts.
+        """
+        self.fit_cells()
+        free = self.free.cells[shape.rows, : self.nodes.size]
+        found: Ints = (free * parts // np.maximum(shape.column, 1)).min(axis=0)
+        return np.maximum(found, 0)
+
     def fit_cells(self) -> None:
         """Make the cells cover every resource and slot known now; called before they are read or
         written.

@@ -26,7 +26,7 @@ from services.gang_planner.core.searching import Wish, search, searchable
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.statement import Allocation, Statement
-from services.gang_planner.core.topology.spaces import Demand, Space, spaces, wider
+from services.gang_planner.core.topology.spaces import UNIT, Demand, Space, spaces, wider
 from shared.model.objects import NetworkTopology
 
 #: Domains tried in vain before an attempt gives up: each costs as much as a gang that does not fit.
@@ -257,6 +257,9 @@ class Attempt:
             counts=lambda: [self._session.fits.counts(group.shape) for group in part.groups],
             quorum=part.quorum,
             minima=part.minima,
+            rooms=lambda: [
+                self._session.ground.room_in_parts(group.shape, UNIT) for group in part.groups
+            ],
         )
         near = slots_of(self._session, part.near)
         found = topology.levels(part.topology)

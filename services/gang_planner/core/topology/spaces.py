@@ -1,8 +1,9 @@
 """Where a part of a gang is tried: domains from the closest tier to the widest, in order of fit.
 
 Within a tier the domain that is left fullest comes first (best fit), in the fullest domain of the
-tiers above: large holes stay open for gangs that need them. Domains that hold the quorum and not
-all that is wanted come last, the roomiest first.
+tiers above: large holes stay open for gangs that need them. Of domains that hold as many members
+the one with less room beside them comes first. Domains that hold the quorum and not all that is
+wanted come last, the roomiest first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.topology.levels import NOWHERE, Level, Levels
 
 #: What one member of a role weighs when rooms of domains are compared.
-_UNIT: Final = 1000
+UNIT: Final = 1000
 
 
 class Space(NamedTuple):
@@ -40,6 +41,8 @@ class Demand(NamedTuple):
     counts: Callable[[], Sequence[Ints]]
     quorum: int
     minima: tuple[tuple[str, int], ...]
+    #: How much room each node has, in thousandths of a member; asked where domains hold alike.
+    rooms: Callable[[], Sequence[Ints]]
 
 
 def spaces(
@@ -118,14 +121,17 @@ def _ranked(
     found = np.flatnonzero(holds)
     if len(found) < 2:
         return found
+    ratios = _ratios(rooms, wanted)[found]
+    short = fits.sum(axis=0)[found] < int(wanted.sum())
     keys = [found]
+    if len(np.unique(ratios)) < len(ratios):
+        left = [room(level, one, base) for one in demand.rooms()]
+        keys.append(_ratios(left, wanted)[found])
     # The least significant key comes first: the widest tier above, …, the tier itself.
     for above in reversed(levels[index + 1 :]):
         parents = _parents(level, above)[found]
-        ratios = _ratios([room(above, counts, base) for counts in demand.counts()], wanted)
-        keys.append(np.where(parents >= 0, ratios[parents], np.iinfo(np.int64).max))
-    ratios = _ratios(rooms, wanted)[found]
-    short = fits.sum(axis=0)[found] < int(wanted.sum())
+        above_all = _ratios([room(above, counts, base) for counts in demand.counts()], wanted)
+        keys.append(np.where(parents >= 0, above_all[parents], np.iinfo(np.int64).max))
     keys += [np.where(short, -ratios, ratios), short]
     ordered: Ints = found[np.lexsort(keys)]
     return ordered
@@ -141,7 +147,7 @@ def _holds(demand: Demand, fits: Ints) -> Bools:
 
 def _ratios(rooms: Sequence[Ints], wanted: Ints) -> Ints:
     """How many times over domains hold what is wanted, summed over shapes."""
-    ratios: Ints = (np.stack(rooms) * _UNIT // np.maximum(wanted, 1)[:, None]).sum(axis=0)
+    ratios: Ints = (np.stack(rooms) * UNIT // np.maximum(wanted, 1)[:, None]).sum(axis=0)
     return ratios
 
 

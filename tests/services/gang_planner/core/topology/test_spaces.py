@@ -21,8 +21,12 @@ def tried(
     home: str = "",
     open_beyond: bool = False,
     base: list[bool] | None = None,
+    rooms: list[int] | None = None,
 ) -> list[str]:
-    demand = Demand([""], [wanted or quorum], lambda: [np.array(counts)], quorum, ())
+    left = np.array(rooms or [0] * len(counts))
+    demand = Demand(
+        [""], [wanted or quorum], lambda: [np.array(counts)], quorum, (), lambda: [left]
+    )
     found = Levels((RACKS, ROWS), open_beyond)
     mask = None if base is None else np.array(base)
     return [space.name for space in spaces(found, demand, near, home, mask)]
@@ -47,6 +51,11 @@ def test_a_domain_that_holds_all_that_is_wanted_is_better_than_one_for_the_quoru
     assert tried([4, 4, 2, 2, 3, 3, 9], 4, wanted=6)[:3] == ["c", "a", "b"]
 
 
+def test_of_domains_that_hold_as_many_the_one_with_less_room_beside_them_is_first() -> None:
+    rooms = [2600, 2600, 2600, 2100, 2600, 2600, 0]
+    assert tried([2, 2, 2, 2, 0, 0, 0], 4, rooms=rooms) == ["b", "a", "r"]
+
+
 def test_a_gang_comes_back_to_its_home_if_that_still_holds_it() -> None:
     assert tried([4, 4, 2, 2, 3, 3, 9], 4, home="s")[:2] == ["s", "b"]
     assert tried([4, 4, 1, 1, 3, 3, 9], 4, home="b")[0] == "c"
@@ -65,7 +74,8 @@ def test_only_the_nodes_given_count() -> None:
 
 
 def test_what_surrounds_a_domain_is_its_row_and_then_everything() -> None:
-    demand = Demand([""], [4], lambda: [np.array([4, 4, 2, 2, 3, 3, 9])], 4, ())
+    counts = [np.array([4, 4, 2, 2, 3, 3, 9])]
+    demand = Demand([""], [4], lambda: counts, 4, (), lambda: counts)
     found = Levels((RACKS, ROWS), open=True)
     first = next(iter(spaces(found, demand, NO_SLOTS, "", None)))
     row, everything = wider(found, first, None)
