@@ -76,9 +76,10 @@ def main() -> None:
     """Soak, write summary and plot, judge."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=6.0)
+    parser.add_argument("--per-s", type=float, default=_PER_S, metavar="N", help="gangs a second")
     parser.add_argument("--out", type=Path, default=Path("build/soak"))
     arguments = parser.parse_args()
-    looks, found = uvloop.run(soak(arguments.minutes))
+    looks, found = uvloop.run(soak(arguments.minutes, arguments.per_s))
     arguments.out.mkdir(parents=True, exist_ok=True)
     plot = svg(
         "Memory of each process (MiB)",
@@ -91,7 +92,7 @@ def main() -> None:
     sys.exit(1 if found.problems else 0)
 
 
-async def soak(minutes: float) -> tuple[Sequence[Look], Soaked]:
+async def soak(minutes: float, per_s: float) -> tuple[Sequence[Look], Soaked]:
     """Run the suite under load for so long."""
     with TemporaryDirectory(prefix="tutti-soak-") as name:
         async with open_testbed(_NODES, warm_up_pods=1000) as bed:
@@ -99,11 +100,13 @@ async def soak(minutes: float) -> tuple[Sequence[Look], Soaked]:
             async with running(tutti, bed.kubeconfig) as suite:
                 await suite.wait_ready()
                 async with eyes_on(Path(name)) as eyes:
-                    return await _under_load(bed, eyes, minutes)
+                    return await _under_load(bed, eyes, minutes, per_s)
 
 
-async def _under_load(bed: Bed, eyes: SuiteEyes, minutes: float) -> tuple[Sequence[Look], Soaked]:
-    traffic = Traffic(bed, "volcano", size=_SIZE, per_s=_PER_S, life_s=_LIFE_S)
+async def _under_load(
+    bed: Bed, eyes: SuiteEyes, minutes: float, per_s: float
+) -> tuple[Sequence[Look], Soaked]:
+    traffic = Traffic(bed, "volcano", size=_SIZE, per_s=per_s, life_s=_LIFE_S)
     began_s = time.monotonic()
     looking = asyncio.create_task(_keep_looking(eyes), name="eyes")
     try:
@@ -141,7 +144,7 @@ def judged(eyes: SuiteEyes, traffic: Traffic, minutes: float, began_s: float) ->
         streams[one.name] = (one.messages, one.bytes)
     problems = [why for one in processes for why in objections(one)]
     problems += [f"gang {name} was never whole" for name in traffic.lost()]
-    kept = min(len(traffic.gangs), int(_PER_S * _GONE_KEPT_S)) + _VERDICTS_SPARE
+    kept = traffic.came_within(_GONE_KEPT_S) + _VERDICTS_SPARE
     if streams["VERDICTS"][0] > kept:
         problems.append(f"VERDICTS holds {streams['VERDICTS'][0]} messages")
     return Soaked(

@@ -78,6 +78,11 @@ class Traffic:
             if gang.created_s and not gang.bound_s
         ]
 
+    def came_within(self, seconds: float) -> int:
+        """How many gangs came within the last seconds."""
+        since_s = time.monotonic() - seconds
+        return sum(gang.created_s >= since_s for gang in self.gangs)
+
     def latencies_s(self, since_s: float = 0.0, until_s: float = float("inf")) -> list[float]:
         """Of the gangs whose last pod was created then."""
         return [

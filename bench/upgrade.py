@@ -72,27 +72,31 @@ class Upgraded(msgspec.Struct, frozen=True, kw_only=True):
 
 def main() -> None:
     """Upgrade, tell, judge."""
-    argparse.ArgumentParser(prog="python -m bench.upgrade", description=__doc__).parse_args()
-    found = uvloop.run(upgrade())
+    parser = argparse.ArgumentParser(prog="python -m bench.upgrade", description=__doc__)
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep the suite's logs and streams here"
+    )
+    arguments = parser.parse_args()
+    with TemporaryDirectory(prefix="tutti-upgrade-") as scratch:
+        found = uvloop.run(upgrade(arguments.keep or Path(scratch)))
     sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(found), indent=1).decode()}\n")
     sys.exit(1 if found.problems else 0)
 
 
-async def upgrade() -> Upgraded:
+async def upgrade(data_dir: Path) -> Upgraded:
     """Start everything, load it, replace everything."""
-    with TemporaryDirectory(prefix="tutti-upgrade-") as name:
-        flags = [f"--replicas={service}={count}" for service, count in _REPLICAS.items()]
-        tutti = Tutti(extra_flags=(f"--data-dir={name}", *flags))
-        async with (
-            open_testbed(_NODES, warm_up_pods=1000) as bed,
-            running(tutti, bed.kubeconfig) as suite,
-        ):
-            await suite.wait_ready()
-            async with eyes_on(Path(name)) as eyes:
-                traffic = Traffic(bed, "volcano", size=_SIZE, per_s=_PER_S, life_s=_LIFE_S)
-                steps: list[tuple[str, bool, float, float]] = []
-                await _until_done(traffic, eyes, steps)
-                return _judged(traffic, steps)
+    flags = [f"--replicas={service}={count}" for service, count in _REPLICAS.items()]
+    tutti = Tutti(extra_flags=(f"--data-dir={data_dir}", *flags))
+    async with (
+        open_testbed(_NODES, warm_up_pods=1000) as bed,
+        running(tutti, bed.kubeconfig) as suite,
+    ):
+        await suite.wait_ready()
+        async with eyes_on(data_dir) as eyes:
+            traffic = Traffic(bed, "volcano", size=_SIZE, per_s=_PER_S, life_s=_LIFE_S)
+            steps: list[tuple[str, bool, float, float]] = []
+            await _until_done(traffic, eyes, steps)
+            return _judged(traffic, steps)
 
 
 async def _until_done(

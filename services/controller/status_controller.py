@@ -17,6 +17,7 @@ from services.controller.clock import SteadyClock
 from services.controller.core.agenda import Agenda
 from services.controller.core.annotation import annotation_of
 from services.controller.core.intents import (
+    SETTLE,
     CompareGroup,
     Knobs,
     PatchGroup,
@@ -258,7 +259,9 @@ class StatusController:
             return
         await self._write_turn(gang_id, entry, memory, planned)
         due_ms = now_ms if planned.now else (planned.next_ms or now_ms)
-        self._agenda.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=planned.urgency)
+        written = len(planned.now) <= _TURN and entry.not_before_ms <= now_ms
+        urgency = SETTLE if written and planned.next_ms is None else planned.urgency
+        self._agenda.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=urgency)
         self._news.set()
 
     async def _write_turn(self, gang_id: str, entry: _Entry, memory: Memory, planned: Plan) -> None:

@@ -135,6 +135,10 @@ class DecisionLog:
         # Decided before this planner took over: right unless the gang continues a Job's trace.
         return gang_trace_id(record.gang_id, max(attempt, 1))
 
+    def forget(self, gang_id: str) -> None:
+        """The gang is gone; what is noted of it later has its id for a name."""
+        self._known.pop(gang_id, None)
+
     def _remember(self, decision: Act) -> None:
         known = _Known(decision.gang, decision.attempt, decision.trace_id)
         self._known[decision.gang_id] = known

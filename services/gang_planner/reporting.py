@@ -158,6 +158,8 @@ class Reporting:
     def published(self, verdict: Verdict) -> None:
         """A verdict was sent."""
         self._verdicts.inc()
+        if verdict.phase == "Gone":
+            self._log.forget(verdict.gang_id)
         self._starts.said(verdict)
         self.volcano.said(verdict)
 

@@ -52,6 +52,8 @@ _LABEL_BYTES_MAX: Final = 32 * 1024
 #: Names in Kubernetes are at most this long: more of a text cannot name anything.
 _NAME_CHARACTERS_MAX: Final = 253
 _REASON_CHARACTERS_MAX: Final = 256
+#: Owners and sets of labels of which one object serves all pods; those of a Job come in a row.
+_SHARED_MAX: Final = 1024
 #: One is enough to hold a pod back; the others are for people to read.
 _GATES_MAX: Final = 20
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -180,7 +182,7 @@ def _owner(metadata: kube.ObjectMeta) -> model.Owner | None:
     return _same_owner(owner.api_version, owner.kind, owner.name, owner.uid)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_SHARED_MAX)
 def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner:
     """One object for all pods of an owner: they are many, and the picture keeps them all."""
     most = _NAME_CHARACTERS_MAX
@@ -229,13 +231,18 @@ def _disrupted(conditions: tuple[kube.Condition, ...]) -> bool:
 
 
 def _labels(labels: dict[str, str]) -> bytes:
-    """The labels' msgpack. Keys and values of labels are few: one set is encoded once."""
-    return _encoded_labels(tuple(sorted(labels.items())))
+    """The labels' msgpack.
+
+    Not cached by the labels: a gang's members differ in their index, and looking a set up takes
+    longer than encoding it.
+    """
+    return _one_of_equal(_encode(tuple(sorted(labels.items()))))
 
 
-@lru_cache(maxsize=8192)
-def _encoded_labels(labels: model.Labels) -> bytes:
-    return _encode(labels)
+@lru_cache(maxsize=_SHARED_MAX)
+def _one_of_equal(encoded: bytes) -> bytes:
+    """One object for pods that do not differ: the picture keeps them all."""
+    return encoded
 
 
 def _task_priority(notes: dict[str, str]) -> int | None:

@@ -4,12 +4,18 @@ is.
 Keyed by gang: a newer verdict takes the place of an older one, so that what was overtaken is never
 written. Bounded by the deliveries that the consumer allows unacknowledged. While a gang is out
 (`pop`), nobody else gets it; `put` or `drop` brings it back.
+
+What was overtaken is passed over when its turn comes, which it never does below what is more
+urgent: so overtaken items are swept out once they are most of all.
 """
 
 import heapq
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+#: So many overtaken items are not worth a sweep.
+_OVERTAKEN_MAX: Final = 256
 
 
 class Agenda(Generic[T]):
@@ -31,6 +37,11 @@ class Agenda(Generic[T]):
     def get(self, gang_id: str) -> T | None:
         """The gang's entry, whether it is out or not."""
         return self._entries.get(gang_id)
+
+    @property
+    def scheduled(self) -> int:
+        """Items in line, overtaken ones among them."""
+        return len(self._later) + len(self._ready)
 
     def entries(self) -> list[T]:
         """All entries."""
@@ -77,3 +88,10 @@ class Agenda(Generic[T]):
         self._count += 1
         self._version[gang_id] = self._count
         heapq.heappush(self._later, (due_ms, urgency, self._count, gang_id))
+        if self.scheduled > 2 * len(self._entries) + _OVERTAKEN_MAX:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        for heap in (self._later, self._ready):
+            heap[:] = [item for item in heap if self._version.get(item[3]) == item[2]]
+            heapq.heapify(heap)

@@ -41,7 +41,8 @@ _OVER_WHEN_NOT: Final = ("Scheduled", "NotStarting")
 #: Pods marked in one plan: a gang of thousands must not keep the others waiting.
 _MARKS_MAX: Final = 16
 
-#: Urgencies: lower goes first among all gangs.
+#: Urgencies: lower goes first among all gangs. Of what has nothing left to write no write waits.
+SETTLE: Final = -1
 ADMIT: Final = 0
 GROUP: Final = 1
 EVENT: Final = 2
@@ -133,7 +134,7 @@ def plan(situation: Situation, memory: Memory, now_ms: int, knobs: Knobs) -> Pla
     return Plan(
         tuple(one.intent for one in due),
         min(later) if later else None,
-        first.urgency if first else CHECK,
+        first.urgency if first else SETTLE,
     )
 
 

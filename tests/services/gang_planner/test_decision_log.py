@@ -85,3 +85,12 @@ def test_what_is_remembered_is_bounded(
     other = msgspec.structs.replace(DECIDED, gang_id="h", gang="default/h")
     *_, started = lines(caplog, decision(), other, STARTED, to=told)
     assert started.getMessage() == "started g, attempt 1"
+
+
+def test_a_gang_that_is_gone_is_remembered_no_longer(caplog: pytest.LogCaptureFixture) -> None:
+    told = DecisionLog()
+    lines(caplog, decision(), to=told)
+    told.forget("g")
+    told.forget("g")
+    (line,) = lines(caplog, STARTED, to=told)
+    assert vars(line)["gang"] == "g", "its id, for want of its name"

@@ -1,8 +1,12 @@
 """What a planner counts: how long whole gangs take, and how long any is bound in part."""
 
+import logging
+
+import pytest
+
 from services.gang_planner.inbox import OutcomeArrival
 from services.gang_planner.reporting import Reporting
-from shared.contracts.decisions import Binding, Cycle, GangDecision
+from shared.contracts.decisions import Binding, Cycle, GangDecision, GangStarted
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import GangPhase, Verdict, Why
 from shared.telemetry.metrics import Metrics
@@ -163,3 +167,17 @@ def test_the_age_of_what_was_read_at_the_start_is_no_lag_for_ever() -> None:
     assert told.value(lag, stream="CLUSTER") == 0.0
     told.now_ms += 60_000
     assert told.value(lag, stream="OUTCOMES") == 0.0
+
+
+def test_a_gang_that_is_gone_takes_its_name_along(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="services.gang_planner")
+    told = Told()
+    told.decide()
+    told.reporting.appended(2, GangStarted(gang_id="g", epoch=1, at_ms=1, attempt=1))
+    gone = Verdict(
+        gang_id="g", epoch=1, at_ms=1, dialect="volcano", namespace="team", name="g", phase="Gone"
+    )
+    told.reporting.published(gone)
+    told.reporting.appended(3, GangStarted(gang_id="g", epoch=1, at_ms=1, attempt=1))
+    names = [vars(record)["gang"] for record in caplog.records]
+    assert names == ["team/g", "team/g", "g"], "nothing is kept of gangs that are gone"

@@ -1,5 +1,6 @@
 """How a v1 Pod becomes a member of a gang with a shape."""
 
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -153,6 +154,29 @@ def test_pods_of_one_template_share_one_shape() -> None:
         )
 
     assert member(1).shape is member(2).shape
+
+
+def test_equal_labels_are_one_object() -> None:
+    one, other = (pod(labels={"app": "web", "tier": f"{1}"}).labels for _ in range(2))
+    assert one is other
+
+
+def test_pods_that_come_and_go_leave_little_behind() -> None:
+    def come_and_go(first: int, count: int) -> int:
+        for number in range(first, first + count):
+            name = f"job-{number}"
+            owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name}
+            owners = [{**owner, "controller": True}]
+            pod(labels={"job-name": name, "replica-index": str(number)}, ownerReferences=owners)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        early = come_and_go(0, 1500)
+        late = come_and_go(1500, 1500)
+    finally:
+        tracemalloc.stop()
+    assert late - early < 100_000, "as much as 100 pods at most; every pod had its own labels"
 
 
 def test_a_pod_with_absurd_constraints_cannot_outgrow_a_message() -> None:

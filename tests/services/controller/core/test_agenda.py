@@ -39,3 +39,16 @@ def test_what_is_done_is_forgotten() -> None:
     agenda.pop(0)
     agenda.drop("gang")
     assert (len(agenda), agenda.get("gang"), agenda.wait_ms(0)) == (0, None, None)
+
+
+def test_what_was_overtaken_below_more_urgent_things_does_not_pile_up() -> None:
+    agenda: Agenda[int] = Agenda()
+    agenda.offer("urgent", 0, due_ms=0, urgency=0)
+    for number in range(10_000):
+        agenda.offer("gang", number, due_ms=0, urgency=4)
+        assert agenda.pop(0) == "urgent", "there is always something before it"
+        agenda.put("urgent", due_ms=0, urgency=0)
+    assert agenda.scheduled < 1_000
+    agenda.pop(0)
+    assert agenda.pop(0) == "gang"
+    assert agenda.get("gang") == 9_999

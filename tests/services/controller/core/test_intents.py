@@ -4,6 +4,7 @@ from services.controller.core.annotation import annotation_of
 from services.controller.core.events import EventIntent
 from services.controller.core.intents import (
     ADMIT,
+    SETTLE,
     CompareGroup,
     Intent,
     PatchGroup,
@@ -75,6 +76,12 @@ def test_a_group_that_operators_wait_for_is_admitted_at_once_and_before_all_othe
     (intent,) = planned.now
     assert isinstance(intent, PatchGroup)
     assert intent.patches[0].body["status"]["phase"] == "Inqueue"
+
+
+def test_no_write_goes_before_a_gang_of_which_nothing_is_left_to_write() -> None:
+    planned = plan(situation(make_verdict(phase="Gone")), Memory(), at(0), KNOBS)
+    assert planned == Plan((), None, SETTLE), "else a busy API server would keep it here for ever"
+    assert SETTLE < ADMIT
 
 
 def test_a_gang_bound_within_a_second_costs_one_patch_one_event_and_its_pod_events() -> None:
@@ -243,7 +250,7 @@ def test_nothing_is_written_on_a_group_that_is_gone() -> None:
     memory = Memory()
     assert plan(situation(make_verdict(phase="Gone")), memory, at(9_000), KNOBS).next_ms is None
     memory.group_missing = True
-    assert plan(situation(make_running(placed=())), memory, at(0), KNOBS) == Plan((), None, 4)
+    assert plan(situation(make_running(placed=())), memory, at(0), KNOBS) == Plan((), None, SETTLE)
 
 
 def test_a_gang_that_ran_waits_and_runs_again_is_told_again() -> None:
