@@ -3,8 +3,6 @@ import io
 from rich.console import Console
 
 from bench import report
-from bench.certify import Verdict, certificate
-from bench.session import Failure
 from tests.bench.sessions import drain_case, drain_run, live_run, session
 
 
@@ -20,18 +18,6 @@ def test_the_table_tells_value_bar_and_verdict_and_the_cost_of_each_process() ->
     (planner,) = [line for line in text.splitlines() if "gang-planner" in line]
     assert "4.00" in planner, "both replicas"
     assert "POST pods/binding 1.000" in text
-
-
-def test_a_certificate_names_what_was_missed_and_what_could_not_run() -> None:
-    found = session(drains=[drain_case(drain_run(rate=600))], lives=[])
-    found.failures.append(Failure(contender="tutti", what="live", why="0 of 1600 pods are bound"))
-    page = certificate(found, Verdict(passed=True, summary="3 passed"), issue=4)
-    assert page.startswith("# Issue 4, 2026-01-02\n")
-    assert "commit: `0123456789ab`" in page
-    assert "bars missed: drain 20 x 500, rate / bind limit\n" in page
-    assert "tutti's live (0 of 1600 pods are bound); rivals (no binary was given)" in page
-    assert "tests marked `certify`: 3 passed" in page
-    assert "| drain 20 x 500 | rate / bind limit | 0.60 | ≥ 0.70 | 1 | MISSED |" in page
 
 
 def test_only_missed_bars_count_as_missed() -> None:

@@ -1,0 +1,91 @@
+"""The parts of a certificate: programs that measure or last, and the tests marked `certify`."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[2]
+#: A file of tests marked `certify` may build an API server of another minor before it starts.
+_TESTS_MINUTES: Final = 120.0
+_COLLECTION_S: Final = 300.0
+
+
+class Part(NamedTuple):
+    """Something to run: what follows `python -m`, and for how many minutes at most."""
+
+    name: str
+    module: str
+    arguments: tuple[str, ...]
+    limit_minutes: float
+
+    @property
+    def typed(self) -> str:
+        """The command as somebody would type it."""
+        return " ".join(("python -m", self.module, *self.arguments))
+
+
+class Extent(NamedTuple):
+    """How much is asked for."""
+
+    #: Runs of each benchmark whose figures are medians.
+    runs: int = 3
+    #: Minutes of the soak; chaos, simulation and fuzzer take a sixth of them each.
+    minutes: float = 60.0
+    nodes: int = 1000
+    #: Schedulers to run on the same cluster, as NAME=PATH.
+    rivals: tuple[str, ...] = ()
+
+
+def session_file(folder: Path) -> Path:
+    """Where the part `drains` leaves its session, of which the page shows the figures."""
+    return folder / "session.json"
+
+
+def programs(extent: Extent, folder: Path) -> list[Part]:
+    """Benchmarks and long runs; what they write goes to `folder`."""
+    sixth = f"{extent.minutes / 6:g}"
+    rivals = tuple(word for rival in extent.rivals for word in ("--rival", rival))
+    runs = ("--runs", str(extent.runs))
+    session = ("--nodes", str(extent.nodes), "--json", str(session_file(folder)), *rivals)
+    return [
+        Part("drains", "bench", ("all", *runs, *session), 60 * extent.runs),
+        Part("planner", "bench.planner", ("--strict",), 30),
+        *(
+            Part(f"controller {jobs}x{pods}", "bench.controller", (*_of(jobs, pods), *runs), 40)
+            for jobs, pods in ((20, 100), (3, 1000), (500, 20))
+        ),
+        Part("recovery", "bench.recovery", (), 60),
+        Part("log sync", "bench.log_sync", (), 20),
+        Part("simulation", "tests.simulation", ("--minutes", sixth), extent.minutes / 6 + 15),
+        Part("chaos", "tests.chaos", ("--minutes", sixth), extent.minutes / 6 + 20),
+        Part("fuzz", "tests.fuzz", ("--minutes", sixth), extent.minutes / 6 + 15),
+        Part("rights", "tests.rights", (), 120),
+        Part("soak", "bench.soak", ("--minutes", f"{extent.minutes:g}"), extent.minutes + 20),
+    ]
+
+
+def _of(jobs: int, pods: int) -> tuple[str, ...]:
+    return "--jobs", str(jobs), "--pods", str(pods)
+
+
+def long_tests() -> list[Part]:
+    """The tests marked `certify`, a part for each file.
+
+    Raises:
+        subprocess.CalledProcessError: The tests cannot be collected.
+    """
+    command = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "certify", "tests")
+    found = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=_COLLECTION_S
+    )
+    return tests_of(found.stdout)
+
+
+def tests_of(collected: str) -> list[Part]:
+    """A part for each file that pytest's list of tests names, in its order."""
+    files = dict.fromkeys(
+        line.partition("::")[0] for line in collected.splitlines() if "::" in line
+    )
+    flags = ("-q", "-m", "certify", "-p", "no:cacheprovider")
+    return [Part(file, "pytest", (*flags, file), _TESTS_MINUTES) for file in files]

@@ -1,0 +1,83 @@
+"""A certificate says of every part how it ended, and of what was not run that it was not."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from bench.certify.page import certificate
+from bench.certify.parts import Extent, Part, programs, tests_of
+from bench.certify.running import Ended, Ledger
+from bench.session import Failure
+from tests.bench.sessions import drain_case, drain_run, session
+
+GOOD = Part("good", "platform", (), 1)
+BAD = Part("bad", "timeit", ("-n", "1", "1/0"), 1)
+LONG = Part("long", "timeit", ("-n", "1", "-r", "1", "import time; time.sleep(60)"), 0.01)
+
+
+CHAOS = Ended(name="chaos", typed="python -m x", how="ok", status=0, minutes=3.4, told="0 lost")
+
+
+@pytest.mark.parametrize(("part", "how"), [(GOOD, "ok"), (BAD, "failed"), (LONG, "took too long")])
+def test_a_part_ends_well_or_fails_or_takes_too_long(tmp_path: Path, part: Part, how: str) -> None:
+    found = Ledger(tmp_path).run(part)
+    assert found.how == how
+    assert (found.status == 0) == (how == "ok")
+    assert found.told
+    assert (tmp_path / f"{part.name}.log").is_file()
+
+
+def test_what_has_ended_is_remembered_unless_it_would_be_run_otherwise(tmp_path: Path) -> None:
+    ran = Ledger(tmp_path).run(GOOD)
+    assert Ledger(tmp_path).find(GOOD) == ran
+    assert Ledger(tmp_path).find(GOOD._replace(arguments=("--aliased",))) is None
+    assert Ledger(tmp_path).find(BAD) is None
+
+
+def test_failed_tests_are_named(tmp_path: Path) -> None:
+    tried = tmp_path / "test_it.py"
+    tried.write_text("def test_it_holds() -> None:\n    assert not __name__\n")
+    part = Part("tests", "pytest", ("-q", "-p", "no:cacheprovider", str(tried)), 1)
+    found = Ledger(tmp_path).run(part)
+    assert found.how == "failed"
+    assert [name.rpartition("::")[2] for name in found.failed] == ["test_it_holds"]
+    assert found.told.startswith("1 failed")
+
+
+def test_every_file_of_long_tests_is_a_part() -> None:
+    listed = "tests/a/test_x.py::test_1\ntests/a/test_x.py::test_2[a::b]\ntests/b/test_y.py::t\n\n3"
+    assert [part.name for part in tests_of(listed)] == ["tests/a/test_x.py", "tests/b/test_y.py"]
+
+
+def test_parts_have_names_of_their_own_and_what_lasts_lasts_as_asked(tmp_path: Path) -> None:
+    found = programs(Extent(minutes=12), tmp_path)
+    assert len({part.name for part in found}) == len(found)
+    typed = {part.name: part.typed for part in found}
+    assert typed["soak"] == "python -m bench.soak --minutes 12"
+    assert typed["chaos"] == "python -m tests.chaos --minutes 2"
+
+
+def test_a_certificate_names_what_failed_was_missed_and_was_not_run() -> None:
+    found = session(drains=[drain_case(drain_run(rate=600))], lives=[])
+    found.failures.append(Failure(contender="tutti", what="live", why="0 of 1600 pods are bound"))
+    soak = replace(CHAOS, name="soak", how="failed", status=1, failed=("t::a",))
+    page = certificate(
+        [CHAOS, soak], ["fuzz"], found, title="Issue 4, 2026-01-02", commit="0123456789ab"
+    )
+    assert page.startswith("# Issue 4, 2026-01-02\n")
+    assert "commit: `0123456789ab`" in page
+    assert "bars missed by them: drain 20 x 500, rate / bind limit\n" in page
+    assert (
+        "not run: fuzz; tutti's live (0 of 1600 pods are bound); rivals (no binary was given)"
+        in page
+    )
+    assert "| chaos | ok | 3 | 0 lost |" in page
+    assert "| soak | **failed** (1) | 3 | 0 lost; failed: t::a |" in page
+    assert "| drain 20 x 500 | rate / bind limit | 0.60 | ≥ 0.70 | 1 | MISSED |" in page
+
+
+def test_a_certificate_without_drains_says_so() -> None:
+    page = certificate([CHAOS], ["drains"], None, title="Issue 4", commit="0")
+    assert "* not run: drains\n" in page
+    assert "the drains have no figures" in page
