@@ -79,10 +79,10 @@ def long_tests() -> list[Part]:
     found = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=_COLLECTION_S
     )
-    return tests_of(found.stdout)
+    return parts_of(found.stdout)
 
 
-def tests_of(collected: str) -> list[Part]:
+def parts_of(collected: str) -> list[Part]:
     """A part for each file that pytest's list of tests names, in its order."""
     files = dict.fromkeys(
         line.partition("::")[0] for line in collected.splitlines() if "::" in line

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.certify.page import certificate
-from bench.certify.parts import Extent, Part, programs, tests_of
+from bench.certify.parts import Extent, Part, programs, parts_of
 from bench.certify.running import Ended, Ledger
 from bench.session import Failure
 from tests.bench.sessions import drain_case, drain_run, session
@@ -47,7 +47,7 @@ def test_failed_tests_are_named(tmp_path: Path) -> None:
 
 def test_every_file_of_long_tests_is_a_part() -> None:
     listed = "tests/a/test_x.py::test_1\ntests/a/test_x.py::test_2[a::b]\ntests/b/test_y.py::t\n\n3"
-    assert [part.name for part in tests_of(listed)] == ["tests/a/test_x.py", "tests/b/test_y.py"]
+    assert [part.name for part in parts_of(listed)] == ["tests/a/test_x.py", "tests/b/test_y.py"]
 
 
 def test_parts_have_names_of_their_own_and_what_lasts_lasts_as_asked(tmp_path: Path) -> None:
