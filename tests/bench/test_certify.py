@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.certify.page import certificate
-from bench.certify.parts import Extent, Part, programs, parts_of
+from bench.certify.parts import Extent, Part, parts_of, programs
 from bench.certify.running import Ended, Ledger
 from bench.session import Failure
 from tests.bench.sessions import drain_case, drain_run, session
