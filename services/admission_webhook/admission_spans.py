@@ -43,6 +43,8 @@ class AdmissionSpans:
             return
         root = uid if resource is JOBS_VOLCANO else _root_of(candidate) or uid
         trace_id = gang_trace_id(root, 1)
+        if not self._tracer.keeps(trace_id):
+            return
         end_ms = self._now_ms()
         errors = "; ".join(error.text for error in verdict.errors)
         self._tracer.span(

@@ -69,7 +69,7 @@ class Reporting:
         """Count, trace and tell a decision that is not carried out; None: it cannot be read."""
         self._decisions(outcome.reason).inc()
         trace_id = decision.trace_id if decision is not None else ""
-        if decision is not None:
+        if decision is not None and self._tracer.keeps(trace_id):
             self._tracer.span(
                 "bind" if isinstance(decision, GangDecision) else "remove",
                 trace_id=trace_id,
@@ -108,7 +108,7 @@ class Reporting:
         self._pods_bound.inc(outcome.bound)
         for member in outcome.members:
             self._members(member.result).inc()
-        if self._tracer.enabled:
+        if self._tracer.keeps(decision.trace_id):
             self._trace(decision, outcome, end_ms)
         level = logging.INFO if not outcome.reason and not outcome.members else logging.WARNING
         logger.log(

@@ -69,6 +69,8 @@ class JobSpans:
         if not root:
             return
         trace_id = gang_trace_id(root, 1)
+        if not self._tracer.keeps(trace_id):
+            return
         values: dict[str, str | int] = {
             "job": job.metadata.key,
             "version": job.status.version,

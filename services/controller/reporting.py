@@ -78,7 +78,11 @@ class Reporting:
                 "trace_id": verdict.trace_id,
             },
         )
-        if verdict.trace_id and _belongs_to_attempt(verdict):
+        if (
+            verdict.trace_id
+            and self._tracer.keeps(verdict.trace_id)
+            and _belongs_to_attempt(verdict)
+        ):
             self._tracer.span(
                 "report",
                 trace_id=verdict.trace_id,

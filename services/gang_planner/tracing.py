@@ -326,6 +326,8 @@ class GangTraces:
         return ended
 
     def _tell(self, attempt: _Attempt, end_ms: int) -> None:
+        if not self._tracer.keeps(attempt.trace_id):
+            return
         values: Values = attempt.values | {
             "result": attempt.error or ("Started" if attempt.started_ms else "Bound")
         }

@@ -102,6 +102,8 @@ class Reporting:
         for group in groups:
             self._told.add(group.uid)
             trace_id = gang_trace_id(group.trace_root or group.uid, 1)
+            if not self._tracer.keeps(trace_id):
+                continue
             self._tracer.span(
                 "observe",
                 trace_id=trace_id,

@@ -18,7 +18,8 @@ async def test_every_gang_is_told_and_each_run_has_its_yardstick() -> None:
     assert pair.spans >= 6 * what.gangs
     runs = (pair.without, pair.traced, pair.dead)
     assert [run.name for run in runs] == ["without", "traced", "dead"]
-    rate, cpu = tracing.ratios([pair], lambda one: one.traced)
-    assert rate == pair.traced.rate / pair.without.rate
-    assert cpu == pair.traced.cpu_s / pair.without.cpu_s
+    assert all(0 < run.start_cpu_s < run.cpu_s for run in runs)
+    for figure in ("rate", "cpu_s", "lasting_cpu_s"):
+        expected = getattr(pair.traced, figure) / getattr(pair.without, figure)
+        assert tracing.ratio([pair], lambda one: one.traced, figure) == expected
     assert len(said) == 1

@@ -90,6 +90,7 @@ def test_the_api_server_takes_everything(
         ("schedulerNames={}", "schedulerNames"),
         ("nats.replicas=2", "replicas"),
         ("planner.holdSeconds=-1", "holdSeconds"),
+        ("tracing.ratio=1.5", "ratio"),
         ("plannner.replicas=2", "plannner"),
         ("webhook.certificate.source=none", "source"),
         ("image.digest=latest", "digest"),
@@ -101,6 +102,48 @@ def test_values_that_break_a_rule_are_refused_by_name(helm: Path, flag: str, sai
     with pytest.raises(subprocess.CalledProcessError) as refused:
         rendered(helm, f"--set={flag}")
     assert said in refused.value.stderr
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "port"),
+    [
+        ("http://jaeger:4318/v1/traces", 4318),
+        ("https://collector.example", 443),
+        ("http://collector.example/otlp", 80),
+    ],
+)
+def test_planners_reach_the_port_where_traces_go(helm: Path, endpoint: str, port: int) -> None:
+    chosen = f"--set=tracing.otlpEndpoint={endpoint}"
+    assert {"ports": [{"port": port}]} in _planners_egress(helm, chosen)
+    peer = '--set-json=networkPolicies.tracesTo=[{"namespaceSelector":{}}]'
+    assert _planners_egress(helm, chosen, peer)[-1] == {
+        "ports": [{"port": port}],
+        "to": [{"namespaceSelector": {}}],
+    }
+    assert _planners_egress(helm, peer) == _planners_egress(helm), "there are no traces"
+
+
+def test_every_service_is_told_the_same_share_of_traces(helm: Path) -> None:
+    flags = ("--set=tracing.otlpEndpoint=http://jaeger:4318", "--set=tracing.ratio=0.25")
+    told = [
+        container["args"]
+        for one in objects(rendered(helm, *flags))
+        if one["kind"] in {"Deployment", "StatefulSet"}
+        for container in one["spec"]["template"]["spec"]["containers"]
+        if container["command"][-1].startswith("services.")
+    ]
+    assert len(told) == 6
+    assert all("--trace-ratio=0.25" in args for args in told)
+
+
+def _planners_egress(helm: Path, *flags: str) -> list[dict[str, object]]:
+    (policy,) = (
+        one
+        for one in objects(rendered(helm, *flags))
+        if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == "tutti-gang-planner"
+    )
+    egress: list[dict[str, object]] = policy["spec"]["egress"]
+    return egress
 
 
 @pytest.mark.skipif(bool(sandbox.missing()), reason=sandbox.missing() or "-")

@@ -31,6 +31,10 @@ class KeptSpans:
         self.enabled = enabled
         self.spans: list[Span] = []
 
+    def keeps(self, trace_id: str) -> bool:
+        """All or nothing."""
+        return self.enabled and bool(trace_id)
+
     def span(
         self,
         name: str,

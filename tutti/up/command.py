@@ -120,20 +120,20 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     return options
 
 
-def _launcher() -> "Launching":
+def _launcher(options: UpOptions) -> "Launching":
     """Started first of all: the nursery imports while we do."""
     if sys.platform != "linux":
         # Forking without exec is not safe everywhere, and there is no request to die with us.
         from tutti.up.processes import ExecLauncher
 
         return ExecLauncher()
-    from tutti.up.nursery_launcher import Nursery, NurseryLauncher
+    from tutti.up.nursery_launcher import TRACING, NurseryLauncher
 
-    return NurseryLauncher(Nursery.start())
+    return NurseryLauncher(TRACING if options.otlp_endpoint and options.trace_ratio else ())
 
 
 def _run(options: UpOptions) -> int:
-    launcher = _launcher()
+    launcher = _launcher(options)
     # Imported here so that `tutti up --help` and wrong flags cost nothing.
     from shared.bus.errors import BusError
     from shared.kube.errors import KubeError

@@ -1,9 +1,10 @@
-"""The process that services are forked from: `python -m tutti.up.nursery FD`.
+"""The process that services are forked from: `python -m tutti.up.nursery FD [MODULE...]`.
 
 Every service needs the same libraries (aiohttp, nats, msgspec…), which take 0.3 s of CPU to import:
 seven services would spend two seconds before their first instruction. The nursery imports them
-once and forks. A service that it starts runs exactly what `python -m services.NAME` runs, in a
-process of its own; none of the services' own modules is loaded here.
+once, and the MODULEs that these services need besides, and forks. A service that it starts runs
+exactly what `python -m services.NAME` runs, in a process of its own; none of the services' own
+modules is loaded here.
 
 In: one JSON request per packet on the socket FD. Out: `Started` and `Ended` of each process. It
 has no threads, no event loop and no open connections, so that a fork copies nothing that works. It
@@ -147,7 +148,7 @@ def main() -> None:
     """Preload, fork, and in each child run the service."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     set_name("nursery")
-    for module in _PRELOADED:
+    for module in (*_PRELOADED, *sys.argv[2:]):
         importlib.import_module(module)
     # What is loaded now lives as long as we do: the collector need not look at it, and so does not
     # copy the pages that all children share.

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Final, Self
 
 import msgspec
@@ -20,6 +21,8 @@ from tutti.up.nursery import PACKET_BYTES_MAX, Ended, Start, Started
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import ISOLATED, Child, child_environ
 
+#: What services import once they trace: 0.1 s of CPU in each, or once before they are forked.
+TRACING: Final = ("shared.telemetry.otlp_export",)
 #: Imports take half a second, several on a loaded machine.
 _ANSWER_TIMEOUT_S: Final = 30.0
 _STOP_TIMEOUT_S: Final = 5.0
@@ -35,12 +38,19 @@ class Nursery:
         self.channel = channel
 
     @classmethod
-    def start(cls) -> "Nursery":
-        """Start one; returns at once. Raises OSError."""
+    def start(cls, modules: Sequence[str] = ()) -> "Nursery":
+        """Start one that imports `modules` too; returns at once. Raises OSError."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, *ISOLATED, "-m", "tutti.up.nursery", str(theirs.fileno())],
+                [
+                    sys.executable,
+                    *ISOLATED,
+                    "-m",
+                    "tutti.up.nursery",
+                    str(theirs.fileno()),
+                    *modules,
+                ],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env=child_environ(),
@@ -61,10 +71,14 @@ class Nursery:
 
 
 class NurseryLauncher:
-    """Starts processes by a nursery; an async context manager, which ends the nursery."""
+    """Starts processes by a nursery; an async context manager, which ends the nursery.
 
-    def __init__(self, nursery: Nursery | None = None) -> None:
-        self._nursery = nursery
+    Every nursery that it starts, the first one at once, imports `modules` too.
+    """
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
+        self._modules = modules
+        self._nursery: Nursery | None = Nursery.start(modules)
         self._listening = False
         self._requests = 0
         self._starting: dict[int, asyncio.Future[int]] = {}
@@ -106,7 +120,7 @@ class NurseryLauncher:
     def _listen(self) -> Nursery:
         """The nursery, started if there is none, and heard."""
         if self._nursery is None:
-            self._nursery = Nursery.start()
+            self._nursery = Nursery.start(self._modules)
         if not self._listening:
             loop = asyncio.get_running_loop()
             loop.add_reader(self._nursery.channel.fileno(), self._on_readable, self._nursery)

@@ -98,8 +98,10 @@ env:
 - --http-port=8080
 - --log-format={{ .root.Values.log.format }}
 - --log-level={{ .root.Values.log.level }}
+{{- $ratio := .root.Values.tracing.ratio }}
 {{- with .root.Values.tracing.otlpEndpoint }}
 - --otlp-endpoint={{ . }}
+- --trace-ratio={{ $ratio }}
 {{- end }}
 {{- end }}
 

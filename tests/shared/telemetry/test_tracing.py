@@ -8,7 +8,7 @@ import time
 import pytest
 
 from shared.contracts.identity import gang_trace_id, span_id
-from shared.telemetry import otlp
+from shared.telemetry import otlp, otlp_export
 from shared.telemetry.tracing import Event, sampled, tracer_for
 from tests.support.otlp_sink import attributes_of, otlp_sink
 from tests.support.waiting import eventually
@@ -85,6 +85,19 @@ async def test_a_burst_of_ten_thousand_loses_none() -> None:
         await tracer.close(20.0)
         assert len(sink.spans) == 10_000
     assert tracer.lost == 0
+
+
+async def test_a_full_batch_does_not_wait_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "DELAY_S", 3600.0)
+    monkeypatch.setattr(otlp, "BATCH_MAX", 3)
+    async with otlp_sink() as sink:
+        tracer = tracer_for(sink.endpoint, service="s", instance="i")
+        for key in "abc":
+            tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2, key=key)
+        await eventually(lambda: len(sink.spans) == 3)
+        tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2, key="d")
+        await tracer.close(2.0)
+        assert len(sink.spans) == 4, "the end does not wait for more either"
 
 
 async def test_what_does_not_fit_into_the_queue_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,9 +179,24 @@ async def test_a_trace_that_is_not_sampled_is_neither_sent_nor_lost() -> None:
         await tracer.close(2.0)
         sent = [span.trace_id.hex() for _, span in sink.spans]
     kept = [trace_id for trace_id in ids if sampled(trace_id, 0.5)]
+    assert kept == [trace_id for trace_id in ids if tracer.keeps(trace_id)]
     assert 0 < len(kept) < len(ids)
     assert sorted(sent) == sorted(2 * kept)
     assert tracer.lost == 0
+
+
+async def test_an_exporter_that_cannot_work_costs_its_spans_only(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(**_: object) -> None:
+        raise ValueError("no such compression")
+
+    monkeypatch.setattr(otlp_export, "OTLPSpanExporter", refuse)
+    tracer = tracer_for("http://127.0.0.1:9", service="s", instance="i")
+    tracer.span("x", trace_id=TRACE, start_ms=1, end_ms=2)
+    await tracer.close(20.0)
+    assert tracer.lost == 1
+    assert "no such compression" in caplog.text
 
 
 async def test_an_endpoint_that_hangs_does_not_hold_up_the_end() -> None:
@@ -201,3 +229,18 @@ def test_without_an_endpoint_the_exporter_is_not_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program])
     assert done.returncode == 0
+
+
+def test_a_start_does_not_wait_for_the_sdk() -> None:
+    program = (
+        "import sys, asyncio\n"
+        "from shared.telemetry.tracing import tracer_for\n"
+        "async def main():\n"
+        "    tracer = tracer_for('http://127.0.0.1:9', service='s', instance='i')\n"
+        "    assert not any(name.startswith('opentelemetry') for name in sys.modules)\n"
+        "    tracer.span('x', trace_id='0' * 32, start_ms=0, end_ms=0)\n"
+        "    await tracer.close(30.0)\n"
+        "    assert 'opentelemetry.sdk.trace' in sys.modules\n"
+        "asyncio.run(main())\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

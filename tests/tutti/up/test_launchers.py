@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from tests.support.waiting import eventually
-from tutti.up.nursery_launcher import NurseryLauncher
+from tutti.up.nursery_launcher import TRACING, NurseryLauncher
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import LOG_BYTES_MAX, ExecLauncher, Launching, child_environ
 
@@ -90,6 +90,20 @@ async def test_a_large_log_is_put_aside_once(launcher: Launching, tmp_path: Path
     await (await launcher.launch(sleeper(log, "say"))).wait()
     assert len(log.read_text().splitlines()) == 2
     assert (tmp_path / "s.log.1").stat().st_size == LOG_BYTES_MAX + 1
+
+
+async def test_what_traces_is_imported_before_forking_and_only_where_there_are_traces(
+    tmp_path: Path,
+) -> None:
+    asked = sleeper(tmp_path / "log", "loaded", "opentelemetry.sdk.trace")
+    async with NurseryLauncher() as launcher:
+        assert await (await launcher.launch(asked)).wait() == 0
+    async with NurseryLauncher(TRACING) as launcher:
+        assert await (await launcher.launch(asked)).wait() == 1
+        sleeping = await launcher.launch(sleeper(tmp_path / "other", "sleep"))
+        psutil.Process(sleeping.pid).parent().kill()  # type: ignore[union-attr]  # it has one
+        await sleeping.wait()
+        assert await (await launcher.launch(asked)).wait() == 1, "the next nursery knows it too"
 
 
 async def test_the_end_of_the_nursery_is_the_end_of_its_children(tmp_path: Path) -> None:
