@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from services.binder.claims import KubeClaims
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import TIMEOUT, Answer, Sight
 from services.binder.core.preparing import Preparation, Progress
 from shared.contracts.decisions import Binding, Victim
 from shared.kube.client import KubeClient
@@ -222,7 +222,7 @@ class KubePods:
         if self._silent == _SILENCE_MAX:
             self._on_health(str(error))
             self._lost.set()
-        reason = "Timeout" if isinstance(error, RequestTimeout) else type(error).__name__
+        reason = TIMEOUT if isinstance(error, RequestTimeout) else type(error).__name__
         return Answer(0, reason, str(error))
 
 

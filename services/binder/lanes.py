@@ -4,9 +4,14 @@ A fixed number of tasks take requests from one line, so that a decision of five 
 does not cost a task each. The oldest decision goes first, whatever it asks: with a pre-flight in
 front, one gang after the other is bound, instead of all being proved before any is.
 
-The line is *short* while fewer requests wait in it than there are lanes: then another decision is
-worth starting, because the lanes could run dry before it is asked for. A longer line binds nothing
-sooner; it only leaves more gangs partly bound, and more messages to be kept ours.
+The line is *short* while fewer requests wait in it than there are open lanes: then another decision
+is worth starting, because the lanes could run dry before it is asked for. A longer line binds
+nothing sooner; it only leaves more gangs partly bound, and more messages to be kept ours.
+
+When the API server sheds load, lanes close (`core.window`), and what it shed is sent again after
+its Retry-After, without its machine hearing of it: "not now" is no doubt about a pod, and a
+gang whose binding was given up for it would be released and bound all over again, which is more
+load. So decisions wait in the stream, and what waits has begun in no part.
 """
 
 import asyncio
@@ -14,10 +19,10 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, assert_never
 
 from services.binder.carrying import Carrying
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import TIMEOUT, Answer, Sight, is_shed
 from services.binder.core.commands import (
     Command,
     Delete,
@@ -31,7 +36,14 @@ from services.binder.core.commands import (
 )
 from services.binder.core.machine import Machine
 from services.binder.core.preparing import Preparation, Progress
+from services.binder.core.window import Window
 from shared.contracts.decisions import Binding, Victim
+
+#: Where the API server sheds load and does not say for how long.
+_SHED_S: Final = 1.0
+#: A request is shed so often until its machine hears of it: a minute, as a rule. Who answers 429
+#: for ever to one pod must not keep a decision here for ever.
+_SHEDS_MAX: Final = 60
 
 
 class Pods(Protocol):
@@ -76,6 +88,8 @@ class _Request(NamedTuple):
     number: int
     carrying: Carrying
     command: Request
+    #: How often the API server had no time for it.
+    sheds: int = 0
 
 
 class Lanes:
@@ -97,16 +111,26 @@ class Lanes:
         self._proceed = proceed
         self._now_ms = now_ms
         self._lanes = lanes
+        self._window = Window(lanes)
         self._on_short = on_short
         # Bounded by the decisions in progress, each of which is at most one message long.
         self._line: list[_Request] = []
+        #: Requests that were shed, until they are in line again.
+        self._shed = 0
         self._numbers = itertools.count()
         self._ready = asyncio.Semaphore(0)
+        #: Pulsed when a lane opens.
+        self._wider = asyncio.Event()
 
     @property
     def short(self) -> bool:
-        """Whether fewer requests wait than there are lanes."""
-        return len(self._line) < self._lanes
+        """Whether fewer requests wait than there are open lanes."""
+        return len(self._line) + self._shed < self._window.width
+
+    @property
+    def width(self) -> int:
+        """How many lanes are open."""
+        return self._window.width
 
     def send(self, carrying: Carrying, command: Request) -> None:
         """Have `command` sent in its turn; one with a delay waits outside the line first."""
@@ -122,51 +146,110 @@ class Lanes:
         """Send until cancelled; what is under way then may or may not be carried out."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._lanes):
-                group.create_task(self._lane(), name=f"lane-{number}")
+                group.create_task(self._lane(number), name=f"lane-{number}")
 
     def _enqueue(self, request: _Request) -> None:
         heapq.heappush(self._line, request)
         self._ready.release()
 
-    async def _lane(self) -> None:
+    async def _lane(self, number: int) -> None:
         while True:
             await self._ready.acquire()
-            _, _, carrying, command = heapq.heappop(self._line)
-            if len(self._line) == self._lanes - 1:
+            if number >= self._window.width:
+                self._ready.release()
+                await self._wider.wait()
+                continue
+            request = heapq.heappop(self._line)
+            if self.short:
                 self._on_short()
-            if not carrying.holding.ours(time.monotonic()):
+            if not request.carrying.holding.ours(time.monotonic()):
                 continue  # its machine is never answered, its message is delivered again
-            commands = await self._ask(carrying, command)
-            if commands:
-                self._proceed(carrying, commands)
+            pause_s = await self._serve(request)
+            if pause_s and self._window.width == 1:
+                # There is no narrower way to ask: nobody asks at all.
+                await asyncio.sleep(pause_s)
 
-    async def _ask(self, carrying: Carrying, request: Request) -> tuple[Command, ...]:
-        """Send one request and let its machine judge the answer."""
-        machine, index = carrying.machine, request.index
-        match request:
+    async def _serve(self, request: _Request) -> float:
+        """Send one request and let its machine judge the answer; returns for how long the API
+        server wants it not to come again, 0.0 mostly.
+        """
+        carrying, command = request.carrying, request.command
+        match command:
+            case Prepare() | Undo():
+                commands = await self._serve_claim(carrying, command)
+            case Post() | Mark() | Delete() | Evict() | Read():
+                sent_s = time.monotonic()
+                answer = await self._ask(carrying, command)
+                shed = isinstance(answer, Answer) and is_shed(answer)
+                self._weigh(answer, sent_s, shed=shed)
+                if isinstance(answer, Answer) and shed and request.sheds < _SHEDS_MAX:
+                    return self._put_back(request, answer)
+                commands = self._judge(carrying, command, answer)
+            case _:
+                assert_never(command)
+        if commands:
+            self._proceed(carrying, commands)
+        return 0.0
+
+    async def _ask(
+        self, carrying: Carrying, command: Post | Mark | Delete | Evict | Read
+    ) -> Answer | Sight | None:
+        index = command.index
+        match command:
             case Post():
-                answer = await self._pods.bind(
-                    carrying.binding(index), carrying.marks, dry_run=request.dry_run
+                return await self._pods.bind(
+                    carrying.binding(index), carrying.marks, dry_run=command.dry_run
                 )
             case Mark():
-                answer = await self._pods.mark(carrying.victim(index), carrying.marks)
+                return await self._pods.mark(carrying.victim(index), carrying.marks)
             case Delete():
-                answer = await self._pods.delete(carrying.victim(index))
+                return await self._pods.delete(carrying.victim(index))
             case Evict():
-                victim = carrying.victim(index)
-                answer = await self._pods.evict(victim, dry_run=request.dry_run)
-            case Prepare():
-                assert isinstance(machine, Machine), "only bindings need claims"
-                preparation = machine.preparations[index]
-                progress = await self._pods.prepare(preparation, again=request.again)
-                return machine.prepared(index, progress, self._now_ms())
-            case Undo():
-                assert isinstance(machine, Machine), "only bindings need claims"
-                await self._pods.undo(machine.preparations[index])
-                return machine.undone(index, self._now_ms())
+                return await self._pods.evict(carrying.victim(index), dry_run=command.dry_run)
             case Read():
-                sight = await self._pods.see(machine.targets[index])
-                return machine.seen(index, sight, self._now_ms())
+                return await self._pods.see(carrying.machine.targets[index])
             case _:
-                assert_never(request)
-        return machine.answered(index, answer, self._now_ms())
+                assert_never(command)
+
+    def _judge(
+        self, carrying: Carrying, command: Request, answer: Answer | Sight | None
+    ) -> tuple[Command, ...]:
+        if isinstance(command, Read):
+            return carrying.machine.seen(command.index, answer, self._now_ms())
+        assert isinstance(answer, Answer), "who writes is answered"
+        return carrying.machine.answered(command.index, answer, self._now_ms())
+
+    async def _serve_claim(
+        self, carrying: Carrying, command: Prepare | Undo
+    ) -> tuple[Command, ...]:
+        machine, index = carrying.machine, command.index
+        assert isinstance(machine, Machine), "only bindings need claims"
+        if isinstance(command, Prepare):
+            preparation = machine.preparations[index]
+            progress = await self._pods.prepare(preparation, again=command.again)
+            return machine.prepared(index, progress, self._now_ms())
+        await self._pods.undo(machine.preparations[index])
+        return machine.undone(index, self._now_ms())
+
+    def _weigh(self, answer: Answer | Sight | None, sent_s: float, *, shed: bool) -> None:
+        """Close lanes when it was too much, open them while the API server keeps up."""
+        if shed or (isinstance(answer, Answer) and answer.reason == TIMEOUT):
+            self._window.overrun(sent_s, time.monotonic())
+            return
+        before = self._window.width
+        self._window.answered()
+        if self._window.width > before:
+            self._wider.set()
+            self._wider.clear()
+
+    def _put_back(self, request: _Request, answer: Answer) -> float:
+        """Have a request that was shed sent once more, after as long as the API server says."""
+        pause_s = answer.retry_after_ms / 1000 or _SHED_S
+        again = request._replace(sheds=request.sheds + 1)
+        self._shed += 1
+        asyncio.get_running_loop().call_later(pause_s, self._line_up, again)
+        return pause_s
+
+    def _line_up(self, request: _Request) -> None:
+        self._shed -= 1
+        self._enqueue(request)

@@ -1,6 +1,7 @@
 """What a binder shows of itself: metrics, and per decision its spans and a line of log."""
 
 import logging
+from collections.abc import Callable
 from typing import get_args
 
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
@@ -49,9 +50,17 @@ class Reporting:
             "Outcomes that NATS refused to store, because its storage is full, say.",
         )
         self._in_progress = metrics.gauge("decisions_in_progress", "Decisions being carried out.")
+        self._requests_max = metrics.gauge(
+            "requests_max",
+            "Requests to the API server that may be under way: fewer while it sheds load.",
+        )
         self._seconds = metrics.histogram(
             "decision_seconds", "From taking a decision to its outcome.", _SECONDS
         )
+
+    def watch(self, requests_max: Callable[[], int]) -> None:
+        """Show this from now on; asked when metrics are read."""
+        self._requests_max.set_function(requests_max)
 
     def in_progress(self, decisions: int) -> None:
         """Show how many decisions are being carried out."""

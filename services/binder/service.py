@@ -117,6 +117,7 @@ class Binder:
         )
         self._ledger = Ledger(ctx.bus)
         self._reporting = Reporting(ctx.metrics, ctx.tracer)
+        self._reporting.watch(lambda: self._lanes.width)
         self._state = BinderState("")
         #: The connection (`Bus.connections`) over which DECISIONS was last looked at, and the first
         #: one on which it was the stream that it is: a server that was away may have lost it.

@@ -12,6 +12,9 @@ import msgspec
 
 from shared.contracts.decisions import Binding
 
+#: Reason of an answer that did not come in time.
+TIMEOUT: Final = "Timeout"
+
 PostMeaning = Literal["bound", "gone", "refused", "untested", "read", "again"]
 """bound: written, or (dry run) would be. gone: no such pod. refused: never with this node.
 untested: a webhook cannot be dry-run, so nothing is known. read: 409, only the pod itself can tell.
@@ -32,6 +35,8 @@ _NO_DRY_RUN: Final = "does not support dry run"
 #: Its words for an eviction that a PodDisruptionBudget forbids, and for pods with several of them.
 _BUDGET: Final = "disruption budget"
 _BUDGETS: Final = "more than one poddisruptionbudget"
+#: Its words for what a webhook says, with whatever status.
+_WEBHOOK: Final = "admission webhook"
 
 _MEANINGS: Final[dict[int, PostMeaning]] = {
     404: "gone",
@@ -64,6 +69,16 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
     deleting: bool = False
     gated: bool = False
     succeeded: bool = False
+
+
+def is_shed(answer: Answer) -> bool:
+    """Say whether the API server had no time for the request: nothing was looked at, nothing is
+    under way. A budget and a webhook answer 429, too, of one pod.
+    """
+    if answer.status != 429:
+        return False
+    words = answer.message.lower()
+    return _BUDGET not in words and _WEBHOOK not in words
 
 
 def meaning_of_post(answer: Answer, *, dry_run: bool) -> PostMeaning:
