@@ -11,9 +11,9 @@ from typing import Final, get_args
 import msgspec
 
 from shared.contracts import annotations
-from shared.dialects.durations import duration_ms
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.shapes import shape, unjudged
+from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.model import objects as model

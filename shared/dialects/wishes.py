@@ -11,8 +11,8 @@ import msgspec
 
 from shared.contracts import annotations
 from shared.dialects import selectors
-from shared.dialects.durations import duration_ms
 from shared.dialects.protocol import FieldError
+from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
 from shared.model import objects as model
 

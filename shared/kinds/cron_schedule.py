@@ -8,9 +8,10 @@ Instants are found on the zone's clock: an hour that a change of clocks leaves o
 that comes twice counts twice.
 """
 
-import re
 from datetime import datetime, time, timedelta, tzinfo
 from typing import Final, NamedTuple, Protocol
+
+from shared.kinds.durations import MS_MAX, exact_ms
 
 _MACROS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -22,18 +23,6 @@ _MACROS: Final = {
     "@hourly": "0 * * * *",
 }
 _EVERY: Final = "@every "
-_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+|0)")
-_UNITS_S: Final = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-}
 _MONTHS: Final = (
     "jan",
     "feb",
@@ -54,8 +43,6 @@ _YEARS_MAX: Final = 8
 #: Nobody writes a schedule of this length; reading one takes the square of it.
 _CHARACTERS_MAX: Final = 1000
 _MINUTE: Final = timedelta(minutes=1)
-#: Go counts nanoseconds in 63 bits.
-_SECONDS_MAX: Final = 2**63 // 10**9
 
 
 class ScheduleError(ValueError):
@@ -166,15 +153,13 @@ def is_schedule(text: str) -> bool:
 
 
 def _every(text: str) -> Every:
-    matched = _DURATION.fullmatch(text)
-    if matched is None:
-        raise ScheduleError(f"@every {text}: a duration such as 1h30m is wanted")
-    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
-    if seconds > _SECONDS_MAX:
-        raise ScheduleError(f"@every {text[:50]}: that is longer than Go's 292 years")
+    found_ms = exact_ms(text)
+    if found_ms is None:
+        raise ScheduleError(f"@every {text[:50]}: a duration such as 1h30m is wanted")
+    if found_ms > MS_MAX:
+        raise ScheduleError(f"@every {text}: that is longer than Go's 292 years")
     # Less than a second, or less than nothing, is a second.
-    whole = int(seconds) if matched[1] != "-" else 0
-    return Every(timedelta(seconds=max(whole, 1)))
+    return Every(timedelta(seconds=max(int(found_ms) // 1000, 1)))
 
 
 def _read(text: str, field: _Field) -> tuple[frozenset[int], bool]:

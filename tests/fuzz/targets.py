@@ -22,11 +22,11 @@ from services.gang_planner.core.arguments import ConfigurationError
 from services.gang_planner.core.configuration import parse_configuration
 from shared.contracts import annotations, codec
 from shared.dialects.discovery import kinds
-from shared.dialects.durations import duration_ms
 from shared.dialects.numbers import natural
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kinds import cron_schedule
 from shared.kinds.catalogue import CATALOGUE
+from shared.kinds.durations import duration_ms
 from shared.kinds.hypernode import HyperNode
 from shared.kinds.patterns import Pattern, PatternError
 from shared.kube.decoding import Bookmark, KindDecoder, Undecodable

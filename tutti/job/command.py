@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 import msgspec
 
-from shared.dialects.durations import duration_ms
+from shared.kinds.durations import duration_ms
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access, opened

@@ -10,8 +10,8 @@ from typing import Final
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
 from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.checking import shown
-from shared.dialects.durations import duration_ms
 from shared.dialects.protocol import FieldError, JsonObject
+from shared.kinds.durations import duration_ms
 from shared.kinds.job import ACTIONS, EVENTS, INTERNAL_ACTIONS, INTERNAL_EVENTS
 
 _ANY: Final = "*"

@@ -11,7 +11,7 @@ from services.gang_planner.core.admission import View, Vote
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.policy import Policy
-from shared.dialects.durations import duration_ms
+from shared.kinds.durations import duration_ms
 
 _WAITING_TIME: Final = "sla-waiting-time"
 #: Behind every deadline.

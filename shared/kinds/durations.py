@@ -1,0 +1,42 @@
+"""Durations as Go writes them ("1h30m", "300ms"), as Volcano has them everywhere."""
+
+import re
+from fractions import Fraction
+from typing import Final
+
+#: Go counts nanoseconds in 63 bits; longer durations are taken for this.
+MS_MAX: Final = 2**63 // 1_000_000
+_TEXT_CHARACTERS_MAX: Final = 64
+_PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_WHOLE: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+|0)")
+_MS: Final = {
+    "ns": Fraction(1, 1_000_000),
+    "us": Fraction(1, 1000),
+    "µs": Fraction(1, 1000),
+    "μs": Fraction(1, 1000),
+    "ms": Fraction(1),
+    "s": Fraction(1000),
+    "m": Fraction(60_000),
+    "h": Fraction(3_600_000),
+}
+
+
+def exact_ms(text: str) -> Fraction | None:
+    """Milliseconds of a duration, exactly; None when the text is none. "0" needs no unit."""
+    whole = _WHOLE.fullmatch(text) if len(text) <= _TEXT_CHARACTERS_MAX else None
+    if whole is None:
+        return None
+    parts = (Fraction(number) * _MS[unit] for number, unit in _PART.findall(whole[2]))
+    total = sum(parts, Fraction(0))
+    return -total if whole[1] == "-" else total
+
+
+def duration_ms(text: str) -> int | None:
+    """Milliseconds of a duration, rounded up so that a positive one never becomes none.
+
+    None when the text is no duration, or a negative one.
+    """
+    found = exact_ms(text)
+    if found is None or found < 0:
+        return None
+    return min(MS_MAX, -(-found.numerator // found.denominator))

@@ -1,0 +1,33 @@
+"""Durations as Go writes them."""
+
+import pytest
+
+from shared.kinds.durations import duration_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("1h", 3_600_000),
+        ("1h30m5s", 5_405_000),
+        ("1.5s", 1_500),
+        (".5s", 500),
+        ("300ms", 300),
+        ("1ns", 1),
+        ("+2m", 120_000),
+        ("1µs1us", 1),
+        ("999999999999h", 2**63 // 1_000_000),
+    ],
+)
+def test_a_duration_becomes_milliseconds_and_never_less_than_it_is(
+    text: str, expected: int
+) -> None:
+    assert duration_ms(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "1 h", "-1s", "1d", "s", "1h 2m", ".s", "x1s", "1sx", "9" * 100 + "s"]
+)
+def test_what_is_no_duration_is_none(text: str) -> None:
+    assert duration_ms(text) is None
