@@ -5,8 +5,6 @@ is replaced in one step) for one and is renewed a month before its end. Everythi
 it in a thread.
 """
 
-import contextlib
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Final
 from cryptography import x509
 
 from shared.runtime.issuing import Issued, Unreadable, is_good, issue, new_authority, read
+from shared.runtime.whole_files import write_whole
 
 CA_LIFETIME: Final = timedelta(days=3650)
 SERVING_LIFETIME: Final = timedelta(days=365)
@@ -47,12 +46,12 @@ def ensure(folder: Path, names: Sequence[str], now: datetime | None = None) -> b
     authority = _read_authority(folder, at)
     if authority is None:
         authority = new_authority("tutti-admission-ca", at, CA_LIFETIME)
-        _write(folder / CA_KEY_FILE, authority.key_pem)
-        _write(folder / CA_FILE, authority.certificate_pem)
+        write_whole(folder / CA_KEY_FILE, authority.key_pem)
+        write_whole(folder / CA_FILE, authority.certificate_pem)
     if _lasts(folder / SERVING_FILE, authority.certificate, names, at):
         return False
     made = issue(authority, "tutti-admission", names, at, SERVING_LIFETIME)
-    _write(folder / SERVING_FILE, made.key_pem + made.certificate_pem)
+    write_whole(folder / SERVING_FILE, made.key_pem + made.certificate_pem)
     return True
 
 
@@ -73,17 +72,3 @@ def _lasts(path: Path, issuer: x509.Certificate, names: Sequence[str], at: datet
     except (FileNotFoundError, ValueError):
         return False
     return is_good(certificate, issuer, names, at + RENEWED_BEFORE)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace the file in one step; only its owner can read it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        part.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise

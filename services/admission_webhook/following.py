@@ -1,31 +1,26 @@
-"""Follows the queues: the watcher's snapshot, then CLUSTER from there on.
+"""Follows the queues.
 
-A new epoch of the watcher, a gap, or a CLUSTER made anew starts it again with a new snapshot. While
-nothing has been heard of the watcher for `FRESH_S` the queues are as good as unknown: a queue that
+While nothing has been heard of the watcher for `FRESH_S` they are as good as unknown: a queue that
 somebody has made meanwhile must not be said not to exist.
 """
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.state import QueueBook
+from shared.bus.cluster_log import follow_cluster
 from shared.bus.connection import Bus
-from shared.bus.errors import LogGap, StreamReplaced
-from shared.bus.log_reader import LogReader
-from shared.bus.pull import Delivery
-from shared.bus.snapshots import NewEpoch, fetch_snapshot
-from shared.contracts import codec, subjects
+from shared.contracts import subjects
 from shared.contracts.cluster import (
+    ClusterRecord,
     NamespaceChanges,
     QueueChanges,
+    SnapshotPage,
     StreamOpened,
 )
-
-log = logging.getLogger(__name__)
 
 _KINDS: Final = ("queue", "namespace")
 
@@ -70,39 +65,33 @@ class QueueFollower:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        epoch = 0
-        while True:
-            reader = LogReader(self._bus, subjects.CLUSTER, self._consumer, filtered=True)
-            pages = await fetch_snapshot(
-                self._bus, epoch_min=epoch, kinds=_KINDS, timeout_s=_SNAPSHOT_TIMEOUT_S
-            )
-            self._book.replace(pages)
-            self._heard()
-            self._on_known()
-            try:
-                await reader.run(pages[0].cluster_seq + 1, self._take)
-            except NewEpoch as new:
-                epoch = new.epoch
-            except LogGap as gap:
-                log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
-            except StreamReplaced as replaced:
-                log.warning("%s, taking a snapshot", replaced)
-                epoch = 0
+        await follow_cluster(
+            self._bus,
+            self._consumer,
+            self,
+            kinds=_KINDS,
+            filtered=True,
+            timeout_s=_SNAPSHOT_TIMEOUT_S,
+        )
 
-    async def _take(self, deliveries: list[Delivery]) -> None:
-        for delivery in deliveries:
-            record = codec.decode_cluster(delivery.payload)
-            if isinstance(record, StreamOpened) or record.epoch < self._book.epoch:
-                continue
-            if record.epoch > self._book.epoch:
-                raise NewEpoch(record.epoch)
-            if isinstance(record, QueueChanges):
-                self._book.apply(record)
-            elif isinstance(record, NamespaceChanges):
-                self._book.apply_namespaces(record)
-            self._heard()
+    def replace(self, pages: Sequence[SnapshotPage]) -> None:
+        """As `ClusterReader`."""
+        self._book.replace(pages)
+        self.applied()
+        self._on_known()
 
-    def _heard(self) -> None:
+    def apply(self, seq: int, record: ClusterRecord) -> None:
+        """As `ClusterReader`; what an older watcher still wrote is not of this picture."""
+        del seq
+        if isinstance(record, StreamOpened) or record.epoch < self._book.epoch:
+            return
+        if isinstance(record, QueueChanges):
+            self._book.apply(record)
+        elif isinstance(record, NamespaceChanges):
+            self._book.apply_namespaces(record)
+
+    def applied(self) -> None:
+        """As `ClusterReader`."""
         self._heard_s = asyncio.get_running_loop().time()
         self._changed.set()
         self._changed = asyncio.Event()

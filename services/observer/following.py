@@ -1,21 +1,15 @@
-"""Follows CLUSTER: the watcher's snapshot, then the log from there on.
-
-A new epoch of the watcher, a gap, or a CLUSTER made anew starts it again with a new snapshot.
-"""
+"""Keeps the observer's picture current, and says when it has come as far as somebody needs."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from services.observer.state import ObserverState
+from shared.bus.cluster_log import follow_cluster
 from shared.bus.connection import Bus
-from shared.bus.errors import LogGap, StreamReplaced
-from shared.bus.log_reader import LogReader
-from shared.bus.pull import Delivery
-from shared.bus.snapshots import NewEpoch, fetch_snapshot
-from shared.contracts import codec, subjects
-from shared.contracts.cluster import StreamOpened
+from shared.contracts import subjects
+from shared.contracts.cluster import ClusterRecord, SnapshotPage
 
 log = logging.getLogger(__name__)
 
@@ -47,33 +41,20 @@ class ClusterFollower:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        epoch = 0
-        while True:
-            reader = LogReader(
-                self._bus, subjects.CLUSTER, subjects.observer_consumer(subjects.CLUSTER)
-            )
-            pages = await fetch_snapshot(self._bus, epoch_min=epoch, kinds=_KINDS)
-            self._state.replace(pages)
-            self._tell()
-            try:
-                await reader.run(pages[0].cluster_seq + 1, self._take)
-            except NewEpoch as new:
-                epoch = new.epoch
-            except LogGap as gap:
-                log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
-            except StreamReplaced as replaced:
-                log.warning("%s, taking a snapshot", replaced)
-                epoch = 0
+        consumer = subjects.observer_consumer(subjects.CLUSTER)
+        await follow_cluster(self._bus, consumer, self, kinds=_KINDS)
 
-    async def _take(self, deliveries: list[Delivery]) -> None:
-        for delivery in deliveries:
-            record = codec.decode_cluster(delivery.payload)
-            if not isinstance(record, StreamOpened) and record.epoch > self._state.picture.epoch:
-                raise NewEpoch(record.epoch)
-            self._state.apply(delivery.seq, record)
-        self._tell()
+    def replace(self, pages: Sequence[SnapshotPage]) -> None:
+        """As `ClusterReader`."""
+        self._state.replace(pages)
+        self.applied()
 
-    def _tell(self) -> None:
+    def apply(self, seq: int, record: ClusterRecord) -> None:
+        """As `ClusterReader`."""
+        self._state.apply(seq, record)
+
+    def applied(self) -> None:
+        """As `ClusterReader`."""
         self._moved.set()
         self._moved = asyncio.Event()
         self._on_change()

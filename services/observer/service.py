@@ -7,7 +7,6 @@ report.
 
 import asyncio
 import logging
-import os
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +26,7 @@ from shared.bus.waiting import stream_there
 from shared.contracts import codec, subjects
 from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
 from shared.runtime.lifecycle import Context, Step
+from shared.runtime.whole_files import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +185,9 @@ class Observer:
             return
         content = msgspec.json.format(msgspec.json.encode(self._state.told(self._ctx.now_ms())))
         try:
-            await asyncio.to_thread(_replace, Path(self._ctx.settings.report_file), content)
+            await asyncio.to_thread(
+                write_whole, Path(self._ctx.settings.report_file), content + b"\n", mode=0o644
+            )
         except OSError as error:
             log.error("the report is not written: %s", error)
 
@@ -195,9 +197,3 @@ def page_of(told: Observation, page: int) -> Observation:
     pages = max(1, -(-len(told.gangs) // PAGE_GANGS))
     gangs = told.gangs[page * PAGE_GANGS : (page + 1) * PAGE_GANGS]
     return msgspec.structs.replace(told, gangs=gangs, page=page, pages=pages)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(content + b"\n")
-    part.replace(path)

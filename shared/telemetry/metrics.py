@@ -7,7 +7,7 @@ observations.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -26,6 +26,8 @@ from typing_extensions import override
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 #: Series per labelled metric: a label must be of low cardinality, never a gang or a pod.
 CHILDREN_MAX: Final = 200
+
+_Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
 
 
 class Exposition(NamedTuple):
@@ -58,18 +60,7 @@ class Metrics:
         first increment, Prometheus sees no increase.
         """
         parent = Counter(self._counter_name(name), text, [label], registry=self.registry)
-        children: dict[str, Counter] = {}
-
-        def child(value: str) -> Counter:
-            found = children.get(value)
-            if found is None:
-                assert len(children) < CHILDREN_MAX, f"{name}: too many values of {label}"
-                found = children[value] = parent.labels(value)
-            return found
-
-        for value in known:
-            child(value)
-        return child
+        return _children(parent, f"{name} by {label}", known)
 
     def gauge(self, name: str, text: str) -> Gauge:
         """A gauge."""
@@ -84,18 +75,7 @@ class Metrics:
     ) -> Callable[[str], Gauge]:
         """Gauges by one label, those of `known` values from the start."""
         parent = Gauge(self._full(name), text, [label], registry=self.registry)
-        children: dict[str, Gauge] = {}
-
-        def child(value: str) -> Gauge:
-            found = children.get(value)
-            if found is None:
-                assert len(children) < CHILDREN_MAX, f"{name}: too many values of {label}"
-                found = children[value] = parent.labels(value)
-            return found
-
-        for value in known:
-            child(value)
-        return child
+        return _children(parent, f"{name} by {label}", known)
 
     def histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         """A histogram; its unit is in its name (`_seconds`, `_bytes`)."""
@@ -111,18 +91,7 @@ class Metrics:
     ) -> Callable[[str], Histogram]:
         """Histograms by one label, those of `known` values from the start."""
         parent = Histogram(self._full(name), text, [label], buckets=buckets, registry=self.registry)
-        children: dict[str, Histogram] = {}
-
-        def child(value: str) -> Histogram:
-            found = children.get(value)
-            if found is None:
-                assert len(children) < CHILDREN_MAX, f"{name}: too many values of {label}"
-                found = children[value] = parent.labels(value)
-            return found
-
-        for value in known:
-            child(value)
-        return child
+        return _children(parent, f"{name} by {label}", known)
 
     def totals(
         self,
@@ -162,6 +131,22 @@ class Metrics:
     def _full(self, name: str) -> str:
         assert _NAME.fullmatch(name), f"{name}: not a metric's name"
         return self._prefix + name
+
+
+def _children(parent: _Metric, title: str, known: Iterable[str]) -> Callable[[str], _Metric]:
+    """The children of a labelled metric, each made once; those of `known` values now."""
+    children: dict[str, _Metric] = {}
+
+    def child(value: str) -> _Metric:
+        found = children.get(value)
+        if found is None:
+            assert len(children) < CHILDREN_MAX, f"{title}: too many values"
+            found = children[value] = parent.labels(value)
+        return found
+
+    for value in known:
+        child(value)
+    return child
 
 
 class _Totals(Collector):

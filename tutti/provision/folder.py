@@ -1,12 +1,11 @@
 """Keeps what is provisioned in files, `FOLDER/NAME/KEY`: as Secrets are mounted."""
 
-import contextlib
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from shared.bus.permissions import User
+from shared.runtime.whole_files import write_whole
 from tutti.provision.planning import BadSecret, names, plan
 
 
@@ -33,7 +32,7 @@ def provision(
         known = stored.get(name, {})
         for key, value in wanted[name].items():
             if known.get(key) != value:
-                _write(folder / name / key, value)
+                write_whole(folder / name / key, value)
                 written.append(f"{name}/{key}")
         for key in sorted(known.keys() - wanted[name].keys()):
             (folder / name / key).unlink()
@@ -43,17 +42,3 @@ def provision(
 def _read(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
     return {path.name: path.read_bytes() for path in files}
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace the file in one step."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        part.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise

@@ -1,7 +1,6 @@
 """Waits until every process of the suite says that it is ready, and writes that down."""
 
 import asyncio
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from shared.bus.connection import Bus
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status
 from shared.contracts.subjects import ASK_STATUS
+from shared.runtime.whole_files import write_whole
 from tutti.up.supervisor import Keeper, Say
 
 #: Services say nothing by themselves when they become ready, so they are asked: often enough not to
@@ -120,9 +120,8 @@ def sort_out(
 def write_atomically(path: Path, content: ReadyFile | RunningFile) -> None:
     """Write it atomically: whoever waits for the file never reads half of it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
-    part.replace(path)
+    text = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
+    write_whole(path, text, mode=0o644)
 
 
 def webhook_row(answer: ServiceStatus | None, *, wanted: bool) -> WebhookRow:
