@@ -41,6 +41,8 @@ _ALL: Final = "queues"
 _ASK_EVERY_S: Final = 1.0
 #: Questions after the last change of a group: the second finds what came with the change.
 _ASK_TIMES: Final = 2
+#: While nobody answers (no planner runs, or none knows enough yet), until somebody does.
+_ASK_AGAIN_S: Final = 5.0
 _ASK_TIMEOUT_S: Final = 1.0
 #: While queues are not served: their CRD may come without any queue, and nothing else wakes us.
 _LOOK_EVERY_S: Final = 10.0
@@ -88,7 +90,8 @@ class QueueReconciler:
         self._ask = holdings
         self._holdings: Holdings | None = None
         self._questions = _ASK_TIMES
-        self._asked_s = float("-inf")
+        #: Not before then.
+        self._ask_at_s = float("-inf")
         #: Unfinished PodGroups by queue.
         self._groups: Counter[str] = Counter()
         #: The queues that everybody counts on exist, or are not served.
@@ -125,7 +128,7 @@ class QueueReconciler:
             self._furnished.set()
             return _LOOK_EVERY_S
         await self._furnish()
-        await self._learn_holdings()
+        again_s = await self._learn_holdings()
         commands = sorted(
             filter(_is_ours, self._commands.all()),
             key=lambda command: (command.metadata.created_ms, command.metadata.key),
@@ -148,7 +151,7 @@ class QueueReconciler:
                 )
         if refused:
             raise next(iter(refused.values()))
-        return _ASK_EVERY_S if self._questions else None
+        return again_s
 
     async def _furnish(self) -> None:
         """The two queues that everybody counts on."""
@@ -160,14 +163,19 @@ class QueueReconciler:
                 )
                 self._learn(await self._writes.create(QUEUES_VOLCANO, queue))
 
-    async def _learn_holdings(self) -> None:
+    async def _learn_holdings(self) -> float | None:
+        """Ask where something may have changed; seconds until it is to be asked again."""
         now_s = asyncio.get_running_loop().time()
-        if self._questions and now_s - self._asked_s >= _ASK_EVERY_S:
+        if self._questions and now_s >= self._ask_at_s:
             self._questions -= 1
-            self._asked_s = now_s
             holdings = await self._ask()
             if holdings is not None:
                 self._holdings = holdings
+                self._ask_at_s = now_s + _ASK_EVERY_S
+            else:
+                self._questions = max(self._questions, 1)
+                self._ask_at_s = now_s + _ASK_AGAIN_S
+        return max(0.0, self._ask_at_s - now_s) if self._questions else None
 
     async def _carry_out(self, change: Change) -> None:
         """Write what has changed, in an order that a repetition after any part completes.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services.controller import queue_controller
 from services.controller.queue_controller import AskHoldings, Holdings, QueueReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from shared.kube.client import KubeClient
@@ -142,6 +143,22 @@ async def test_what_the_planner_says_is_held_is_in_the_status_until_it_is_given_
     async with running(either, maker(*answers)):
         await becomes(allocated, {"cpu": "2", "memory": "0", "pods": "2"})
         await becomes(allocated, {"cpu": "0", "memory": "0"})
+
+
+async def test_what_is_held_is_asked_until_a_planner_answers_although_no_group_changes(
+    either: KubeClient, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_controller, "_ASK_AGAIN_S", 0.2)
+    top, _ = names
+    await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 1}})
+
+    async def allocated() -> object:
+        queue = await read(either, QUEUES_VOLCANO, top)
+        return queue and queue.get("status", {}).get("allocated", {}).get("pods")
+
+    answers: tuple[Holdings | None, ...] = (*(None,) * 5, {top: {"pods": "2"}})
+    async with running(either, maker(*answers)):
+        await becomes(allocated, "2")
 
 
 async def test_a_queue_under_an_old_volcanos_crd_can_be_opened(tmp_path: Path) -> None:
