@@ -47,7 +47,7 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
         Meta(min_length=1, description="scheduler names that are ours; Jobs name one of them"),
     ] = ("tutti", "kube-batch", "volcano")
     take_over: Annotated[
-        bool, Meta(description="act although Volcano's controllers live (their Lease is renewed)")
+        bool, Meta(description="act although Volcano's programs live (their Leases are renewed)")
     ] = False
     lease_namespace: Annotated[
         str,

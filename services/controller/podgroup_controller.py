@@ -17,6 +17,7 @@ import msgspec
 from services.controller.core.bare_pods import joins, owner_resource, pod_group_for, queue_of
 from services.controller.core.workloads.sizes import Workload
 from services.controller.errors import RetryLater
+from services.controller.rivals import Rivals
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
@@ -36,6 +37,8 @@ _GANGS: Final = 8
 _PATCHES: Final = 4
 _RETRY_S: Final = 2.0
 _RETRY_S_MAX: Final = 30.0
+#: While another's controllers live, or nobody knows yet.
+_RIVAL_S: Final = 5.0
 
 
 class _Queue(msgspec.Struct, frozen=True):
@@ -45,9 +48,10 @@ class _Queue(msgspec.Struct, frozen=True):
 class PodGroupController:
     """Everything one podgroup controller does."""
 
-    def __init__(self, bus: Bus, client: KubeClient) -> None:
-        """Make one; nothing happens before `run`."""
+    def __init__(self, bus: Bus, client: KubeClient, rivals: Rivals) -> None:
+        """Make one; nothing happens before `run`, nor while a rival lives, who makes them."""
         self._client = client
+        self._rivals = rivals
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.PODGROUP_CONSUMER)
         self._gangs = asyncio.Semaphore(_GANGS)
         self._group = asyncio.TaskGroup()
@@ -56,7 +60,10 @@ class PodGroupController:
     async def run(self) -> None:
         """Make groups until cancelled; what is not acknowledged then is delivered again."""
         async with self._group:
+            rivals = self._group.create_task(self._rivals.run(lambda: None), name="podgroup-rivals")
+            await self._rivals.known.wait()
             await self._pulling.run(self._take)
+            rivals.cancel()
 
     async def stop_taking(self) -> None:
         """Pull no more."""
@@ -101,8 +108,10 @@ class PodGroupController:
         """Create the group that the verdict wants and make its pods name it. Idempotent.
 
         Raises:
-            RetryLater: The API server did not take some of it now.
+            RetryLater: The API server did not take some of it now, or another's controllers live.
         """
+        if not self._rivals.none_lives:
+            raise RetryLater("another's controllers make it", _RIVAL_S)
         try:
             if not verdict.uid:
                 pod = await self._first(verdict.namespace, verdict.unnamed)

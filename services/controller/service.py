@@ -20,6 +20,7 @@ from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Controller, Reconciler, Runtime
 from services.controller.reconciling.sharding import Shards
 from services.controller.reporting import Reporting
+from services.controller.rivals import VOLCANO_CONTROLLERS, Rivals
 from services.controller.status_controller import StatusController
 from services.controller.volcano_metrics import ControllerMetrics
 from services.controller.workload_controller import WorkloadReconciler
@@ -81,7 +82,7 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
             ctx.instance,
             reconcilers,
             namespace=settings.lease_namespace,
-            take_over=settings.take_over,
+            rivals=_rivals(client, settings, VOLCANO_CONTROLLERS),
         )
         controllers = {name: _make(name, ctx, client, runtime, shards) for name in names}
         ControllerMetrics(ctx.metrics, ctx.now_ms).watch(runtime.informers, names, shards)
@@ -113,7 +114,9 @@ def _make(
         reconciler = RECONCILERS[name](runtime, ctx)
         return Controller(reconciler, runtime.informers, shards)
     if name == "podgroup":
-        return PodGroupController(ctx.bus, client)
+        return PodGroupController(
+            ctx.bus, client, _rivals(client, ctx.settings, VOLCANO_CONTROLLERS)
+        )
     clock = SteadyClock()
     reporting = Reporting(ctx.metrics, ctx.tracer)
     writer = Writer(
@@ -123,7 +126,13 @@ def _make(
         writes_per_s=ctx.settings.writes_per_s,
         pod_events_per_s=ctx.settings.pod_events_per_s,
     )
-    return StatusController(ctx.bus, writer, clock, reporting)
+    # Statuses of groups and pods are their scheduler's: its Lease bears its scheduler name.
+    rivals = _rivals(client, ctx.settings, *ctx.settings.scheduler_name)
+    return StatusController(ctx.bus, writer, clock, reporting, rivals)
+
+
+def _rivals(client: KubeClient, settings: ControllerSettings, *leases: str) -> Rivals:
+    return Rivals(client, leases, take_over=settings.take_over)
 
 
 async def _wait_reachable(ctx: Context[ControllerSettings], client: KubeClient) -> None:

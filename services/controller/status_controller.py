@@ -28,6 +28,7 @@ from services.controller.core.intents import (
 )
 from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
+from services.controller.rivals import Rivals
 from services.controller.state import Memories, Memory
 from services.controller.writing import Writer
 from shared.bus.connection import Bus
@@ -96,12 +97,17 @@ class _Entry:
 class StatusController:
     """Everything one status controller does."""
 
-    def __init__(self, bus: Bus, writer: Writer, clock: SteadyClock, reporting: Reporting) -> None:
-        """Make one; nothing happens before `run`."""
+    def __init__(
+        self, bus: Bus, writer: Writer, clock: SteadyClock, reporting: Reporting, rivals: Rivals
+    ) -> None:
+        """Make one; nothing happens before `run`, nor while a rival lives: what we would write is
+        its to write.
+        """
         self._bus = bus
         self._writer = writer
         self._clock = clock
         self._reporting = reporting
+        self._rivals = rivals
         self._knobs = Knobs(started_ms=clock.now_ms())
         self._memories = Memories()
         self._agenda: Agenda[_Entry] = Agenda()
@@ -124,6 +130,7 @@ class StatusController:
             for number in range(_WRITERS):
                 group.create_task(self._write_on(), name=f"status-writer-{number}")
             group.create_task(self._keep_ours(), name="status-progress")
+            group.create_task(self._rivals.run(self._news.set), name="status-rivals")
             await self._pulling.run(self._take)
             self._pulled_off.set()
 
@@ -236,10 +243,11 @@ class StatusController:
         async with self._turn:
             while True:
                 now_ms = self._clock.now_ms()
-                gang_id = None if self._closing else self._agenda.pop(now_ms)
+                waits = self._closing or not self._rivals.none_lives
+                gang_id = None if waits else self._agenda.pop(now_ms)
                 if gang_id is not None:
                     return gang_id
-                wait_ms = None if self._closing else self._agenda.wait_ms(now_ms)
+                wait_ms = None if waits else self._agenda.wait_ms(now_ms)
                 self._news.clear()
                 try:
                     async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):

@@ -55,6 +55,8 @@ NATS_SECRETS: Final = tuple(f"{RELEASE}-nats-{name}" for name in names(users()))
 #: Both webhook configurations bear it: `--configuration-name`.
 _CONFIGURATION: Final = (f"{RELEASE}-admission",)
 _VOLCANO_LEASE: Final = ("vc-controller-manager",)
+#: A scheduler's bears its scheduler name: of those that are ours without being told.
+_SCHEDULER_LEASES: Final = ("kube-batch", "volcano")
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +152,12 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     "status": (
         *_of_dialects("controller", "write phases, conditions and verdicts on groups"),
         _may("patch", PODS, "say on waiting pods why they wait", at="status"),
+        _may(
+            "list",
+            LEASES,
+            "whether another scheduler of these names lives",
+            names=_SCHEDULER_LEASES,
+        ),
         _TELL,
     ),
     "podgroup": (

@@ -19,6 +19,7 @@ import msgspec
 
 from services.controller.reconciling.membership import Membership, Word
 from services.controller.reconciling.work_queue import WorkQueue
+from services.controller.rivals import Rivals
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
@@ -31,10 +32,6 @@ RENEW_S: Final = 2.0
 EXPIRE_S: Final = 7.0
 #: A replica that is dead for so many times as long will not come back under its name.
 _FORGOTTEN_AFTER: Final = 20
-#: The Lease of Volcano's controllers, wherever it is, and for how long after a renewal they live.
-RIVAL: Final = "vc-controller-manager"
-RIVAL_LIVES_S: Final = 60.0
-_LOOK_FOR_RIVAL_S: Final = 15.0
 _LABEL: Final = "tutti.dev/controllers"
 _VIEW: Final = "tutti.dev/view"
 
@@ -59,7 +56,7 @@ class Shards:
         controllers: Iterable[str],
         *,
         namespace: str,
-        take_over: bool = False,
+        rivals: Rivals,
         renew_s: float = RENEW_S,
         expire_s: float = EXPIRE_S,
     ) -> None:
@@ -70,7 +67,7 @@ class Shards:
             identity: This replica's name, the same when it is started again.
             controllers: What it runs: only replicas that run the same divide keys.
             namespace: Where the Leases are.
-            take_over: Act beside a living rival.
+            rivals: While one lives, nothing is ours.
             renew_s: Seconds between rounds.
             expire_s: A replica silent for so long is taken for dead.
         """
@@ -83,10 +80,7 @@ class Shards:
         self._expire_s = expire_s
         self._members = Membership(identity, expire_s=expire_s)
         self._left = asyncio.Event()
-        self._take_over = take_over
-        #: The rival that lives, as far as is known; None before the first look.
-        self._rival: str | None = "" if take_over else None
-        self._looked_s = float("-inf")
+        self._rivals = rivals
         self._queues: list[tuple[WorkQueue, Callable[[], Iterable[str]]]] = []
         #: Keys have become ours and are not woken yet: a round that fails leaves it to the next.
         self._gained = False
@@ -96,7 +90,7 @@ class Shards:
 
     def owns(self, key: str) -> bool:
         """Whether this replica may act on the key now."""
-        return self._rival == "" and self._members.owns(key, _now_s())
+        return self._rivals.none_lives and self._members.owns(key, _now_s())
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
         """Divide the keys of one more controller."""
@@ -121,7 +115,7 @@ class Shards:
             await self._client.delete(LEASES, self._name, namespace=self._namespace)
 
     async def _round(self) -> None:
-        self._gained |= await self._outlived_rival()
+        self._gained |= await self._rivals.look()
         # First be seen, then look: of two that start together, each sees the other.
         await self._renew()
         said = self._members.said
@@ -145,19 +139,6 @@ class Shards:
             # Killed, and started anew under another name. Were it alive, it would say so again.
             with contextlib.suppress(NotFound):
                 await self._client.delete(LEASES, self._lease_of(member), namespace=self._namespace)
-
-    async def _outlived_rival(self) -> bool:
-        """Look for a living rival now and then; whether none lives any more where one did."""
-        now_s = _now_s()
-        if self._take_over or now_s - self._looked_s < min(_LOOK_FOR_RIVAL_S, self._expire_s * 2):
-            return False
-        self._looked_s = now_s
-        page = await self._client.list(LEASES, _Lease, field_selector=f"metadata.name={RIVAL}")
-        living = [one for one in page.items if isinstance(one, _Lease) and _lives(one)]
-        before, self._rival = self._rival, living[0].metadata.key if living else ""
-        if self._rival and self._rival != before:
-            logger.warning("Lease %s is renewed: Volcano's controllers act, not ours", self._rival)
-        return bool(before) and not self._rival
 
     def _at_work(self) -> Iterator[str]:
         for queue, _ in self._queues:
@@ -204,16 +185,6 @@ class Shards:
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
         self._members.renewed(asked_s, _now_s())
-
-
-def _lives(lease: _Lease) -> bool:
-    """Whether somebody holds a Lease and has renewed it lately, by the wall clock."""
-    try:
-        renewed = datetime.fromisoformat(lease.spec.renew_time)
-    except ValueError:
-        return False
-    age_s = (datetime.now(UTC) - renewed).total_seconds()
-    return bool(lease.spec.holder_identity) and age_s < RIVAL_LIVES_S
 
 
 def _now_s() -> float:

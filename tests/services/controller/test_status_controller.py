@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,14 +14,20 @@ from services.controller.core.events import EventIntent
 from services.controller.core.intents import Intent, PatchGroup, Situation, TellPlaced
 from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
+from services.controller.rivals import LIVES_S, Rivals
 from services.controller.state import Memory
 from services.controller.status_controller import StatusController
 from shared.bus.setup import ensure_streams
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.kube.resources import LEASES
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
 from tests.services.controller.core.samples import make_running
 from tests.services.controller.harness import Desk, a_desk
+from tests.services.controller.leases import a_lease
 from tests.support.waiting import eventually
+from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.nats_server import NatsServer
 
 pytestmark = pytest.mark.integration
@@ -55,9 +62,12 @@ class HeldWriter:
 
 
 @asynccontextmanager
-async def a_controller(desk: Desk, writer: HeldWriter) -> AsyncIterator[StatusController]:
+async def a_controller(
+    desk: Desk, writer: HeldWriter, rivals: Rivals | None = None
+) -> AsyncIterator[StatusController]:
     reporting = Reporting(Metrics("controller"), tracer_for("", service="controller", instance="0"))
-    controller = StatusController(desk.bus, cast("Any", writer), SteadyClock(), reporting)
+    rivals = rivals or Rivals(cast("Any", None), ())
+    controller = StatusController(desk.bus, cast("Any", writer), SteadyClock(), reporting, rivals)
     task = asyncio.create_task(controller.run(), name="status")
     try:
         yield controller
@@ -66,6 +76,27 @@ async def a_controller(desk: Desk, writer: HeldWriter) -> AsyncIterator[StatusCo
         await asyncio.wait([task])
         if not task.cancelled():
             task.result()
+
+
+async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_the_newest_then(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    writer = HeldWriter()
+    writer.go.set()
+    async with EmbeddedCluster(Settings(nodes=0)) as cluster:
+        credentials = await load(str(cluster.kubeconfig(tmp_path / "kubeconfig")))
+        async with KubeClient(credentials) as client:
+            await client.create(LEASES, a_lease("volcano"), namespace="kube-system")
+            rivals = Rivals(client, ["volcano"], look_every_s=0.05)
+            async with a_desk(nats_server.url) as desk, a_controller(desk, writer, rivals) as ours:
+                await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
+                await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
+                await eventually(ours._agenda.entries)
+                assert not writer.begun
+                old = a_lease("volcano", age_s=LIVES_S + 1)
+                await client.patch(LEASES, "volcano", old, namespace="kube-system")
+                await eventually(lambda: writer.written)
+                assert writer.written[-1] == 2
 
 
 async def test_what_another_replica_overtook_is_written_again_as_it_should_be(

@@ -3,21 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from typing_extensions import override
 
-from services.controller.reconciling.sharding import RIVAL, RIVAL_LIVES_S, Shards
+from services.controller.reconciling.sharding import Shards
 from services.controller.reconciling.work_queue import WorkQueue
+from services.controller.rivals import LIVES_S, VOLCANO_CONTROLLERS, Rivals
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ConnectionLost
 from shared.kube.resources import LEASES
 from shared.kube.transport import Reply
+from tests.services.controller.leases import a_lease
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster
 
@@ -51,7 +52,7 @@ async def replica(
         name,
         ["job"],
         namespace="kube-system",
-        take_over=take_over,
+        rivals=Rivals(client, [VOLCANO_CONTROLLERS], take_over=take_over, look_every_s=0.2),
         renew_s=0.05,
         expire_s=expire_s,
     )
@@ -138,22 +139,10 @@ async def test_keys_that_became_ours_are_woken_although_the_round_fails_in_its_m
         assert stumbles.patches > 2
 
 
-def rivals_lease(renewed: datetime) -> dict[str, object]:
-    return {
-        "apiVersion": LEASES.api_version,
-        "kind": "Lease",
-        "metadata": {"name": RIVAL},
-        "spec": {
-            "holderIdentity": "volcano-controllers-0",
-            "renewTime": renewed.isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        },
-    }
-
-
 async def test_nothing_is_owned_while_volcanos_controllers_live(
     cluster: EmbeddedCluster, client: KubeClient
 ) -> None:
-    await client.create(LEASES, rivals_lease(datetime.now(UTC)), namespace="kube-public")
+    await client.create(LEASES, a_lease(VOLCANO_CONTROLLERS), namespace="kube-public")
     woken: list[str] = []
     async with replica(client, "a", woken) as waits:
         # It has said that it lives, and all the same acts on nothing.
@@ -161,8 +150,8 @@ async def test_nothing_is_owned_while_volcanos_controllers_live(
         assert not any(map(waits.owns, KEYS))
         async with replica(client, "b", [], take_over=True) as bold:
             await eventually(lambda: any(map(bold.owns, KEYS)))
-        old = rivals_lease(datetime.now(UTC) - timedelta(seconds=RIVAL_LIVES_S + 1))
-        await client.patch(LEASES, RIVAL, old, namespace="kube-public")
+        old = a_lease(VOLCANO_CONTROLLERS, age_s=LIVES_S + 1)
+        await client.patch(LEASES, VOLCANO_CONTROLLERS, old, namespace="kube-public")
         await eventually(lambda: all(map(waits.owns, KEYS)))
         await eventually(lambda: set(woken) == set(KEYS))
 

@@ -1,0 +1,130 @@
+"""Whether another project's program lives that does what we would do: by its Leases.
+
+Two programs that write the same objects undo each other's work, so ours waits, unless told to take
+over. `tutti up` looks at more before it starts; this goes on looking for as long as a controller
+runs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from shared.kinds.metadata import Metadata
+from shared.kube.client import KubeClient
+from shared.kube.errors import Forbidden, KubeError
+from shared.kube.resources import LEASES
+
+logger = logging.getLogger(__name__)
+
+#: The Lease of Volcano's controllers, wherever it is.
+VOLCANO_CONTROLLERS: Final = "vc-controller-manager"
+#: For how long after a renewal its holder lives.
+LIVES_S: Final = 60.0
+#: Of the Leases named after our schedulers' names, the one that `tutti up` writes.
+_OUR_OWN: Final = "tutti"
+_LOOK_EVERY_S: Final = 15.0
+#: Until somebody has looked, nobody acts.
+_RETRY_S: Final = 1.0
+
+
+class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str = ""
+    renew_time: str = ""
+
+
+class _Lease(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+class Rivals:
+    """Those who hold one of some Leases."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        leases: Iterable[str],
+        *,
+        take_over: bool = False,
+        look_every_s: float = _LOOK_EVERY_S,
+    ) -> None:
+        """Know nothing yet, so that nobody acts, unless `take_over`.
+
+        Args:
+            client: Of the API server.
+            leases: Their names, in whatever namespace.
+            take_over: Act beside them; nobody is looked for.
+            look_every_s: Seconds between two looks.
+        """
+        self._client = client
+        self._leases = () if take_over else tuple(sorted(set(leases) - {_OUR_OWN}))
+        self._look_every_s = look_every_s
+        self._looked_s = float("-inf")
+        #: The Lease of one that lives, as far as is known; "": none does; None: nobody has looked.
+        self._living: str | None = None if self._leases else ""
+        #: Somebody has looked.
+        self.known = asyncio.Event()
+        if not self._leases:
+            self.known.set()
+
+    @property
+    def none_lives(self) -> bool:
+        """Whether we may act."""
+        return self._living == ""
+
+    async def look(self) -> bool:
+        """Look, if it is time; whether none lives any more where one did.
+
+        Raises:
+            KubeError: It could not be seen; what was known stands.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if not self._leases or now_s - self._looked_s < self._look_every_s:
+            return False
+        before, self._living = self._living, await self._find()
+        self._looked_s = now_s
+        self.known.set()
+        if self._living and self._living != before:
+            logger.warning("Lease %s is renewed: its holder acts, not we", self._living)
+        return bool(before) and not self._living
+
+    async def run(self, on_change: Callable[[], None]) -> None:
+        """Look again and again until cancelled; `on_change` is called when we may act from now on,
+        or no longer.
+        """
+        while True:
+            before = self.none_lives
+            try:
+                await self.look()
+            except Forbidden as error:
+                # A Lease of a name that the installation did not count on: nothing to go by.
+                logger.warning("nobody is looked for: %s", error)
+                self._leases, self._living = (), ""
+                self.known.set()
+            except KubeError as error:
+                logger.warning("Leases cannot be looked at: %s", error)
+            if self.none_lives != before:
+                on_change()
+            await asyncio.sleep(self._look_every_s if self._living is not None else _RETRY_S)
+
+    async def _find(self) -> str:
+        for name in self._leases:
+            page = await self._client.list(LEASES, _Lease, field_selector=f"metadata.name={name}")
+            for one in page.items:
+                if isinstance(one, _Lease) and _lives(one):
+                    return one.metadata.key
+        return ""
+
+
+def _lives(lease: _Lease) -> bool:
+    """Whether somebody holds a Lease and has renewed it lately, by the wall clock."""
+    try:
+        renewed = datetime.fromisoformat(lease.spec.renew_time)
+    except ValueError:
+        return False
+    age_s = (datetime.now(UTC) - renewed).total_seconds()
+    return bool(lease.spec.holder_identity) and age_s < LIVES_S

@@ -1,0 +1,20 @@
+"""Leases as other projects' programs keep them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shared.kube.resources import LEASES
+
+
+def a_lease(name: str, *, age_s: float = 0.0) -> dict[str, Any]:
+    """One that somebody holds and renewed so long ago."""
+    renewed = datetime.now(UTC) - timedelta(seconds=age_s)
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name},
+        "spec": {
+            "holderIdentity": "somebody-0",
+            "renewTime": renewed.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        },
+    }
