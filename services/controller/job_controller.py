@@ -12,7 +12,6 @@ import msgspec
 
 from services.controller.core.jobs.planning import Memory, Observed, Step, Told, plan
 from services.controller.core.jobs.seen import JOB_NAME, Lost, SeenPod
-from services.controller.core.jobs.shape import group_name, queue_name
 from services.controller.job_spans import Carried, JobSpans
 from services.controller.job_writing import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
@@ -20,6 +19,7 @@ from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers, key_of
 from shared.kinds.command import Command
 from shared.kinds.job import ACTIONS, Job
+from shared.kinds.job_shape import group_name, queue_name
 from shared.kinds.podgroup import PodGroup
 from shared.kinds.queue import Queue
 from shared.kube.errors import NotFound

@@ -13,13 +13,13 @@ from services.controller.core.jobs.plugins.plugin import Owned, PluginError
 from services.controller.core.jobs.plugins.ssh import with_keys
 from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
 from services.controller.core.jobs.seen import OUT_OF_SYNC, SeenPod
-from services.controller.core.jobs.shape import pod_name
 from services.controller.owning import Belongings, NotOurs
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome, Written
 from services.controller.ssh_keys import key_pair
 from shared.kinds.job import Job, JobStatus, TaskSpec
+from shared.kinds.job_shape import pod_name
 from shared.kinds.podgroup import PodGroup
 from shared.kube.errors import (
     ApiError,

@@ -64,7 +64,7 @@ class Standby:
     async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
         if self._active or not self._applier.caught_up:
             return None
-        return self._planner.would_fit(question.group, question.pods)
+        return self._planner.would_fit(question)
 
     async def _answer_ledger(self, question: LedgerRequest) -> LedgerAnswer | None:
         del question

@@ -6,7 +6,7 @@ answers. A question that nobody answers in time is not an error of the asker: it
 
 import msgspec
 
-from shared.model.objects import Pod, PodGroup
+from shared.model.objects import Pod, PodGroup, Resources
 
 
 class StatusRequest(
@@ -54,6 +54,9 @@ class FitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     group: PodGroup
     pods: tuple[Pod, ...] = ()
+    #: The least that a quorum of the pods counts against quotas of limits, under their names
+    #: (`limits.cpu`): limits are no part of a shape.
+    limits: Resources = ()
 
 
 class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.answer"):

@@ -12,19 +12,24 @@ from typing import Final, NamedTuple
 import msgspec
 
 from shared.contracts import annotations
+from shared.contracts.asking import FitRequest
 from shared.dialects import volcano
+from shared.dialects.job_groups import PARTITION, group_spec
 from shared.dialects.pods import read_pod
 from shared.dialects.protocol import JsonObject, ReadingContext
+from shared.kinds.job import Job
+from shared.kinds.job_shape import completed
 from shared.kube import objects as kube
 from shared.kube.decoding import without_nulls
+from shared.kube.pod_usage import usage_of
+from shared.kube.quantities import QuantityError
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO
-from shared.model.objects import Pod, PodGroup
+from shared.model.objects import Pod, PodGroup, Resources
 
 #: Kinds whose controller makes `spec.replicas` pods of one template.
 REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
 #: A question with more pods does not fit into a message.
 PODS_MAX: Final = 2_000
-_PARTITION: Final = "volcano.sh/partition-id"
 
 
 class Part(NamedTuple):
@@ -41,20 +46,13 @@ class Part(NamedTuple):
     topology: object = None
 
 
-class Declared(NamedTuple):
-    """A gang whose pods do not exist."""
-
-    group: PodGroup
-    pods: tuple[Pod, ...]
-
-
 def parts_of(kind: str, api_group: str, spec: JsonObject) -> list[Part]:
     """The pods that a workload's controller would make; none of a kind that is not known."""
     return list(_parts(kind, api_group, spec))
 
 
-def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> Declared | None:
-    """The gang of a workload; None for a kind that is not known.
+def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitRequest | None:
+    """The gang of a workload, as a question about it; None for a kind that is not known.
 
     Args:
         one: The object, with its namespace and a name.
@@ -75,7 +73,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> Declared 
     if total > PODS_MAX:
         raise ValueError(f"it makes {total} pods, at most {PODS_MAX} are asked")
     is_volcano = (kind, api_group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group)
-    body = _job_group(spec, parts) if is_volcano else _group(one, spec, parts)
+    body = _job_group(one) if is_volcano else _group(one, spec, parts)
     metadata = {
         "name": one["metadata"].get("name") or "unnamed",
         "namespace": one["metadata"]["namespace"],
@@ -84,7 +82,11 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> Declared 
     }
     stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), kube.PodGroup)
     group = volcano.read_pod_group(stored, context)
-    return Declared(group, tuple(_pods(group, parts, context)))
+    return FitRequest(
+        group=group,
+        pods=tuple(_pods(group, parts, context)),
+        limits=_least_limits(parts, group.min_member),
+    )
 
 
 def template_pod(one: JsonObject, context: ReadingContext) -> Pod:
@@ -189,28 +191,10 @@ def _items(holder: JsonObject, key: str) -> list[JsonObject]:
     return found
 
 
-def _job_group(spec: JsonObject, parts: list[Part]) -> JsonObject:
-    """The spec of the PodGroup of a Volcano Job."""
-    sub_groups = [
-        {
-            "name": part.role,
-            "subGroupSize": part.partition_size,
-            "minSubGroups": part.least // part.partition_size,
-            "labelSelector": {"matchLabels": {annotations.TASK_SPEC: part.role}},
-            "matchLabelKeys": [_PARTITION],
-            "networkTopology": part.topology,
-        }
-        for part in parts
-        if part.partition_size
-    ]
-    return {
-        "minMember": _number(spec, "minAvailable", sum(part.least for part in parts)),
-        "minTaskMember": {part.role: part.least for part in parts},
-        "queue": spec.get("queue"),
-        "priorityClassName": spec.get("priorityClassName"),
-        "networkTopology": spec.get("networkTopology"),
-        "subGroupPolicy": sub_groups,
-    }
+def _job_group(one: JsonObject) -> JsonObject:
+    """The spec of the PodGroup that a Volcano Job's controller would make."""
+    job = msgspec.convert(without_nulls({"spec": one.get("spec")}), Job)
+    return group_spec(completed(job), frozenset(), {})
 
 
 def _group(one: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
@@ -248,6 +232,29 @@ def _pods(group: PodGroup, parts: list[Part], context: ReadingContext) -> Iterat
             )
 
 
+def _least_limits(parts: list[Part], members: int) -> Resources:
+    """What so many of the pods are limited to at least, under the names of quotas."""
+    limited = [(_limits(part.template), part.replicas) for part in parts]
+    found: list[tuple[str, int]] = []
+    for name in sorted({name for limits, _ in limited for name in limits}):
+        left, total = members, 0
+        for amount, replicas in sorted((limits.get(name, 0), count) for limits, count in limited):
+            total += amount * min(left, replicas)
+            left -= min(left, replicas)
+        found.append((name, total))
+    return tuple(found)
+
+
+def _limits(template: JsonObject) -> dict[str, int]:
+    """What one pod counts against quotas of limits; {} where its amounts cannot be read."""
+    spec = msgspec.convert(without_nulls(template.get("spec") or {}), kube.PodSpec)
+    try:
+        usage = usage_of(spec)
+    except QuantityError:
+        return {}
+    return {name: amount for name, amount in usage.items() if name.startswith("limits.")}
+
+
 def _as_made(group: PodGroup, part: Part, index: int) -> JsonObject:
     """The template with what its controller adds, as far as terms of pods look at it."""
     metadata = _section(part.template, "metadata")
@@ -255,7 +262,7 @@ def _as_made(group: PodGroup, part: Part, index: int) -> JsonObject:
     if part.role:
         labels[annotations.TASK_SPEC] = part.role
     if part.partition_size:
-        labels[_PARTITION] = str(index // part.partition_size)
+        labels[PARTITION] = str(index // part.partition_size)
     return {
         **part.template,
         "metadata": {**metadata, "namespace": group.namespace, "labels": labels},

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from tests.controlplane.client import ApiError
-from tests.integration.stage import INCUBATOR, Stage
+from tests.integration.stage import INCUBATOR, VOLCANO, Stage
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
@@ -80,6 +80,37 @@ async def test_who_only_tries_a_workload_is_told_whether_and_where_it_would_run(
     await eventually(fits, timeout_s=20, because="the standby knows the nodes")
     assert "tutti: this gang can never run here" in await told("5")
     assert await stage.pods() == [], "nothing was created"
+
+
+async def test_who_asks_for_more_than_a_quota_allows_is_told_so_of_a_job_and_of_a_bare_group(
+    stage: Stage,
+) -> None:
+    await stage.nodes(2)
+    hard = {"limits.cpu": "3", "requests.memory": "1Gi"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
+    await stage.api.create(stage.path("resourcequotas"), {**quota, "spec": {"hard": hard}})
+    spec = {"schedulerName": "tutti", "minAvailable": 2}
+    job = _workload("batch.volcano.sh/v1alpha1 Job", "1", spec)
+    container = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+
+    async def told(limit: str) -> str:
+        container["resources"]["limits"] = {"cpu": limit}
+        return await stage.tried(job)
+
+    never = "tutti: this gang can never run here: ResourceQuota small allows"
+
+    async def refused() -> bool:
+        return f"{never} limits of 3 cpu, the gang needs 4 cpu at least" in await told("2")
+
+    await eventually(refused, timeout_s=20, because="the standby knows the quota")
+    assert "can never" not in await told("1500m")
+    group = {
+        "apiVersion": VOLCANO,
+        "kind": "PodGroup",
+        "metadata": {"name": "tried"},
+        "spec": {"minMember": 2, "minResources": {"memory": "2Gi"}},
+    }
+    assert f"{never} 1Gi memory, the gang needs 2Gi memory" in await stage.tried(group)
 
 
 def _workload(kind: str, cpu: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Final
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Controller, Runtime
 from services.controller.reconciling.sharding import Shards
+from services.controller.rivals import Rivals
 from shared.kube.resources import (
     COMMANDS,
     CONFIGMAPS,
@@ -115,7 +116,9 @@ class JobRun:
     async def _live(self, incarnation: Incarnation) -> None:
         client = SimKubeClient(self.api, incarnation)
         runtime = Runtime(client, writes_per_s=1_000)
-        shards = Shards(client, incarnation.name, ["job"], namespace="kube-system", take_over=True)
+        shards = Shards(
+            client, incarnation.name, ["job"], namespace="kube-system", rivals=Rivals(client, ())
+        )
         controller = Controller(JobReconciler(runtime, ("volcano",)), runtime.informers, shards)
         async with asyncio.TaskGroup() as group:
             group.create_task(shards.run(), name="shards")

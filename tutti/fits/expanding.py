@@ -42,15 +42,18 @@ def expand(
     questions: list[FitRequest] = []
     for where, one in _flattened(documents):
         try:
-            group, pods = _read(one, namespace, context)
+            found = _read(one, namespace, context)
         except (msgspec.ValidationError, ValueError) as error:
             raise BadManifest(f"{where}: {error}") from error
-        if group is not None and pods:
-            questions.append(FitRequest(group=group, pods=tuple(pods)))
-        elif group is not None:
-            groups[group.namespace, group.name] = group
-        for pod in pods if group is None else ():
-            members.setdefault((pod.namespace, pod.group_name or pod.name), []).append(pod)
+        match found:
+            case FitRequest() if found.pods:
+                questions.append(found)
+            case FitRequest():
+                groups[found.group.namespace, found.group.name] = found.group
+            case Pod():
+                members.setdefault((found.namespace, found.group_name or found.name), []).append(
+                    found
+                )
     for key in [*groups, *(key for key in members if key not in groups)]:
         pods = members.get(key, [])
         group = groups.get(key) or _group(*key, size=len(pods), queue=pods[0].queue)
@@ -70,16 +73,16 @@ def _flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
             yield f"document {number}, {one.get('kind', '')} {name}".rstrip(), without_nulls(one)
 
 
-def _read(one: Json, namespace: str, context: ReadingContext) -> tuple[PodGroup | None, list[Pod]]:
-    """A group, with the pods that come with it; or pods that go into others' groups."""
+def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Pod:
+    """A group, with the pods that come with it; or a pod that goes into another's group."""
     kind = one["kind"]
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
     metadata = one.setdefault("metadata", {})
     metadata.setdefault("namespace", namespace)
     if kind == "PodGroup":
-        return _declared(one, api_group, context), []
+        return FitRequest(group=_declared(one, api_group, context))
     if kind == "Pod":
-        return None, [template_pod(one, context)]
+        return template_pod(one, context)
     name = metadata.get("name", "") or "unnamed"
     found = declared(one, uid=f"asked/{metadata['namespace']}/{name}", context=context)
     if found is None:
@@ -87,7 +90,7 @@ def _read(one: Json, namespace: str, context: ReadingContext) -> tuple[PodGroup 
             "its kind is not known: PodGroup, Pod, Job, JobSet, vcjob, the training operators' "
             f"kinds and {', '.join(sorted(REPLICATED))} are"
         )
-    return found.group, list(found.pods)
+    return found
 
 
 def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:

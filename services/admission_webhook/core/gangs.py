@@ -118,9 +118,7 @@ def _of_workload(asked: Subject, uid: str) -> FitRequest | None:
         found = declared({**case.candidate, "metadata": named}, uid=uid, context=_context(asked))
     except ValueError:
         return None
-    if found is None or not found.pods:
-        return None
-    return FitRequest(group=found.group, pods=found.pods)
+    return found if found is not None and found.pods else None
 
 
 def _of_pod(asked: Subject, review: AdmissionRequest) -> FitRequest | None:

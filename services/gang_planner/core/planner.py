@@ -44,7 +44,7 @@ from services.gang_planner.core.preempting import following
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.verdicts import Book
 from services.gang_planner.state import State
-from shared.contracts.asking import FitAnswer, LedgerAnswer
+from shared.contracts.asking import FitAnswer, FitRequest, LedgerAnswer
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import (
     Act,
@@ -57,7 +57,6 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
-from shared.model.objects import Pod, PodGroup
 
 #: A picture that stays older than the decisions in the log is waited for this long: the longest a
 #: POST can be under way.
@@ -274,11 +273,11 @@ class Planner:
         """
         check_invariants(self._state, self._now_ms)
 
-    def would_fit(self, group: PodGroup, pods: tuple[Pod, ...] = ()) -> FitAnswer:
+    def would_fit(self, question: FitRequest) -> FitAnswer:
         """Whether a gang would fit now, and on these nodes if they were empty."""
         actions = self._configuration.actions
         asker = questions.Asker(self._state, self._policies, actions, self._now_ms)
-        return asker.would_fit(group, pods)
+        return asker.would_fit(question)
 
     def ledger(self) -> LedgerAnswer:
         """What queues hold, deserve and wait for; asked of planners that decide nothing."""

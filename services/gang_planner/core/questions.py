@@ -18,11 +18,11 @@ from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.policy_set import PolicySet
 from services.gang_planner.core.queues import DEFAULT, QueueEntry
-from services.gang_planner.core.quota_limits import too_small
+from services.gang_planner.core.quota_limits import too_small, too_small_for
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.state import State
-from shared.contracts.asking import FitAnswer
+from shared.contracts.asking import FitAnswer, FitRequest
 from shared.model.gang_keys import key_of_group
 from shared.model.objects import Pod, PodGroup
 
@@ -44,9 +44,10 @@ class Asker:
         self._actions = tuple(actions)
         self._now_ms = now_ms
 
-    def would_fit(self, group: PodGroup, pods: tuple[Pod, ...]) -> FitAnswer:
+    def would_fit(self, question: FitRequest) -> FitAnswer:
         """Try the gang on the room that is free, then on the same nodes with nothing on them."""
         state = self._state
+        group, pods = question.group, question.pods
         if not pods:
             return _by_minimum(state, group)
         group, pods = self._joined(group, pods)
@@ -60,7 +61,7 @@ class Asker:
             return FitAnswer(
                 fits=False, ever=False, sentence=f"constraints are not supported: {fields}"
             )
-        quota = too_small(state, gang, gang.min_member)
+        quota = too_small(state, gang, gang.min_member, question.limits)
         if quota:
             return FitAnswer(fits=False, ever=False, sentence=quota)
         need = need_of(shown, gang)
@@ -178,7 +179,12 @@ def _most_first(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
-    """Without pods only the declared minimum can be compared, with the sum of all nodes."""
+    """Without pods only the declared minimum can be compared: with quotas, and the sum of all
+    nodes.
+    """
+    quota = too_small_for(state, group)
+    if quota:
+        return FitAnswer(fits=False, ever=False, sentence=quota)
     nodes, ground = state.nodes, state.ground
     ground.fit_cells()
     nodes.allocatable.ensure(*ground.free.cells.shape)

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.contracts.asking import FitRequest
 from shared.dialects.protocol import ReadingContext
-from shared.dialects.workloads import PODS_MAX, Declared, declared
+from shared.dialects.workloads import PODS_MAX, declared
 from shared.model.objects import Labels, Shape
 
 CONTEXT = ReadingContext(scheduler_names=frozenset({"tutti"}))
@@ -14,7 +15,7 @@ CONTAINER = {"name": "c", "resources": {"limits": {"cpu": "2"}}}
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [CONTAINER]}}
 
 
-def gang(kind: str, api_version: str, annotations: Any = None, **spec: Any) -> Declared | None:
+def gang(kind: str, api_version: str, annotations: Any = None, **spec: Any) -> FitRequest | None:
     metadata = {"name": "job", "namespace": "team", "annotations": annotations}
     return declared(
         {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec},
@@ -23,7 +24,7 @@ def gang(kind: str, api_version: str, annotations: Any = None, **spec: Any) -> D
     )
 
 
-def job(*tasks: Any, **spec: Any) -> Declared:
+def job(*tasks: Any, **spec: Any) -> FitRequest:
     found = gang("Job", "batch.volcano.sh/v1alpha1", tasks=list(tasks), **spec)
     assert found is not None
     return found
@@ -119,3 +120,30 @@ def test_what_cannot_be_read_says_why(spec: dict[str, Any], words: str) -> None:
 
 def test_a_kind_that_is_not_known_declares_nothing() -> None:
     assert gang("Service", "v1") is None
+
+
+def test_limits_are_the_least_that_a_quorum_is_limited_to() -> None:
+    def limited(**limits: str) -> dict[str, Any]:
+        container = {"name": "c", "resources": {"limits": limits}}
+        return {"template": {"spec": {"containers": [container]}}}
+
+    found = job(
+        task("ps", 1) | limited(cpu="8", memory="1Gi", **{"nvidia.com/gpu": "1"}),
+        task("worker", 4) | limited(cpu="500m"),
+        minAvailable=4,
+    )
+    assert dict(found.limits) == {"limits.cpu": 2000, "limits.memory": 0}
+    found = job(task("worker", 4) | limited(cpu="500m"))
+    assert dict(found.limits) == {"limits.cpu": 2000}
+
+
+def test_a_job_without_minima_is_a_gang_as_its_controller_makes_it() -> None:
+    policy = {"totalPartitions": 2, "partitionSize": 3, "minPartitions": 1}
+    topology = {"highestTierAllowed": 2}
+    parts = task("stage", 6, partitionPolicy={**policy, "networkTopology": topology})
+    found = job(task("ps", 1), parts)
+    assert found.group.min_member == 4
+    (stage,) = found.group.sub_groups
+    assert stage.topology is not None
+    assert stage.topology.highest_tier == 2
+    assert dict(found.group.min_resources or ())["pods"] == 4

@@ -36,7 +36,7 @@ async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reaso
     bus = await Bus.connect(nats_server.url, name="planner")
 
     async def answer(question: FitRequest) -> FitAnswer:
-        return scene.planner.would_fit(question.group, question.pods)
+        return scene.planner.would_fit(question)
 
     await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, answer)
 

@@ -22,9 +22,9 @@ from services.controller.core.jobs.requests import (
     targets_a_part,
 )
 from services.controller.core.jobs.seen import Lost, SeenPod
-from services.controller.core.jobs.shape import completed, pod_name, replicas
 from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, after_sync
 from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
+from shared.kinds.job_shape import completed, pod_name, replicas
 from shared.kinds.podgroup import PodGroup
 
 #: A group that has waited for so long is told of, as the status controller does by default.

@@ -8,9 +8,10 @@ import msgspec
 from services.controller.core.jobs.plugins.discovery import plugin_builders
 from services.controller.core.jobs.plugins.plugin import JobPlugin
 from services.controller.core.jobs.seen import JOB_NAME, JOB_VERSION
-from services.controller.core.jobs.shape import group_name, partition_of, pod_name
 from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC
+from shared.dialects.job_groups import PARTITION
 from shared.kinds.job import Job, TaskSpec, VolumeSpec
+from shared.kinds.job_shape import group_name, partition_of, pod_name
 from shared.kinds.metadata import controlled_by
 
 Manifest: TypeAlias = dict[str, Any]
@@ -19,7 +20,6 @@ QUEUE_NAME: Final = "volcano.sh/queue-name"
 JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
 _RETRY_COUNT: Final = "volcano.sh/job-retry-count"
 _TEMPLATE_UID: Final = "volcano.sh/template-uid"
-_PARTITION: Final = "volcano.sh/partition-id"
 _NUMA: Final = "volcano.sh/numa-topology-policy"
 #: Volcano forgets to list it.
 _UNLISTED: Final = frozenset({"hcclrank"})
@@ -156,4 +156,4 @@ def _budget(given: dict[str, str]) -> dict[str, str]:
 
 def _partition(task: TaskSpec, index: int) -> dict[str, str]:
     part = partition_of(task, index)
-    return {} if part is None else {_PARTITION: str(part)}
+    return {} if part is None else {PARTITION: str(part)}

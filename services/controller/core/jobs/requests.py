@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from services.controller.core.jobs.seen import Lost, SeenPod
-from services.controller.core.jobs.shape import partition_of, task_named
-from shared.dialects.durations import duration_ms
+from shared.kinds.durations import duration_ms
 from shared.kinds.job import Job, LifecyclePolicy, TaskSpec
+from shared.kinds.job_shape import partition_of, task_named
 
 SYNC: Final = "SyncJob"
 #: Actions that end in a sync, whatever the phase.

@@ -13,6 +13,7 @@ from services.gang_planner.core.admission import View, Vote
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.policy import Policy
+from shared.model.objects import PodGroup
 from shared.model.surroundings import ResourceQuota
 
 _REQUESTS: Final = "requests."
@@ -36,7 +37,7 @@ def _vote(gang: Gang, view: View) -> Vote:
 def shortages(gang: Gang, view: View) -> Iterator[tuple[ResourceQuota, dict[str, int]]]:
     """Quotas that a group does not fit into, by how much by the quota's own names."""
     for quota in view.state.surroundings.quotas.values():
-        if quota.namespace == gang.namespace and matches(quota, gang):
+        if quota.namespace == gang.namespace and matches(quota, gang.group):
             over = _short(gang, quota, view)
             if over:
                 yield quota, over
@@ -46,7 +47,7 @@ def _short(gang: Gang, quota: ResourceQuota, view: View) -> dict[str, int]:
     used = dict(quota.used)
     over: dict[str, int] = {}
     for name, hard in quota.hard:
-        amount = _asks(gang, name)
+        amount = counted_as(name, gang.group, gang.min_member)
         if amount <= 0:
             continue
         held = used.get(name, 0) + _promised(gang, name, view)
@@ -55,13 +56,13 @@ def _short(gang: Gang, quota: ResourceQuota, view: View) -> dict[str, int]:
     return over
 
 
-def _asks(gang: Gang, name: str) -> int:
-    """What a group's minimum is under a quota's name."""
-    asked = dict(gang.group.min_resources or ()) if gang.group is not None else {}
+def counted_as(name: str, group: PodGroup | None, members: int) -> int:
+    """What a group's minimum, of so many members, is under a quota's name."""
+    asked = dict(group.min_resources or ()) if group is not None else {}
     if name in asked:
         return asked[name]
     if name in _POD_COUNTS:
-        return max((asked.get(one, 0) for one in _POD_COUNTS), default=0) or gang.min_member
+        return max((asked.get(one, 0) for one in _POD_COUNTS), default=0) or members
     if name.startswith(_REQUESTS):
         return asked.get(name.removeprefix(_REQUESTS), 0)
     return asked.get(_REQUESTS + name, 0)
@@ -74,24 +75,24 @@ def _promised(gang: Gang, name: str, view: View) -> int:
         for gang_id in entry.promises:
             one = view.state.gangs.by_id.get(gang_id)
             if one is not None and one.namespace == gang.namespace and not one.members:
-                promised += _asks(one, name)
+                promised += counted_as(name, one.group, one.min_member)
     return promised
 
 
-def matches(quota: ResourceQuota, gang: Gang) -> bool:
+def matches(quota: ResourceQuota, group: PodGroup | None) -> bool:
     """Whether the quota's scopes can match the group's pods."""
     for scope in quota.scopes:
         name, _, rest = scope.partition(" ")
         if name in _OTHERS:
             return False
-        if name == "PriorityClass" and rest and not _class_matches(rest, gang):
+        if name == "PriorityClass" and rest and not _class_matches(rest, group):
             return False
     return True
 
 
-def _class_matches(condition: str, gang: Gang) -> bool:
+def _class_matches(condition: str, group: PodGroup | None) -> bool:
     operator, _, listed = condition.partition(" ")
-    name = gang.group.priority_class if gang.group is not None else ""
+    name = group.priority_class if group is not None else ""
     match operator:
         case "In":
             return name in listed.split(",")

@@ -2,7 +2,7 @@
 
 from services.admission_webhook.core.job_plugins import BRINGS
 from services.controller.core.jobs.plugins.discovery import plugin_builders
-from services.controller.core.jobs.shape import DEPENDENCIES
+from shared.kinds.job_shape import DEPENDENCIES
 
 
 def test_admission_lets_in_just_the_plugins_that_the_controller_builds() -> None:

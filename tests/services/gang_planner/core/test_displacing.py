@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.asking import FitAnswer
+from shared.contracts.asking import FitAnswer, FitRequest
 from shared.model.objects import PriorityClass, Queue
 from tests.services.gang_planner.core.preempting.crowd import (
     QUARTER,
@@ -30,9 +30,11 @@ RECLAIM = configured(
 def ask(
     story: Story, size: int, *, shape: bytes = WHOLE_NODE, group: Any = None, **pods: Any
 ) -> FitAnswer:
-    return story.planner.would_fit(
-        make_group("new", size, **(group or {})), tuple(make_pods("new", size, shape, **pods))
+    question = FitRequest(
+        group=make_group("new", size, **(group or {})),
+        pods=tuple(make_pods("new", size, shape, **pods)),
     )
+    return story.planner.would_fit(question)
 
 
 def displaced_by(story: Story, size: int, **fields: Any) -> tuple[tuple[str, int], ...]:

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.contracts.asking import FitAnswer
-from shared.model.objects import HostPort, Queue, SubGroup
+from shared.contracts.asking import FitAnswer, FitRequest
+from shared.model.objects import HostPort, Queue, Resources, SubGroup
 from shared.model.surroundings import ResourceQuota
 from tests.services.gang_planner.core.scene import (
     GPU,
@@ -23,10 +23,12 @@ FULL = make_shape({"cpu": 4000})
 QUARTER = make_shape({"cpu": 1000})
 
 
-def ask(scene: Scene, size: int, shape: bytes, **group: Any) -> FitAnswer:
-    return scene.planner.would_fit(
-        make_group("q", size, **group), tuple(make_pods("q", size, shape))
-    )
+def ask(
+    scene: Scene, size: int, shape: bytes, *, limits: Resources = (), **group: Any
+) -> FitAnswer:
+    pods = tuple(make_pods("q", size, shape))
+    question = FitRequest(group=make_group("q", size, **group), pods=pods, limits=limits)
+    return scene.planner.would_fit(question)
 
 
 def test_a_gang_that_fits_now() -> None:
@@ -87,7 +89,13 @@ def test_a_gang_above_its_queues_capability_never_fits() -> None:
         ),
         ("cpu", 7000, "ResourceQuota small allows 7 cpu, the gang needs 8 cpu at least"),
         ("requests.cpu", 8000, ""),
-        ("limits.cpu", 1, ""),
+        (
+            "limits.cpu",
+            9000,
+            "ResourceQuota small allows limits of 9 cpu, the gang needs 12 cpu at least",
+        ),
+        ("limits.cpu", 12_000, ""),
+        ("limits.memory", 1, ""),
     ],
 )
 def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, told: str) -> None:
@@ -96,7 +104,36 @@ def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, told
         uid="q", namespace="team", name="small", resource_version=1, hard=((name, hard),)
     )
     scene.put(quota)
-    answer = ask(scene, 2, FULL)
+    answer = ask(scene, 2, FULL, limits=(("limits.cpu", 12_000),))
+    assert (answer.ever, answer.sentence) == (not told, told)
+
+
+@pytest.mark.parametrize(
+    ("name", "hard", "told"),
+    [
+        ("pods", 8, "ResourceQuota small allows 8 pods, the gang needs 9"),
+        ("cpu", 3000, "ResourceQuota small allows 3 cpu, the gang needs 4 cpu at least"),
+        (
+            "limits.cpu",
+            5000,
+            "ResourceQuota small allows limits of 5 cpu, the gang needs 6 cpu at least",
+        ),
+        ("requests.cpu", 4000, ""),
+        ("limits.cpu", 6000, ""),
+        ("count/services", 0, ""),
+    ],
+)
+def test_a_group_without_pods_whose_minimum_is_above_a_quota_never_fits(
+    name: str, hard: int, told: str
+) -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    quota = ResourceQuota(
+        uid="q", namespace="team", name="small", resource_version=1, hard=((name, hard),)
+    )
+    scene.put(quota)
+    minimum = amounts(**{"cpu": 4000, "limits.cpu": 6000})
+    group = make_group("q", 9, min_resources=minimum)
+    answer = scene.planner.would_fit(FitRequest(group=group))
     assert (answer.ever, answer.sentence) == (not told, told)
 
 
@@ -125,7 +162,8 @@ def test_without_pods_the_declared_minimum_is_compared_with_all_nodes_together()
     scene.settle()
 
     def answered(**minimum: int) -> tuple[bool, bool]:
-        answer = scene.planner.would_fit(make_group("q", 9, min_resources=amounts(**minimum)))
+        group = make_group("q", 9, min_resources=amounts(**minimum))
+        answer = scene.planner.would_fit(FitRequest(group=group))
         return answer.fits, answer.ever
 
     assert answered(cpu=4000) == (True, True)
@@ -172,9 +210,8 @@ def test_sub_gangs_are_asked_about_each_in_a_rack_of_its_own() -> None:
                 "q", 6, QUARTER, labels=msgspec.msgpack.encode((("stage", str(stage)),))
             )
         ]
-        return found.planner.would_fit(
-            make_group("q", 6 * count, sub_groups=(stages,)), tuple(pods)
-        )
+        group = make_group("q", 6 * count, sub_groups=(stages,))
+        return found.planner.would_fit(FitRequest(group=group, pods=tuple(pods)))
 
     two, three = asked(2), asked(3)
     assert two.fits
@@ -188,10 +225,12 @@ def test_a_pod_is_asked_about_with_those_of_its_group_that_wait_already() -> Non
     assert scene.settle() == []
     (pod,) = make_pods("g", 1, QUARTER, role="last")
     alone = make_group("g", 1, dialect="", uid="asked")
-    answer = scene.planner.would_fit(alone, (pod,))
+    question = FitRequest(group=alone, pods=(pod,))
+    answer = scene.planner.would_fit(question)
     assert (answer.fits, answer.ever) == (False, False)
     assert "4 of 5 members would fit" in answer.sentence
     scene.put(make_node("n1"))
-    assert sum(count for _, count in scene.planner.would_fit(alone, (pod,)).where) == 5
+    assert sum(count for _, count in scene.planner.would_fit(question).where) == 5
     stranger = msgspec.structs.replace(pod, group_name="")
-    assert scene.planner.would_fit(alone, (stranger,)).where == (("n0", 1),)
+    question = FitRequest(group=alone, pods=(stranger,))
+    assert scene.planner.would_fit(question).where == (("n0", 1),)

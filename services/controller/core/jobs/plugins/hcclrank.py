@@ -13,8 +13,8 @@ from services.controller.core.jobs.plugins.plugin import (
     Manifest,
     containers,
 )
-from services.controller.core.jobs.shape import task_named
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job_shape import task_named
 
 _RANK: Final = "hccl/rankIndex"
 

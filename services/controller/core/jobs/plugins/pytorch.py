@@ -15,8 +15,8 @@ from services.controller.core.jobs.plugins.plugin import (
     add_port,
     containers,
 )
-from services.controller.core.jobs.shape import hosts, task_named
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job_shape import hosts, task_named
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:

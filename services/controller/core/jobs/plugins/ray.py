@@ -17,9 +17,9 @@ from services.controller.core.jobs.plugins.plugin import (
     owned_metadata,
     selector,
 )
-from services.controller.core.jobs.shape import hosts, task_named
 from shared.contracts.annotations import TASK_SPEC
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job_shape import hosts, task_named
 from shared.kube.resources import SERVICES
 
 

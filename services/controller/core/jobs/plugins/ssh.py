@@ -15,8 +15,8 @@ from services.controller.core.jobs.plugins.plugin import (
     add_volume,
     owned_metadata,
 )
-from services.controller.core.jobs.shape import hosts, pod_name, template_spec
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job_shape import hosts, pod_name, template_spec
 from shared.kube.resources import SECRETS
 
 PRIVATE: Final = "id_rsa"

@@ -16,8 +16,8 @@ from services.controller.core.jobs.plugins.plugin import (
     owned_metadata,
     selector,
 )
-from services.controller.core.jobs.shape import hosts
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job_shape import hosts
 from shared.kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES
 
 

@@ -16,8 +16,8 @@ from services.controller.core.jobs.plugins.plugin import (
     add_env,
     containers,
 )
-from services.controller.core.jobs.shape import hosts, replicas, task_named
 from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job_shape import hosts, replicas, task_named
 
 _ROLES: Final = ("ps", "worker", "chief", "evaluator")
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.contracts.asking import FitRequest
 from shared.model.objects import Node, Pod
 from shared.model.surroundings import Namespace
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, SpreadConstraint
@@ -262,7 +263,8 @@ def test_a_question_about_terms_is_answered_by_what_runs_and_leaves_no_trace(kno
     version = state.shapes.terms.version
     for count, fits in ((1, True), (2, False)):
         pods = make_pods("asked", count, apart, labels=labelled(app="web"))
-        answer = scene.planner.would_fit(make_group("asked", count), tuple(pods))
+        question = FitRequest(group=make_group("asked", count), pods=tuple(pods))
+        answer = scene.planner.would_fit(question)
         assert answer.fits == fits
         assert answer.ever
     assert state.ground.pairs.content() == before

@@ -1,0 +1,114 @@
+"""What a Volcano Job's PodGroup says: for the Job controller, which makes the group, and for
+questions about a Job that has none yet.
+
+A role that waits for another one (dependsOn) has no pods yet, so the gang cannot ask for them: as
+long as they are missing, the gang is what can be made now, while `minResources` asks for room for
+all. (Volcano's gang asks for pods that wait for the gang: such a job never starts.)
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from shared.contracts.annotations import TASK_SPEC
+from shared.dialects.protocol import JsonObject
+from shared.kinds.fields import NetworkTopology
+from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job_shape import template_spec
+from shared.kube.objects import PodSpec
+from shared.kube.pod_usage import Usage, add, usage_of, written
+from shared.kube.quantities import QuantityError
+
+#: Which part of its role a pod belongs to.
+PARTITION: Final = "volcano.sh/partition-id"
+
+
+def group_spec(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) -> JsonObject:
+    """The spec of the job's PodGroup.
+
+    Args:
+        job: The job, completed.
+        waiting: Roles whose pods may not be made yet.
+        priorities: Value of each priority class.
+    """
+    minima = {task.name: task.min_available or 0 for task in job.spec.tasks}
+    member = job.spec.min_available
+    startable = sum(task.replicas for task in job.spec.tasks if task.name not in waiting)
+    if member > startable:
+        minima = {name: 0 if name in waiting else count for name, count in minima.items()}
+        member = min(member, sum(minima.values()))
+    spec: JsonObject = {
+        "minMember": member,
+        "minTaskMember": minima,
+        "queue": job.spec.queue,
+    }
+    if job.spec.priority_class_name:
+        spec["priorityClassName"] = job.spec.priority_class_name
+    resources = min_resources(job, priorities)
+    if resources:
+        spec["minResources"] = resources
+    if job.spec.network_topology is not None:
+        spec["networkTopology"] = _topology(job.spec.network_topology)
+    parts = [_sub_group(task) for task in job.spec.tasks if task.partition_policy is not None]
+    if parts:
+        spec["subGroupPolicy"] = parts
+    return spec
+
+
+def _topology(given: NetworkTopology) -> JsonObject:
+    topology: JsonObject = {"mode": given.mode or "hard"}
+    if given.highest_tier_allowed is not None:
+        topology["highestTierAllowed"] = given.highest_tier_allowed
+    elif given.highest_tier_name:
+        topology["highestTierName"] = given.highest_tier_name
+    return topology
+
+
+def _sub_group(task: TaskSpec) -> JsonObject:
+    parts = task.partition_policy
+    assert parts is not None, task.name
+    policy: JsonObject = {
+        "name": task.name,
+        "subGroupSize": parts.partition_size,
+        "minSubGroups": parts.min_partitions,
+        "labelSelector": {"matchLabels": {TASK_SPEC: task.name}},
+        "matchLabelKeys": [PARTITION],
+    }
+    if parts.network_topology is not None:
+        policy["networkTopology"] = _topology(parts.network_topology)
+    return policy
+
+
+def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
+    """What the gang's pods count against a quota: roles of higher priority come first, each with
+    its minimum, then whatever of the others is needed for minAvailable. {} when a template's
+    amounts cannot be read: then the API server will refuse its pods and say why.
+    """
+    tasks = sorted(job.spec.tasks, key=lambda task: -_priority(job, task, priorities))
+    minima = {task.name: task.min_available or 0 for task in tasks}
+    left = job.spec.min_available
+    if left < sum(minima.values()):
+        minima = dict.fromkeys(minima, 0)
+    counts: dict[str, int] = {}
+    for name, count in minima.items():
+        counts[name] = count
+        left -= count
+    for task in tasks:
+        more = max(0, min(left, task.replicas - counts[task.name]))
+        counts[task.name] += more
+        left -= more
+    total: Usage = {}
+    try:
+        for task in tasks:
+            spec = msgspec.convert(template_spec(task), PodSpec, strict=False)
+            if counts[task.name]:
+                add(total, usage_of(spec), counts[task.name])
+    except (QuantityError, msgspec.ValidationError):
+        return {}
+    return written(total)
+
+
+def _priority(job: Job, task: TaskSpec, priorities: Mapping[str, int]) -> int:
+    name = template_spec(task).get("priorityClassName") or job.spec.priority_class_name
+    return priorities.get(name, 0)
