@@ -3,9 +3,10 @@
     .venv/bin/python -m bench.controller [--jobs 20] [--pods 100] [--groups 0] [--runs 1]
 
 The controller is a process of its own; a planner is played that admits every group at once, and
-there is no scheduler, so that only creation is measured. The yardstick of the same run, before and
-after: a client that does nothing but POST the same pods over as many connections as the controller
-has writers.
+there is no scheduler, so that only creation is measured. Yardsticks of the same run, over as many
+connections as the controller has writers (`bare_clients`): a client that does nothing but POST the
+same pods, before and after (the bar); and one that sends all requests that the burst was seen to
+need, afterwards: of small Jobs, statuses and groups are a large part.
 `--groups` PodGroups of others stand by, to be known and kept in memory. Pods created per second
 count from the first Job's creation to the last pod's; latency is each Job's own.
 """
@@ -15,9 +16,7 @@ import asyncio
 import sys
 import tempfile
 import time
-import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,13 +24,11 @@ import msgspec
 import psutil
 import uvloop
 
-from services.controller.core.jobs.pods import pod_for
-from services.controller.core.jobs.shape import completed
+from bench.api_metrics import since, writes
+from bench.bare_clients import NAMESPACE, a_job, admit, for_all, jobs_per_s, pods_per_s
 from services.controller.reconciling.informer import Informer
-from services.controller.reconciling.writes import IN_FLIGHT
 from shared.bus.connection import Bus
 from shared.bus.setup import ensure_streams
-from shared.kinds.job import Job
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
 from shared.kube.client import KubeClient
@@ -43,7 +40,6 @@ from tests.support.service_process import a_service
 from tests.support.waiting import eventually
 from tutti.nats_server import running_nats_server
 
-NAMESPACE: Final = "default"
 #: Of the ratio: less than this and the controller itself is what is slow.
 RATIO_BAR: Final = 0.8
 MEMORY_BAR_MB: Final = 300
@@ -60,6 +56,11 @@ class ControllerRun(msgspec.Struct, frozen=True, kw_only=True):
     #: The yardstick, before and after.
     bare_pods_per_s: float = 0.0
     ratio: float = 0.0
+    #: Pods per second of a client that sends the same requests and does nothing else, afterwards.
+    same_requests_per_s: float = 0.0
+    same_requests_ratio: float = 0.0
+    #: Writes that the API server counted in the burst, Leases included.
+    sent: dict[str, int] = {}
     #: From a Job's creation to the last of its pods'.
     p50_s: float
     p99_s: float
@@ -82,20 +83,32 @@ async def measure(jobs: int, pods: int, groups: int) -> ControllerRun:
             try:
                 await ensure_streams(bus)
                 flags = (f"--kubeconfig={plane.admin_kubeconfig}", "--controllers=job")
-                before_per_s = await _bare(client, jobs * pods)
+                before_per_s = await pods_per_s(client, jobs * pods)
                 await _make_groups(client, groups)
                 log = Path(scratch) / "controller.log"
+                began = await _writes(client)
                 async with a_service("controller", bus, nats.url, log, *flags) as process:
                     found = await _burst(client, process.pid, jobs, pods, groups)
-                after_per_s = await _bare(client, jobs * pods)
+                sent = since(began, await _writes(client))
+                after_per_s = await pods_per_s(client, jobs * pods)
                 bare_per_s = (before_per_s + after_per_s) / 2
+                statuses = sent.get("PUT jobs/status", 0)
+                same_per_s = pods * await jobs_per_s(client, jobs, pods, statuses)
                 return msgspec.structs.replace(
                     found,
+                    sent=sent,
                     bare_pods_per_s=round(bare_per_s, 1),
                     ratio=round(found.pods_per_s / bare_per_s, 3),
+                    same_requests_per_s=round(same_per_s, 1),
+                    same_requests_ratio=round(found.pods_per_s / same_per_s, 3),
                 )
             finally:
                 await bus.close()
+
+
+async def _writes(client: KubeClient) -> dict[str, int]:
+    reply = await client.request("GET", "/metrics")
+    return writes(reply.body.decode())
 
 
 async def _burst(client: KubeClient, pid: int, jobs: int, pods: int, groups: int) -> ControllerRun:
@@ -112,9 +125,9 @@ async def _burst(client: KubeClient, pid: int, jobs: int, pods: int, groups: int
         async def submit(index: int) -> None:
             name = f"job-{index}"
             seen.began_s[name] = time.monotonic()
-            await client.create(JOBS_VOLCANO, _job(name, pods), namespace=NAMESPACE)
+            await client.create(JOBS_VOLCANO, a_job(name, pods), namespace=NAMESPACE)
 
-        await _all(submit, range(jobs))
+        await for_all(submit, range(jobs))
         await eventually(lambda: len(seen.took_s) == jobs, timeout_s=_LIMIT_S)
         took_s = time.monotonic() - began_s
         used_s = sum(controller.cpu_times()[:2]) - cpu_s
@@ -174,9 +187,7 @@ class _Seen:
     async def _admit(self) -> None:
         while True:
             name = await self._waiting.get()
-            await self._client.patch(
-                PODGROUPS_VOLCANO, name, {"status": {"phase": "Inqueue"}}, namespace=NAMESPACE
-            )
+            await admit(self._client, name)
 
 
 async def _follow_memory(process: psutil.Process, seen_bytes: list[int]) -> None:
@@ -184,28 +195,6 @@ async def _follow_memory(process: psutil.Process, seen_bytes: list[int]) -> None
     while True:
         seen_bytes.append(process.memory_info().rss)
         await asyncio.sleep(0.1)
-
-
-async def _bare(client: KubeClient, count: int) -> float:
-    """Pods created per second by a client that does nothing else; they are deleted again."""
-    job = completed(msgspec.convert(_job("bare", count), Job))
-    job = msgspec.structs.replace(
-        job, metadata=msgspec.structs.replace(job.metadata, uid=str(uuid.uuid4()))
-    )
-    task = job.spec.tasks[0]
-    began_s = time.monotonic()
-
-    async def create(index: int) -> None:
-        manifest = pod_for(job, task, index, [])
-        body = msgspec.json.encode(manifest)
-        (await client.post(PODS.path(NAMESPACE), body)).raise_for_status()
-
-    await _all(create, range(count))
-    took_s = time.monotonic() - began_s
-    await client.request(
-        "DELETE", PODS.path(NAMESPACE), params={"gracePeriodSeconds": "0"}, timeout_s=120.0
-    )
-    return count / took_s
 
 
 async def _make_groups(client: KubeClient, count: int) -> None:
@@ -219,37 +208,7 @@ async def _make_groups(client: KubeClient, count: int) -> None:
         }
         await client.create(PODGROUPS_VOLCANO, manifest, namespace=NAMESPACE)
 
-    await _all(create, range(count))
-
-
-async def _all(do: Callable[[int], Awaitable[None]], indices: Sequence[int]) -> None:
-    left = iter(indices)
-
-    async def work() -> None:
-        for index in left:
-            await do(index)
-
-    async with asyncio.TaskGroup() as group:
-        for number in range(IN_FLIGHT):
-            group.create_task(work(), name=f"bench-{number}")
-
-
-def _job(name: str, pods: int) -> dict[str, Any]:
-    container = {
-        "name": "main",
-        "image": "train",
-        "command": ["python", "train.py"],
-        "env": [{"name": f"SETTING_{number}", "value": "v" * 40} for number in range(20)],
-        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
-    }
-    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
-    task = {"name": "worker", "replicas": pods, "minAvailable": pods, "template": template}
-    return {
-        "apiVersion": JOBS_VOLCANO.api_version,
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"minAvailable": pods, "schedulerName": "volcano", "tasks": [task]},
-    }
+    await for_all(create, range(count))
 
 
 def main() -> int:
