@@ -1,8 +1,10 @@
 """Names that every service derives the same way from the same facts."""
 
+import functools
 import hashlib
 
 
+@functools.lru_cache(maxsize=16_384)  # asked for each record and verdict of an attempt
 def gang_trace_id(root: str, attempt: int) -> str:
     """Trace id of one attempt of one gang, 32 hexadecimal digits.
 

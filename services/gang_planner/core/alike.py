@@ -98,6 +98,11 @@ class Gathering:
         #: By bucket; None: its gangs are placed one by one.
         self._wishes: dict[Bucket, Wish | None] = {}
 
+    @property
+    def waiting(self) -> bool:
+        """Whether any are gathered that have not been placed."""
+        return bool(self._runs)
+
     def wish(self, bucket: Bucket) -> Wish | None:
         """What gangs of this bucket want, if all that waits of them is placed or nothing, and
         places are chosen by the nodes' scores alone; None: they are placed one by one.

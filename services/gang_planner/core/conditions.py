@@ -17,6 +17,8 @@ SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 _WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
 _NO_MEMBERS: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask"})
 _RAN_PHASES: Final = frozenset({"Running", "Completed"})
+#: Conditions of gangs to which nothing happened.
+_USUAL: Final = frozenset({"Unschedulable", "Scheduled"})
 #: Pods named in a message; the others are counted.
 _NAMES_MAX: Final = 5
 
@@ -41,16 +43,17 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """What holds of the gang and of what it is owed; `before` is what the last verdict said."""
     known = {one.type: one for one in before}
+    claims = [_unschedulable(gang, why), _scheduled(gang)]
+    if _eventful(gang, owed) or not known.keys() <= _USUAL:
+        claims += [
+            _partly_bound(gang),
+            _releasing(gang, known.get("Releasing")),
+            _evicted(gang, known.get("Evicted")),
+            _room_held(gang, owed),
+            _degraded(gang, owed),
+        ]
     found: list[Condition] = []
-    for claim in (
-        _unschedulable(gang, why),
-        _scheduled(gang),
-        _partly_bound(gang),
-        _releasing(gang, known.get("Releasing")),
-        _evicted(gang, known.get("Evicted")),
-        _room_held(gang, owed),
-        _degraded(gang, owed),
-    ):
+    for claim in claims:
         last = known.get(claim.type)
         if claim.holds:
             found.append(_true(claim, last, now_ms))
@@ -68,6 +71,11 @@ def meaning(gang: Gang) -> tuple[bool, ...]:
 def partly_bound(gang: Gang) -> bool:
     """Whether the gang is bound in part, and nothing of that can be released."""
     return bool("repair" in gang.history.notes and gang.bound and not releasing.worthwhile(gang))
+
+
+def _eventful(gang: Gang, owed: Sequence[Debt]) -> bool:
+    """Whether more may hold of the gang than that it waits or runs; of most it does not."""
+    return bool(gang.history.notes or owed or gang.evicted[0] or gang.phase == "Unknown")
 
 
 def _unschedulable(gang: Gang, why: Why | None) -> _Claim:

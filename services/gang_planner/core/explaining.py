@@ -6,6 +6,7 @@ once per bucket and state of the ground.
 """
 
 from collections import Counter
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 from services.gang_planner.core import unsupported
@@ -81,8 +82,9 @@ class Explainer:
     def __init__(self, state: State, session: Session) -> None:
         self._state = state
         self._session = session
-        self._holders: dict[tuple[str, int], list[str]] = {}
-        self._by_queue: dict[str, list[Gang]] | None = None
+        self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
+        #: Queues by the names of those that they are part of, their own included.
+        self._subtrees: dict[str, list[QueueEntry]] | None = None
 
     def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
         """Why the gang waits, given the reason that the assessment or the backlog found."""
@@ -112,7 +114,7 @@ class Explainer:
             quota=found.quota,
             ahead=found.ahead,
             ahead_count=len(found.ahead),
-            holders=tuple(name for name in found.holders if name != gang.full_name),
+            holders=_without(found.holders, gang) if gang.held else found.holders,
             holders_count=max(found.holders_count - bool(gang.held), 0),
         )
 
@@ -125,6 +127,8 @@ class Explainer:
 
     def _with_holds(self, gang: Gang, sentence: str) -> str:
         owed = self._state.debts.of(gang)
+        if not owed and not gang.history.preemption_ended:
+            return sentence
         told = [sentence, ended_words(gang), holds_in_words(owed) if owed else ""]
         return "; ".join(one for one in told if one)
 
@@ -176,13 +180,13 @@ class Explainer:
         domains = telling.in_words(self._session, need, attempt) or self._groups(queue)
         if need.avoid:
             blocking["node(s) refused one of its members lately"] = len(need.avoid)
-        names = self._holding(need.queue, short)
+        holders, holders_count = self._holding(need.queue, short)
         sentence = _sentence(state.nodes.count, blocking, short, fitting, wanted)
         return Explanation(
             sentence=f"{domains}; {sentence}" if domains else sentence,
             shapes=tuple(reports),
-            holders=tuple(names[:_HOLDERS_MAX]),
-            holders_count=len(names),
+            holders=holders,
+            holders_count=holders_count,
         )
 
     def _groups(self, queue: QueueEntry) -> str:
@@ -221,29 +225,38 @@ class Explainer:
         if not shortages:
             return Explanation(f"queue {entry.name} has room for it again")
         shortage = shortages[0]
-        holders = self._holding(shortage.queue, {names[row]: 0 for row in shortage.over})
+        holders, holders_count = self._holding(
+            shortage.queue, {names[row]: 0 for row in shortage.over}
+        )
         return Explanation(
             sentence=shortage_in_words(entry, shortage, names),
             quota=shortage_reasons(shortage, names),
-            holders=tuple(holders[:_HOLDERS_MAX]),
-            holders_count=len(holders),
+            holders=holders,
+            holders_count=holders_count,
         )
 
     def _holders_of(self, queue: str) -> list[Gang]:
         """Gangs of a queue's subtree that hold anything."""
-        if self._by_queue is None:
-            self._by_queue = {}
-            for gang in self._state.gangs.gangs.values():
-                if gang.held:
-                    for one in gang.queue.chain:
-                        self._by_queue.setdefault(one.name, []).append(gang)
-        return self._by_queue.get(queue, [])
+        if self._subtrees is None:
+            self._subtrees = {}
+            for entry in self._state.queues.entries.values():
+                for one in entry.chain:
+                    self._subtrees.setdefault(one.name, []).append(entry)
+        gangs = self._state.gangs.gangs
+        return [
+            gang
+            for entry in self._subtrees.get(queue, ())
+            for gang in entry.holders
+            if gangs.get(gang.key) is gang
+        ]
 
-    def _holding(self, queue: str, short: dict[str, int]) -> list[str]:
-        """Gangs of the queue that hold what is missing, oldest first."""
+    def _holding(self, queue: str, short: dict[str, int]) -> tuple[tuple[str, ...], int]:
+        """Gangs of the queue that hold what is missing, oldest first and not all of them, and how
+        many they are.
+        """
         rows = [self._state.resources.row(name) for name in sorted(short) if name != PODS]
         if not rows:
-            return []
+            return (), 0
         key = (queue, rows[0])
         found = self._holders.get(key)
         if found is None:
@@ -251,10 +264,16 @@ class Explainer:
             holding = [
                 (gang.created_ms, gang.full_name)
                 for gang in self._holders_of(queue)
-                if any(row == key[1] for held in gang.held for row, _ in shapes[held].pairs)
+                if any(rows[0] in shapes[held].by_row for held in gang.held)
             ]
-            found = self._holders[key] = [name for _, name in sorted(holding)]
+            names = tuple(name for _, name in nsmallest(_HOLDERS_MAX, holding))
+            found = self._holders[key] = names, len(holding)
         return found
+
+
+def _without(names: tuple[str, ...], gang: Gang) -> tuple[str, ...]:
+    own = gang.full_name
+    return tuple(name for name in names if name != own)
 
 
 def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:

@@ -5,6 +5,7 @@ others are *twins* whose verdict says so. Pods of kube-batch prefer its own dial
 Volcano's.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from services.gang_planner.core.admission import Lobby
@@ -34,6 +35,8 @@ class GangTable:
         self._declared: dict[GangKey, dict[str, PodGroup]] = {}
         #: Gangs to be assessed in the next cycle, in the order in which they changed.
         self.changed: dict[GangKey, Gang] = {}
+        #: Gangs that wait for another reason than before, and have not changed themselves.
+        self.retold: dict[GangKey, Gang] = {}
         #: Objects that another one of the same name outranks, by UID.
         self.twins: dict[str, PodGroup] = {}
         #: Ids that no longer stand for a gang, and twins that changed: what to tell about them is
@@ -114,17 +117,7 @@ class GangTable:
     def choose(self, gang: Gang, at_ms: int) -> None:
         """Put the preferred object of the gang in force, or none."""
         declared = self._declared.get(gang.key, {})
-        preference = _KUBE_BATCH_PREFERENCE if gang.kube_batch_members else _PREFERENCE
-        chosen = min(
-            declared.values(),
-            key=lambda group: (
-                group.deleting,
-                preference.get(group.dialect, _OTHERS),
-                group.created_ms,
-                group.uid,
-            ),
-            default=None,
-        )
+        chosen = _preferred(gang, declared.values())
         for uid, group in declared.items():
             if group is chosen:
                 self.twins.pop(uid, None)
@@ -227,9 +220,28 @@ class GangTable:
                 shape = self._shapes.entries[shape_id]
                 gang.queue.charge(shape, -count)
                 entry.charge(shape, count)
+            if gang.held:
+                del gang.queue.holders[gang]
+                entry.holders[gang] = None
             gang.queue = entry
         gang.priority = self.priority_of(gang)
         self.changed[gang.key] = gang
+
+
+def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
+    """The object that counts of those that declare a gang; None: there are none."""
+    if len(groups) < 2:
+        return next(iter(groups), None)
+    preference = _KUBE_BATCH_PREFERENCE if gang.kube_batch_members else _PREFERENCE
+    return min(
+        groups,
+        key=lambda group: (
+            group.deleting,
+            preference.get(group.dialect, _OTHERS),
+            group.created_ms,
+            group.uid,
+        ),
+    )
 
 
 def _nameless(gang: Gang) -> str:

@@ -421,8 +421,11 @@ class Gang:
         held = self.held.get(shape.id, 0) + count
         if held:
             self.held[shape.id] = held
+            self.queue.holders[self] = None
         else:
             del self.held[shape.id]
+            if not self.held:
+                del self.queue.holders[self]
         self.queue.charge(shape, count)
 
     def _count(self, member: Member, state: int, by: int) -> None:

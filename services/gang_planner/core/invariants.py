@@ -240,6 +240,9 @@ def _check_starts(state: State, now_ms: int) -> None:
 
 def _check_queues(state: State) -> None:
     for entry in state.queues.entries.values():
+        holders = {one for one in state.gangs.gangs.values() if one.held and one.queue is entry}
+        if holders != {one for one in entry.holders if state.gangs.gangs.get(one.key) is one}:
+            raise InvariantViolation(f"queue {entry.name}", "does not know which gangs hold room")
         used: Counter[int] = Counter()
         for gang in state.gangs.gangs.values():
             if entry not in gang.queue.chain:

@@ -346,6 +346,9 @@ class Planner:
                 deadlines.started(work, gang)
             if gang.vacant:
                 state.gangs.drop_if_empty(gang)
+        for gang in state.gangs.retold.values():
+            looked_at[gang.gang_id] = gang
+        state.gangs.retold.clear()
 
     def _carry_on(self, work: CycleWork, gang: Gang) -> None:
         """Take what is open of a gang further: pauses, repair, release, deadlines."""

@@ -11,11 +11,14 @@ make no tree: such a queue stands at the top, its `fault` says why, and no gang 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from services.gang_planner.core.columns import ResourceIndex, clamped
 from services.gang_planner.core.shapes import ShapeEntry
 from shared.model.objects import Queue, Resources
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.gangs import Gang
 
 DEFAULT: Final = "default"
 ROOT: Final = "root"
@@ -68,6 +71,8 @@ class QueueEntry:
         self.deserved: dict[int, int] = {}
         #: Members that wait in its subtree, by shape id. `sharing` keeps it.
         self.demand: dict[int, int] = {}
+        #: Its own gangs that hold anything.
+        self.holders: dict[Gang, None] = {}
         #: Itself and its ancestors, nearest first.
         self.chain: tuple[QueueEntry, ...] = (self,)
         self.has_children = False
@@ -164,6 +169,15 @@ class QueueEntry:
         for entry in self.chain:
             _add(entry.promised, amounts, sign)
 
+    def exceeded_by(self, wanted: dict[int, int]) -> bool:
+        """Whether `wanted` more, by resource row, would exceed a ceiling."""
+        for entry in self.chain:
+            for row, limit in entry.ceiling.items():
+                amount = wanted.get(row, 0)
+                if amount > 0 and entry.used.get(row, 0) + amount > limit:
+                    return True
+        return False
+
     def excess(self, wanted: dict[int, int], *, promised: bool) -> dict[int, int]:
         """By how much `wanted` more would exceed a ceiling, by row; empty: it would not.
 
@@ -243,6 +257,9 @@ class QueueTable:
         #: Grows when a queue, or the shape of the tree, changes.
         self.changes = 0
         self._limited_at: tuple[int, int] = (-1, -1)
+        #: What the deserved amounts of all were worked out of, where it matters to nobody what
+        #: gangs want; (): it does, or nothing is shared. `sharing` keeps it.
+        self.shared_at: tuple[object, ...] = ()
 
     @property
     def hierarchical(self) -> bool:

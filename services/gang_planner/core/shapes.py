@@ -28,6 +28,7 @@ class ShapeEntry:
         "amounts",
         "attached",
         "best_effort",
+        "by_row",
         "column",
         "encoded",
         "id",
@@ -59,6 +60,7 @@ class ShapeEntry:
             for name, amount in shape.requests
             if amount > 0
         )
+        self.by_row: dict[int, int] = dict(self.pairs)
         self.rows: Ints = np.array([row for row, _ in self.pairs], dtype=np.int64)
         self.amounts: Ints = np.array([amount for _, amount in self.pairs], dtype=np.int64)
         #: Amounts standing, to be multiplied with a row of counts.

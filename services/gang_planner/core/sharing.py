@@ -13,7 +13,7 @@ place one whole gang that goes beyond it, or two gangs larger than their queues'
 each other for ever.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.demand import Demand
 from services.gang_planner.core.placing import Attempt
 from services.gang_planner.core.policy import Deserve
-from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.queues import QueueEntry, QueueTable
 from services.gang_planner.core.session import Session
 from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.state import State
@@ -108,32 +108,58 @@ def share_out(state: State, session: Session, demand: Demand) -> None:
 
     Idle queues and clusters of one queue cost nothing: nothing is deserved where nothing is shared.
     """
-    entries = state.queues.entries
-    wanting = demand.by_queue
-    busy = wanting.keys() | {name for name, one in entries.items() if any(one.used.values())}
-    for entry in entries.values():
-        if entry.deserved or entry.demand:
-            entry.deserved, entry.demand = {}, {}
+    queues, wanting = state.queues, demand.by_queue
     deserve = session.policies.deserve
-    if deserve is None or len(busy) < 2:
+    for entry in queues.entries.values():
+        if entry.demand:
+            entry.demand = {}
+    if deserve is None or not _many(queues.entries, wanting):
+        _deserve_nothing(queues)
         return
     for name in sorted(wanting):
-        for entry in state.queues.entry(name).chain:
+        for entry in queues.entry(name).chain:
             for shape_id, count in wanting[name].items():
                 entry.demand[shape_id] = entry.demand.get(shape_id, 0) + count
-    for parent, children in state.queues.siblings():
+    now = (deserve, queues.changes, state.nodes.changes.position)
+    if queues.shared_at == now:
+        return
+    _deserve_nothing(queues)
+    declared = True
+    for parent, children in queues.siblings():
         has = dict(enumerate(session.totals)) if parent is None else parent.deserved
-        _share(state, children, has, deserve)
+        declared &= _share(state, children, has, deserve)
+    queues.shared_at = now if declared else ()
+
+
+def _many(entries: Mapping[str, QueueEntry], wanting: Mapping[str, object]) -> bool:
+    """Whether more than one queue holds or wants anything."""
+    if len(wanting) > 1:
+        return True
+    return (
+        len(wanting.keys() | {name for name, one in entries.items() if any(one.used.values())}) > 1
+    )
+
+
+def _deserve_nothing(queues: QueueTable) -> None:
+    queues.shared_at = ()
+    for entry in queues.entries.values():
+        if entry.deserved:
+            entry.deserved = {}
 
 
 def _share(
     state: State, queues: Sequence[QueueEntry], has: dict[int, int], deserve: Deserve
-) -> None:
+) -> bool:
+    """Share what a parent has among its children. True: all of them declare what they deserve, so
+    that it stays the same whatever gangs want.
+    """
+    all_declared = True
     wants_of = [wanted(state, entry) for entry in queues]
     for row, total in has.items():
         parties: list[Party] = []
         for entry, wants in zip(queues, wants_of, strict=True):
             weight, declared = deserve(entry, row)
+            all_declared &= declared is not None
             most = wants.get(row, 0) if declared is None else declared
             limit = entry.ceiling.get(row)
             if limit is not None:
@@ -144,6 +170,7 @@ def _share(
             continue
         for entry, amount in zip(queues, water_fill(total, parties), strict=True):
             entry.deserved[row] = amount
+    return all_declared
 
 
 def wanted(state: State, entry: QueueEntry) -> dict[int, int]:
@@ -293,9 +320,13 @@ class Claims:
         """
         shapes = self._work.state.shapes.entries
         for name, entry in sorted(self._work.state.queues.entries.items()):
+            if not entry.demand:
+                continue
             waits_with = tuple(sorted(entry.demand))
-            for row in sorted({row for one in waits_with for row, _ in shapes[one].pairs}):
-                if entry.used.get(row, 0) < entry.deserved.get(row, 0):
+            for row, amount in sorted(entry.deserved.items()):
+                if entry.used.get(row, 0) >= amount:
+                    continue
+                if any(row in shapes[one].by_row for one in waits_with):
                     claiming = self._claiming.setdefault((entry.parent, row), {})
                     claiming[entry] = (name, row, waits_with)
                     self._claimed.add(row)

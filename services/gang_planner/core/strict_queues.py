@@ -40,5 +40,4 @@ def park(state: State, buckets: list[Bucket], first: Gang) -> None:
         before = bucket.reason
         state.backlog.park(bucket, first.full_name)
         if before != bucket.reason:
-            for _, _, gang in bucket.entries:
-                state.gangs.touch(gang)
+            state.gangs.retold.update((key, gang) for _, key, gang in bucket.entries)

@@ -155,7 +155,8 @@ class Book:
 
     def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
         passing = gang.phase in {"Starting", "Running"} and not reason
-        if not passing or any(meaning(gang)) or _group_wanted(gang):
+        eventful = bool(gang.history.notes) and any(meaning(gang))
+        if not passing or eventful or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
         under_way = state.rooms.pods_under_way
@@ -308,6 +309,7 @@ def _domain(gang: Gang) -> str:
 
 def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
     group = gang.group
+    owed = state.debts.of(gang)
     return (
         gang.phase,
         reason,
@@ -318,7 +320,7 @@ def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
         gang.history.attempt,
         _group_wanted(gang),
         meaning(gang) if gang.history.notes else (),
-        holds_told.meaning(state.debts.of(gang)),
+        holds_told.meaning(owed) if owed else (),
         gang.evicted,
     )
 
@@ -419,4 +421,7 @@ def _gone_verdict(state: State, last: Verdict, now_ms: int) -> Verdict:
 
 
 def _same(last: Verdict, new: Verdict) -> bool:
+    if last.phase != new.phase or last.conditions != new.conditions:
+        # The usual case, and cheap to see.
+        return False
     return msgspec.structs.replace(new, at_ms=last.at_ms, epoch=last.epoch) == last

@@ -54,37 +54,39 @@ class _Pass:
         while (queue := self._turns.first()) is not None:
             if session.exhausted:
                 break
-            self._give_turn(queue.name)
+            while not self._give_turn(queue.name):
+                # It holds what it held, so the turn is still its own.
+                if session.exhausted or not line.holds(queue.name):
+                    break
             if not line.holds(queue.name):
                 self._turns.drop_first()
         self._together.place()
 
-    def _give_turn(self, queue: str) -> None:
+    def _give_turn(self, queue: str) -> bool:
+        """Try a queue's next gang. False: nothing of it was placed, and its equals are refused."""
         line = self._line
         index, bucket, gang = line.head(queue)
-        if self._shortfalls.remains(bucket):
+        if self._shortfalls.remains(bucket) or self._kept_out(bucket, gang):
             self._refuse(bucket, gang, UNLIMITED)
-            return
+            return False
         limit = self._claims.limit(gang.queue, bucket.need)
-        if limit.withheld is None and self._beyond_ceiling(bucket, gang):
-            self._refuse(bucket, gang, limit)
-            return
         if limit is UNLIMITED and self._gather(bucket):
             self._claims.placed(gang.queue)
             line.put_back(index)
-            return
+            return True
         # What follows looks at nodes.
         self._together.place()
         fair = self._with_extras(bucket, gang, limit)
         if fair is None:
             # All room is others' part of it: tried again when something is freed.
             refuse(self._work, bucket)
-            return
-        if not self._surely_refused(bucket, gang, fair) and place(self._work, gang, fair):
+            return False
+        if not sharing.leaves_nothing(self._work, fair) and place(self._work, gang, fair):
             self._claims.placed(gang.queue)
             line.put_back(index)
-            return
+            return True
         self._refuse(bucket, gang, fair)
+        return False
 
     def _refuse(self, bucket: Bucket, gang: Gang, limit: Limit) -> None:
         """The bucket's first gang does not fit now."""
@@ -129,16 +131,18 @@ class _Pass:
             most = min(most, limit.members_max)
         return limit._replace(members_max=most)
 
-    def _surely_refused(self, bucket: Bucket, gang: Gang, limit: Limit) -> bool:
-        """What needs no look at the nodes: a ceiling, or claims on every node."""
-        return sharing.leaves_nothing(self._work, limit) or self._beyond_ceiling(bucket, gang)
-
-    def _beyond_ceiling(self, bucket: Bucket, gang: Gang) -> bool:
-        """Whether a ceiling keeps a quorum of one shape out."""
+    def _kept_out(self, bucket: Bucket, gang: Gang) -> bool:
+        """Whether a ceiling keeps a quorum of one shape out: no look at nodes is needed."""
         need = bucket.need
         if not need.quorum or len(need.wanted) != 1:
             return False
-        return bool(gang.queue.excess(need.amounts(self._work.state.shapes), promised=False))
+        if not gang.queue.exceeded_by(need.amounts(self._work.state.shapes)):
+            return False
+        if self._together.waiting and self._claims.limit(gang.queue, need).withheld is not None:
+            # As before every gang that leaves nodes to others. Where those gathered go depends on
+            # it, and recordings tell where they went.
+            self._together.place()
+        return True
 
 
 def place(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> bool:
@@ -155,7 +159,7 @@ def refuse(work: CycleWork, bucket: Bucket, limit: Limit = UNLIMITED) -> None:
     state = work.state
     queue = state.queues.entry(bucket.need.queue)
     before = bucket.reason
-    short = bool(queue.excess(bucket.need.amounts(state.shapes), promised=False))
+    short = queue.exceeded_by(bucket.need.amounts(state.shapes))
     held = not short and limit.withheld is not None and sharing.fits_otherwise(work, bucket)
     state.backlog.refuse(
         bucket,
@@ -164,5 +168,4 @@ def refuse(work: CycleWork, bucket: Bucket, limit: Limit = UNLIMITED) -> None:
         held_by=limit.claimants if held else (),
     )
     if before != bucket.reason:
-        for _, _, gang in bucket.entries:
-            state.gangs.touch(gang)
+        state.gangs.retold.update((key, gang) for _, key, gang in bucket.entries)

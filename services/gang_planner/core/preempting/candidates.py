@@ -76,15 +76,15 @@ class Candidates:
 
     def evicted(self, victims: "Iterable[Member]") -> None:
         """These pods were decided to be evicted."""
-        gangs: dict[int, Gang] = {}
+        gangs: dict[Gang, None] = {}
         for member in victims:
             self.leaving.append(member)
             if member.gang is not None:
-                gangs[id(member.gang)] = member.gang
-        for name in sorted({gang.queue.name for gang in gangs.values()}):
-            left = [one for one in self._queue(name) if id(one.gang) not in gangs]
-            young = [one for one in self._young[name] if id(one[0]) not in gangs]
-            same = [gang for gang in gangs.values() if gang.queue.name == name]
+                gangs[member.gang] = None
+        for name in sorted({gang.queue.name for gang in gangs}):
+            left = [one for one in self._queue(name) if one.gang not in gangs]
+            young = [one for one in self._young[name] if one[0] not in gangs]
+            same = [gang for gang in gangs if gang.queue.name == name]
             self._judge(name, same, left, young)
 
     def _may_preempt(self, asks: Asks, gang: "Gang") -> bool:
@@ -101,14 +101,18 @@ class Candidates:
     def _judge(
         self, name: str, gangs: "list[Gang]", units: list[Unit], young: "list[tuple[Gang, int]]"
     ) -> list[Unit]:
-        """Judge gangs of a queue; `units` and `young` are of those that were judged before."""
+        """Judge gangs of a queue; `units` and `young` are of those that were judged before, in
+        their order.
+        """
+        judged = len(units)
         for gang in gangs:
             source, eligible_ms = self._sources.of(gang)
             if source is not None:
                 units += units_of(source, whole=self._whole)
             if eligible_ms:
                 young.append((gang, eligible_ms))
-        units.sort(key=in_order)
+        if len(units) > judged:
+            units.sort(key=in_order)
         self._session.work_left -= _JUDGING * len(gangs)
         self._by_queue[name], self._young[name] = units, young
         return units

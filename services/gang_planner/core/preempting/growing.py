@@ -7,6 +7,7 @@ step is undone and the node left alone.
 """
 
 import heapq
+from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -47,15 +48,18 @@ class _Counting:
         self.counts: dict[int, int] = {}
         self._free: dict[int, dict[int, int]] = {}
         self._pairs = shape.pairs
-        self._now = session.fits.counts(shape)
-        self._cells = session.ground.free.cells
+        self._now: list[int] = session.fits.counts(shape).tolist()
+        cells = session.ground.free.cells[:, : len(usable)]
+        self._cells: list[tuple[int, list[int]]] = [
+            (row, cells[row].tolist()) for row in shape.by_row
+        ]
 
     def on(self, slot: int) -> tuple[int, dict[int, int]]:
         """How many fit on a node, and what is free there, by resource row."""
         free = self._free.get(slot)
         if free is None:
-            free = self._free[slot] = {row: int(self._cells[row, slot]) for row, _ in self._pairs}
-            self.counts[slot] = int(self._now[slot])
+            free = self._free[slot] = {row: amounts[slot] for row, amounts in self._cells}
+            self.counts[slot] = self._now[slot]
         return self.counts[slot], free
 
     def take(self, unit: Unit) -> None:
@@ -89,10 +93,10 @@ class Growing:
         #: Counts what was taken or undone on a node.
         self._changes: dict[int, int] = {}
         self._counting: _Counting
-        self._on: dict[int, list[Unit]] = {}
+        self._on: defaultdict[int, list[Unit]] = defaultdict(list)
         for unit in pool:
             for slot in unit.freed:
-                self._on.setdefault(slot, []).append(unit)
+                self._on[slot].append(unit)
 
     def until(self, shape: "ShapeEntry", wanted: int, avoid: "Ints") -> bool:
         """Take units until so many pods of the shape fit; False: there are not enough.
@@ -240,17 +244,16 @@ class Growing:
 
     def _cost(self, units: "Sequence[Unit]", slot: int, shape: "ShapeEntry") -> _Cost:
         counts, free = self._counting.on(slot)
-        freed: dict[int, int] = {}
         if len(units) == 1:
-            freed = units[0].freed[slot]
-        else:
-            for unit in units:
-                for row, amount in unit.freed[slot].items():
-                    freed[row] = freed.get(row, 0) + amount
-        after = min(
-            ((free[row] + freed.get(row, 0)) // amount for row, amount in shape.pairs), default=1
-        )
-        gain = max(after - counts, 1)
+            (unit,) = units
+            gain = _fitting(shape, free, unit.freed[slot]) - counts
+            pods = len(unit.members) * 1000 // max(gain, 1)
+            return unit.breaks, pods, unit.gang.priority, unit.whole
+        freed: dict[int, int] = {}
+        for unit in units:
+            for row, amount in unit.freed[slot].items():
+                freed[row] = freed.get(row, 0) + amount
+        gain = max(_fitting(shape, free, freed) - counts, 1)
         return (
             sum(one.breaks for one in units),
             sum(len(one.members) for one in units) * 1000 // gain,
@@ -290,6 +293,16 @@ class Growing:
             if rate > most and self._allowances.allows(unit):
                 best, most = unit, rate
         return best
+
+
+def _fitting(shape: "ShapeEntry", free: dict[int, int], freed: dict[int, int]) -> int:
+    """How many pods of a shape fit where so much is free, and freed."""
+    most = None
+    for row, amount in shape.pairs:
+        times = (free[row] + freed.get(row, 0)) // amount
+        if most is None or times < most:
+            most = times
+    return 1 if most is None else most
 
 
 def _is_gentler(unit: Unit, other: Unit) -> bool:

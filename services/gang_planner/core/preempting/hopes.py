@@ -42,40 +42,37 @@ class Crowd:
 
     def __init__(self, pool: "Sequence[Unit]", wishes: "Sequence[Wish]") -> None:
         # Of a gang with single members in the pool these are all that it could lose.
-        members = [
+        members = (
             (member, unit.gang.priority)
             for unit in pool
             if not (unit.whole and unit.source.surplus)
             for member in unit.members
-        ]
+        )
         self._wishes = wishes
-        self._slots = np.array([member.slot for member, _ in members], dtype=np.int64)
-        self._priorities = np.array([priority for _, priority in members], dtype=np.int64)
-        self._shapes = np.array([member.shape.id for member, _ in members], dtype=np.int64)
-        kinds = {member.shape.id: member.shape for member, _ in members}
-        self._pairs = {shape_id: dict(shape.pairs) for shape_id, shape in kinds.items()}
+        #: Where pods of one priority and shape are.
+        self._slots: dict[tuple[int, ShapeEntry], list[int]] = {}
+        for member, priority in members:
+            self._slots.setdefault((priority, member.shape), []).append(member.slot)
 
     def may_suffice(self, priority: int | None = None) -> bool:
         """Whether enough could fit if all up to a priority were gone; None: all."""
-        gone = slice(None) if priority is None else self._priorities <= priority
-        slots, shapes = self._slots[gone], self._shapes[gone]
         amounts: dict[int, Ints] = {}
         for wish in self._wishes:
             free = wish.free.copy()
             for at, (row, _) in enumerate(wish.shape.pairs):
                 if row not in amounts:
-                    amounts[row] = self._freed(row, slots, shapes, free.shape[1])
+                    amounts[row] = self._freed(row, priority, free.shape[1])
                 free[at] += amounts[row]
             if int(wish.counts(free).sum()) < wish.least:
                 return False
         return True
 
-    def _freed(self, row: int, slots: Ints, shapes: Ints, size: int) -> Ints:
+    def _freed(self, row: int, priority: int | None, size: int) -> Ints:
         freed = np.zeros(size, dtype=np.int64)
-        for shape_id, pairs in self._pairs.items():
-            amount = pairs.get(row, 0)
-            if amount:
-                freed += np.bincount(slots[shapes == shape_id], minlength=size) * amount
+        for (found, shape), slots in self._slots.items():
+            amount = shape.by_row.get(row, 0)
+            if amount and (priority is None or found <= priority):
+                freed += np.bincount(slots, minlength=size) * amount
         return freed
 
 

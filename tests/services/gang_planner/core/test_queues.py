@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from services.gang_planner.core import sharing
 from services.gang_planner.core.arguments import Arguments
 from services.gang_planner.core.policies import capacity
 from services.gang_planner.core.queues import QueueEntry
@@ -72,8 +73,28 @@ def test_charges_equal_what_gangs_hold_while_queues_move_in_the_tree(seed: int) 
             if chance.random() < 0.8:
                 scene.run(decision)
         keep_their_place_in_turn(entries(scene))
+        deserve_what_they_would_anew(scene)
+        agree_on_what_exceeds_a_ceiling(entries(scene), chance)
         check_deserved(scene)
     assert scene.decisions
+
+
+def deserve_what_they_would_anew(scene: Scene) -> None:
+    """Amounts that are kept while nobody declares anything else are those that would be worked
+    out now.
+    """
+    state, session = scene.planner._state, scene.planner._session
+    sharing.refresh(state, session)
+    kept = {name: dict(entry.deserved) for name, entry in state.queues.entries.items()}
+    state.queues.shared_at = ()
+    sharing.refresh(state, session)
+    assert {name: entry.deserved for name, entry in state.queues.entries.items()} == kept
+
+
+def agree_on_what_exceeds_a_ceiling(found: dict[str, QueueEntry], chance: random.Random) -> None:
+    for entry in found.values():
+        wanted = {row: chance.randint(0, 8000) for row in entry.ceiling}
+        assert entry.exceeded_by(wanted) == bool(entry.excess(wanted, promised=False))
 
 
 def check_deserved(scene: Scene) -> None:
