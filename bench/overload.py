@@ -23,7 +23,7 @@ import uvloop
 from bench import load
 from bench.contenders import Tutti, running
 from bench.load import Load
-from bench.scarce import USER, rejected, scarce_bindings
+from bench.scarce import SMALL, USER, rejected, scarce_bindings
 from bench.suite_eyes import SuiteEyes, eyes_on
 from bench.testbed import Bed, open_testbed
 from bench.traffic import p
@@ -33,7 +33,7 @@ _SIZE: Final = 4
 _NODES: Final = 250
 _TIMES: Final = 10.0
 #: The sustainable rate is taken from so many gangs.
-_FIRST_GANGS: Final = 25
+_FIRST_GANGS: Final = 10
 _OFFERED_S: Final = 15.0
 #: Bounded by what the nodes hold and by a session's patience.
 _GANGS_MAX: Final = 600
@@ -89,7 +89,7 @@ def main() -> None:
 async def overload(*, reject: bool) -> Overloaded:
     """Start everything, find the sustainable rate, offer ten times of it."""
     with TemporaryDirectory(prefix="tutti-overload-") as name:
-        async with open_testbed(_NODES, warm_up_pods=1000) as bed:
+        async with open_testbed(_NODES, warm_up_pods=1000, options=SMALL) as bed:
             kubeconfig = bed.control_plane.kubeconfig_for(USER)
             tutti = Tutti(extra_flags=(f"--data-dir={name}", "--replicas=binder=1"))
             await bed.client.create(_PRIORITIES, {"metadata": {"name": "urgent"}, "value": 1000})

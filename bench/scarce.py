@@ -18,10 +18,13 @@ from typing import Any, Final
 from aiohttp import web
 
 from bench.testbed import Bed
+from tests.controlplane.components import ControlPlaneOptions
 
-#: A binding keeps its seat for so long: some five pods can be bound a second, so that even a busy
-#: machine creates ten times as many.
-SLOW_S: Final = 2.0
+#: A binding keeps its seat for so long: two pods can be bound a second, so that even a busy machine
+#: creates ten times as many.
+SLOW_S: Final = 1.5
+#: Kubernetes' own defaults: of their 600 seats one share is three.
+SMALL: Final = ControlPlaneOptions(requests_inflight_max=400, mutating_requests_inflight_max=200)
 USER: Final = "tutti-overload"
 _LEVEL: Final = "tutti-overload"
 _PATH: Final = "/binding"

@@ -1,14 +1,15 @@
 """Gangs that come at a rate, are bound, live for a while and go: the load of soak and upgrades.
 
 Open loop: a gang comes when its time has come, whatever became of those before it, so that a suite
-that falls behind is seen to fall behind.
+that falls behind is seen to fall behind. As their controller would, it makes pods again that were
+deleted before the gang was whole: what a release deletes is not lost.
 """
 
 import asyncio
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from bench import load
@@ -35,6 +36,9 @@ class Coming:
     bound_s: float = 0.0
     #: Of a lost one.
     left: str = ""
+    #: Members that were there, and how many of them were deleted by others and made again.
+    seen: set[str] = field(default_factory=set)
+    made_again: int = 0
 
     @property
     def latency_s(self) -> float:
@@ -95,8 +99,7 @@ class Traffic:
         bed, what = self._bed, gang.what
         await bed.client.create(load.PODGROUPS_PATH, load.pod_group(what, gang.prefix, 0))
         for member in range(what.size):
-            pod = load.pod(what, gang.prefix, 0, member, self._scheduler_name)
-            await bed.client.create(load.PODS_PATH, pod)
+            await self._make(gang, member)
         gang.created_s = time.monotonic()
         names = load.pod_names(what, gang.prefix)
         while time.monotonic() < gang.created_s + LOST_S:
@@ -105,12 +108,26 @@ class Traffic:
                 gang.bound_s = bound_s[-1]
                 await asyncio.sleep(self._life_s)
                 break
+            await self._make_again(gang, names)
             await asyncio.sleep(_LOOK_S)
         else:
             there = sum(name in bed.watch.pods for name in names)
             gang.left = f"{there} pods of {what.size}, {len(bed.watch.bound_s(names))} bound"
         await self._gone(f"{load.PODS_PATH}/{name}" for name in names)
         await self._gone([f"{load.PODGROUPS_PATH}/{load.gang_name(gang.prefix, 0)}"])
+
+    async def _make(self, gang: Coming, member: int) -> None:
+        pod = load.pod(gang.what, gang.prefix, 0, member, self._scheduler_name)
+        await self._bed.client.create(load.PODS_PATH, pod)
+
+    async def _make_again(self, gang: Coming, names: list[str]) -> None:
+        there = self._bed.watch.pods
+        gang.seen.update(name for name in names if name in there)
+        for member, name in enumerate(names):
+            if name in gang.seen and name not in there:
+                gang.seen.remove(name)
+                gang.made_again += 1
+                await self._make(gang, member)
 
     async def _gone(self, paths: Iterable[str]) -> None:
         for path in paths:

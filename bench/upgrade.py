@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -21,8 +23,10 @@ import uvloop
 
 from bench.contenders import Tutti, running
 from bench.suite_eyes import SuiteEyes, eyes_on, replaced
-from bench.testbed import open_testbed
+from bench.testbed import Bed, open_testbed
 from bench.traffic import Traffic, p
+from tests.controlplane.client import RawClient
+from tests.controlplane.kubelet import FakeKubelet
 
 _NODES: Final = 50
 _SIZE: Final = 4
@@ -62,6 +66,8 @@ class Upgraded(msgspec.Struct, frozen=True, kw_only=True):
 
     gangs: int
     lost: tuple[str, ...]
+    #: Pods of gangs that were released, and made again.
+    made_again: int
     normal_p50_ms: float
     normal_p99_ms: float
     upgrade_p50_ms: float
@@ -92,11 +98,23 @@ async def upgrade(data_dir: Path) -> Upgraded:
         running(tutti, bed.kubeconfig) as suite,
     ):
         await suite.wait_ready()
-        async with eyes_on(data_dir) as eyes:
+        async with kubelets(bed), eyes_on(data_dir) as eyes:
             traffic = Traffic(bed, "volcano", size=_SIZE, per_s=_PER_S, life_s=_LIFE_S)
             steps: list[tuple[str, bool, float, float]] = []
             await _until_done(traffic, eyes, steps)
             return _judged(traffic, steps)
+
+
+@asynccontextmanager
+async def kubelets(bed: Bed) -> AsyncIterator[None]:
+    """Play the nodes' kubelets: without them no pod that is released ever goes."""
+    async with RawClient(bed.kubeconfig) as client:
+        running = asyncio.create_task(FakeKubelet(client).run(), name="kubelets")
+        try:
+            yield
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
 
 
 async def _until_done(
@@ -159,6 +177,7 @@ def _judged(traffic: Traffic, steps: list[tuple[str, bool, float, float]]) -> Up
     return Upgraded(
         gangs=len(traffic.gangs),
         lost=tuple(traffic.lost()),
+        made_again=sum(gang.made_again for gang in traffic.gangs),
         normal_p50_ms=round(p(normal, 50), 1),
         normal_p99_ms=round(p(normal, 99), 1),
         upgrade_p50_ms=round(p(during, 50), 1),
