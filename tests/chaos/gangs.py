@@ -2,7 +2,8 @@
 
 The controller is as plain as a controller can be: twice a second it lists what there is, removes
 pods that failed or whose node is gone, and makes those that are missing, under the same names or
-under new ones. It knows nothing of scheduling.
+under new ones. It knows nothing of scheduling. A Volcano Job has a controller of its own, Tutti's:
+of its pods only those whose nodes are gone are removed here.
 """
 
 import asyncio
@@ -13,18 +14,24 @@ from typing import Any, Final
 
 from aiohttp import ClientError
 
-from shared.contracts import annotations
-from tests.chaos.audit import REPAIR_DEADLINE_S
+from tests.chaos.forms import (
+    FORMS,
+    GANG,
+    MEMBER,
+    NAMESPACE,
+    VOLCANO_GROUPS,
+    Form,
+    manifest_of,
+    member_of,
+    number_of,
+    path_of,
+)
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.nodes import create_pods, pod_manifest
 
-NAMESPACE: Final = "chaos"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
-GROUPS: Final = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
 #: In the name of a pod whose binding the policy refuses.
 POISON: Final = "poison"
-_GANG: Final = "chaos.test/gang"
-_MEMBER: Final = "chaos.test/member"
 _NATIVE: Final = "chaos.test/native"
 _PASS_S: Final = 0.5
 #: What an API server that is down or starting does to a client.
@@ -44,6 +51,9 @@ class Gang:
     same_names: bool
     #: From whole to the end; of a poisoned one, from its beginning.
     lives_s: float
+    form: Form = "volcano"
+    #: Name of its PodGroup; "" until it has one.
+    group: str = ""
     made_at_s: float | None = None
     whole_at_s: float | None = None
     made: int = 0
@@ -51,35 +61,13 @@ class Gang:
     ending: bool = False
     ended: bool = False
 
-    def manifest(self) -> Object:
-        """Its group."""
-        noted = {annotations.REPAIR_DEADLINE_SECONDS: str(int(REPAIR_DEADLINE_S))}
-        return {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "PodGroup",
-            "metadata": {"name": self.name, "annotations": noted},
-            "spec": {"minMember": self.minimum},
-        }
-
     def pod(self, member: int) -> Object:
         """One member, made now."""
         self.made += 1
         suffix = "" if self.same_names else f"-{self.made}"
         poison = f"-{POISON}" if self.poisoned and not member else ""
-        controller = {
-            "apiVersion": "kubeflow.org/v1",
-            "kind": "TFJob",
-            "name": self.name,
-            "uid": f"job-{self.name}",
-            "controller": True,
-        }
-        return pod_manifest(
-            f"{self.name}-{member}{poison}{suffix}",
-            requests={"cpu": "1", "memory": "1Gi"},
-            labels={_GANG: self.name, _MEMBER: str(member)},
-            annotations={annotations.GROUP_NAME: self.name},
-            owner=controller if self.owned else None,
-        )
+        name = f"{self.name}-{member}{poison}{suffix}"
+        return member_of(self.name, name, member, owned=self.owned)
 
 
 @dataclass
@@ -153,17 +141,18 @@ class Users:
     async def _pass(self) -> None:
         if self.coming:
             self._arrive()
-        listed = await self.client.get(PODS, labelSelector=_GANG)
+        listed = await self.client.get(PODS, labelSelector=GANG)
         nodes = await self.client.get("/api/v1/nodes")
         there = {node["metadata"]["name"] for node in nodes["items"]}
         pods: dict[str, dict[int, Object]] = {}
         for pod in listed["items"]:
             labels = pod["metadata"]["labels"]
             lost = pod["spec"].get("nodeName") and pod["spec"]["nodeName"] not in there
-            if lost or pod["status"].get("phase") == "Failed":
+            failed = pod["status"].get("phase") == "Failed" and MEMBER in labels
+            if lost or failed:
                 await self._delete(pod)
             else:
-                pods.setdefault(labels[_GANG], {})[int(labels[_MEMBER])] = pod
+                pods.setdefault(labels[GANG], {})[number_of(pod)] = pod
         for gang in self.alive():
             await self._mend(gang, pods.get(gang.name, {}))
 
@@ -187,6 +176,7 @@ class Users:
             minimum=size if rng.random() < 0.7 else max(2, size - 2),
             owned=rng.random() < 0.75,
             lives_s=rng.uniform(3.0, 15.0),
+            form=rng.choice(FORMS),
         )
 
     def _new(self, kind: str, **fields: Any) -> Gang:
@@ -211,18 +201,34 @@ class Users:
         running = [pod for pod in pods.values() if pod["status"].get("phase") == "Running"]
         if gang.whole_at_s is None and len(running) >= gang.minimum:
             gang.whole_at_s = now_s
-        if not gang.made:
-            await self._create(GROUPS, gang.manifest())
-        for member in self._missing(gang, pods):
-            await self._create(PODS, gang.pod(member))
+        if not gang.group:
+            await self._declare(gang)
+        if gang.form != "job":
+            for member in self._missing(gang, pods):
+                await self._create(PODS, gang.pod(member))
+
+    async def _declare(self, gang: Gang) -> None:
+        path = path_of(gang.form)
+        wanted = manifest_of(gang.form, gang.name, size=gang.size, minimum=gang.minimum)
+        await self._create(path, wanted)
+        gang.group = gang.name
+        if gang.form == "job":
+            made = await self.client.get(f"{path}/{gang.name}")
+            gang.group = f"{gang.name}-{made['metadata']['uid']}"
 
     async def _end(self, gang: Gang, pods: dict[int, Object]) -> None:
-        """Delete the group first: what is deleted after it is nobody's loss."""
-        try:
-            await self.client.delete(f"{GROUPS}/{gang.name}")
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        """Delete what declares it first: what is deleted after it is nobody's loss. Of a Job we are
+        the garbage collector.
+        """
+        paths = [f"{path_of(gang.form)}/{gang.name}"]
+        if gang.form == "job" and gang.group:
+            paths.append(f"{VOLCANO_GROUPS}/{gang.group}")
+        for path in paths:
+            try:
+                await self.client.delete(path)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
         for pod in pods.values():
             await self._delete(pod)
         gang.ended = not pods

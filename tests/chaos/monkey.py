@@ -26,6 +26,8 @@ _ON_THE_ACTIVE: Final = 0.8
 SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
 #: Longer than a lease lasts, longer than a binder's ack wait.
 _FROZEN_S: Final = (0.5, 6.0)
+#: Longer than an epoch, a watch or an acknowledgement waits for anybody.
+_ASLEEP_S: Final = 20.0
 _GAP_S: Final = (1.0, 4.0)
 _NATIVES: Final = 30
 #: For the other scheduler's bindings to be made, and for kubelets to refuse ours.
@@ -81,6 +83,8 @@ class Monkey:
             **{f"{name} killed": self._on_service(name, self._kill) for name in SERVICES},
             **{f"{name} frozen": self._on_service(name, self._freeze) for name in SERVICES},
             **{f"{name} stopped": self._on_service(name, self._stop) for name in SERVICES[:3]},
+            **{f"{name} asleep": self._asleep(name) for name in SERVICES},
+            "everything killed": self._kill_all,
             "nats-server killed": lambda: self._kill(self._suite.nats_pid()),
             "nats-server frozen": lambda: self._freeze(self._suite.nats_pid()),
             "kube-apiserver killed": self._restart_apiserver,
@@ -143,6 +147,31 @@ class Monkey:
 
     async def _kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
+
+    async def _kill_all(self) -> None:
+        """Every service and NATS at once, as a power failure of their machine would."""
+        pids = [one.pid for one in (await self._suite.answers()).values()]
+        for pid in [self._suite.nats_pid(), *pids]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _asleep(self, service: str) -> Callable[[], Awaitable[None]]:
+        """All of a service are frozen together: nobody takes over."""
+
+        async def work() -> None:
+            answers = (await self._suite.answers()).values()
+            pids = [one.pid for one in answers if one.service == service]
+            assert pids, f"no {service} answers"
+            try:
+                for pid in pids:
+                    os.kill(pid, signal.SIGSTOP)
+                await asyncio.sleep(_ASLEEP_S)
+            finally:
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGCONT)
+
+        return work
 
     async def _stop(self, pid: int) -> None:
         os.kill(pid, signal.SIGTERM)

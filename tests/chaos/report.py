@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tests.chaos.audit import PARTIAL_ALLOWED_S, Judge
-from tests.chaos.gangs import NAMESPACE, Users
+from tests.chaos.forms import NAMESPACE
+from tests.chaos.gangs import Users
 from tests.chaos.monkey import Fault
 
 
@@ -126,7 +127,7 @@ def lost(users: Users, judge: Judge) -> tuple[str, ...]:
     return tuple(
         one.name
         for one in users.alive()
-        if not one.poisoned and not one.ending and len(placed(judge, one.name)) < one.minimum
+        if not one.poisoned and not one.ending and len(placed(judge, one.group)) < one.minimum
     )
 
 

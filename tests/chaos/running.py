@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tests.chaos.audit import Judge
-from tests.chaos.gangs import NAMESPACE, PODS, POISON, Users
+from tests.chaos.forms import NAMESPACE
+from tests.chaos.gangs import PODS, POISON, Users
 from tests.chaos.monkey import Monkey
 from tests.chaos.report import Report, bound_though_refused, is_whole, lost, placed, recoveries
 from tests.controlplane.client import ApiError, Object, RawClient
@@ -105,7 +106,7 @@ async def _settle(users: Users, judge: Judge, background: list[asyncio.Task[None
         for task in background:
             if task.done():
                 task.result()
-        refused = [one for one in users.alive() if one.poisoned and placed(judge, one.name)]
+        refused = [one for one in users.alive() if one.poisoned and placed(judge, one.group)]
         if not lost(users, judge) and not refused:
             return
         await asyncio.sleep(0.5)
