@@ -39,6 +39,8 @@ _OBSTACLE_S: Final = 3.0
 _TRIES: Final = 5
 #: Counts alone are written no more often than this: a thousand pods start one after the other.
 _COUNTS_EVERY_S: Final = 1.0
+#: While others wait for their pods, counts alone wait behind them, so long at most.
+_COUNTS_EVERY_S_MAX: Final = 10.0
 #: In these phases a job may lack a group that its queue has refused.
 _GROUPLESS: Final = frozenset({"", "Pending", "Restarting"})
 
@@ -53,7 +55,7 @@ class _Known:
         self.memory = Memory()
         #: The action of a Command that is deleted and not carried out yet.
         self.command = ""
-        #: When its counts were written last, in monotonic seconds.
+        #: When its counts were written or its pods were made last, in monotonic seconds.
         self.counted_s = 0.0
 
 
@@ -147,7 +149,7 @@ class JobReconciler:
         )
         before = known.memory
         step = plan(observed, time.time_ns() // 1_000_000)
-        waits_s = known.counted_s + _COUNTS_EVERY_S - time.monotonic()
+        waits_s = self._counts_wait_s(known)
         late = step.status is not None and step.counts_only and waits_s > 0
         if step.status is not None and step.status_first:
             await writer.write_status(step.status)
@@ -158,6 +160,9 @@ class JobReconciler:
             await writer.write_status(step.status)
             known.counted_s = time.monotonic()
         if obstacle is None:
+            if step.make_pods:
+                # That they are pending is no news, and mostly no longer true in a second.
+                known.counted_s = time.monotonic()
             # What was lost while we wrote was noted meanwhile.
             came = tuple(one for one in known.memory.lost if one not in before.lost)
             known.memory = _with_lost(step.memory, came)
@@ -167,6 +172,14 @@ class JobReconciler:
             _OBSTACLE_S if obstacle is not None else None,
             0.0 if self._orders.get(key) else None,
         )
+
+    def _counts_wait_s(self, known: _Known) -> float:
+        """How long a status that brings nothing but counts has to wait."""
+        age_s = time.monotonic() - known.counted_s
+        if age_s < _COUNTS_EVERY_S:
+            return _COUNTS_EVERY_S - age_s
+        busy = age_s < _COUNTS_EVERY_S_MAX and self._runtime.writes.all_taken
+        return _COUNTS_EVERY_S if busy else 0.0
 
     async def _carry_out(self, writer: JobWriter, step: Step) -> Obstacle | None:
         """Everything but the status; returns what stood in the way, after telling of it."""

@@ -62,6 +62,11 @@ class Writes:
         #: Writes sent, by verb; for metrics and tests.
         self.sent = {"create": 0, "replace": 0, "patch": 0, "delete": 0}
 
+    @property
+    def all_taken(self) -> bool:
+        """Whether another write would have to wait for those under way."""
+        return self._slots.locked()
+
     async def create(self, resource: Resource, manifest: object, *, namespace: str = "") -> Written:
         """Create an object; EXISTS when one of that name is there. Raises KubeError."""
         async with self._slots:

@@ -13,6 +13,7 @@ import pytest
 
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
+from services.controller.reconciling.writes import Writes
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import (
@@ -124,6 +125,41 @@ class Stage:
             },
             namespace=NS,
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "longest_s", "busy_for"),
+    [("calm", 60.0, 0), ("busy", 60.0, 3), ("always-busy", 0.3, 10_000)],
+)
+async def test_counts_alone_wait_while_all_writers_are_busy_but_not_for_ever(
+    either: KubeClient,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    longest_s: float,
+    busy_for: int,
+) -> None:
+    looks: list[int] = []
+
+    def all_taken(writes: Writes) -> bool:
+        """Busy for so many looks, at each of which nothing but that it is Pending was written."""
+        if len(looks) < busy_for:
+            looks.append(writes.sent["replace"])
+            return True
+        return False
+
+    monkeypatch.setattr("services.controller.job_controller._COUNTS_EVERY_S", 0.05)
+    monkeypatch.setattr("services.controller.job_controller._COUNTS_EVERY_S_MAX", longest_s)
+    monkeypatch.setattr(Writes, "all_taken", property(all_taken))
+    stage = Stage(either, name)
+    async with running(either, job_controller) as runtime:
+
+        async def pending() -> int:
+            return int((await stage.job()).get("status", {}).get("pending", 0))
+
+        await stage.submit(a_task("x", 2))
+        await becomes(pending, 2)
+        assert set(looks) <= {1}
+        assert runtime.writes.sent["replace"] == 2
 
 
 async def test_a_job_gets_its_group_then_its_pods_and_is_completed_when_they_succeed(
