@@ -47,7 +47,9 @@ tiers:
 ACTIONS: Final = frozenset(
     {"enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim"}
 )
-_ACTIONS_NOT_YET: Final = frozenset({"shuffle"})
+#: What asks others for room.
+_ASKING: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
+_ACTIONS_NOT_YET: Final = frozenset(offered.ACTIONS)
 #: The exact spelling is theirs, the mix of enable and enabled included.
 _FLAGS: Final = frozenset(
     {
@@ -55,6 +57,7 @@ _FLAGS: Final = frozenset(
         "enableHierarchy",
         "enableJobReady",
         "enableJobPipelined",
+        "enableNamespaceOrder",
         "enableTaskOrder",
         "enablePreemptable",
         "enableReclaimable",
@@ -113,6 +116,17 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     action_arguments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     #: What gangs get that say nothing of deadlines and preflight.
     defaults: Defaults = Defaults()
+
+    @property
+    def in_turn(self) -> tuple[str, ...]:
+        """The actions in the order in which they run. What asks others for room asks only for gangs
+        that `allocate` has refused; where it stands before that, as in kube-batch's files, it runs
+        again at the end: no next session comes by itself.
+        """
+        if "allocate" not in self.actions:
+            return self.actions
+        early = self.actions[: self.actions.index("allocate")]
+        return self.actions + tuple(one for one in early if one in _ASKING)
 
     def policies(self) -> PolicySet:
         """The policies, made anew."""

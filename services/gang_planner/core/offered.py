@@ -9,17 +9,25 @@ from typing import Final
 
 #: Volcano's plugins that are not offered.
 PLUGINS: Final[Mapping[str, str]] = {
+    "capacity-card": "cards are not told apart by annotations; give each kind a resource name of "
+    "its own, which capability and deserved may name",
     "deviceshare": "shared devices need the annotations of a vendor's device plugin, whose "
     "contract is not kept here; a gang that asks for them gets the condition UnsupportedDevice",
     "extender": "decisions that wait for somebody's HTTP server cannot be replayed",
+    "fairshare": "what users held in the past is not kept; drf orders by what they hold now",
+    "group-topology-affinity": "what groups say of each other's domains is not read; their pods' "
+    "anti-affinity is",
     "numa-aware": "NUMA placement is the kubelet's topology manager's; its reports are not read",
     "rescheduling": "pods that run are only moved for a gang that is proven to fit in their place",
+    "reservation": "reservations of one target job no longer exist in Volcano either",
     "tdm": "no zones are lent by the hour; use taints, or a queue that is reclaimed from",
     "usage": "load measured from outside cannot be replayed; what pods request decides",
 }
 
 #: Actions likewise.
 ACTIONS: Final[Mapping[str, str]] = {
+    "elect": "reservations of one target job no longer exist in Volcano either",
+    "reserve": "reservations of one target job no longer exist in Volcano either",
     "shuffle": "it only serves the plugins rescheduling and tdm, which are not offered",
 }
 
@@ -27,6 +35,7 @@ ACTIONS: Final[Mapping[str, str]] = {
 FLAGS: Final[Mapping[str, str]] = {
     "enableJobReady": "a gang is ready when its quorum is placed, whatever is configured",
     "enableJobPipelined": "room that victims leave is kept by the decision that evicts them",
+    "enableNamespaceOrder": "an order of namespaces no longer exists in Volcano either",
     "enableTaskOrder": "members go by task priority and index, whatever is configured",
     "enablePreemptive": "whether a gang may evict is its priority's and its queue's",
     "enabledClusterOrder": "there is one cluster",

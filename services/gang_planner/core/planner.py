@@ -391,11 +391,10 @@ class Planner:
         return assessing.assess(self._state, self._policies, actions, gang, now_ms)
 
     def _act(self, work: CycleWork) -> None:
-        actions = self._configuration.actions
-        if "enqueue" not in actions:
+        if "enqueue" not in self._configuration.actions:
             work.admit_all = True
             enqueue.run(work)
-        for action in actions:
+        for action in self._configuration.in_turn:
             self._begins(action)
             match action:
                 case "enqueue":

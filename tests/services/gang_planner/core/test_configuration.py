@@ -81,6 +81,23 @@ def test_kube_batchs_example_is_accepted() -> None:
     assert path.endswith("arguments[predicate.MemoryPressureEnable]: has no effect")
 
 
+def test_what_asks_for_room_before_allocate_asks_once_more_after_it() -> None:
+    assert parse_configuration(KUBE_BATCH).in_turn[-1] == "reclaim"
+    plain = parse_configuration("actions: enqueue, allocate, reclaim")
+    assert plain.in_turn == plain.actions
+
+
+def test_what_older_and_newer_releases_of_volcano_have_is_accepted_and_told() -> None:
+    text = """
+actions: enqueue, elect, reserve, allocate
+tiers:
+- plugins: [{name: drf, enableNamespaceOrder: false}, {name: reservation}, {name: fairshare}]
+"""
+    found = parse_configuration(text)
+    assert found.actions == ("enqueue", "allocate")
+    assert len(found.warnings) == 5
+
+
 def test_what_has_no_effect_is_told_with_its_reason() -> None:
     text = """
 actions: allocate, shuffle
