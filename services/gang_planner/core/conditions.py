@@ -58,7 +58,7 @@ def conditions(
         if claim.holds:
             found.append(_true(claim, last, now_ms))
         elif last is not None:
-            found.append(_false(claim, last, gang.phase, now_ms))
+            found.append(_false(claim, last, gang.told_phase, now_ms))
     return tuple(found)
 
 
@@ -79,7 +79,7 @@ def _eventful(gang: Gang, owed: Sequence[Debt]) -> bool:
 
 
 def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
-    if why is None or gang.phase not in _WAITING_PHASES:
+    if why is None or gang.told_phase not in _WAITING_PHASES:
         return _Claim("Unschedulable", holds=False)
     quorum, members = max(gang.min_member, 1), len(gang.members)
     # Of those that there are no more can be short than there are.
@@ -97,7 +97,7 @@ def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
 
 
 def _scheduled(gang: Gang) -> _Claim:
-    holds = gang.phase in _RAN_PHASES
+    holds = gang.told_phase in _RAN_PHASES
     return _Claim("Scheduled", holds, SCHEDULED if holds else "")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from services.gang_planner.core.members import (
     ASSUMED,
     FAILED,
+    LEAVING,
     PLACED,
     RUNNING,
     STATES,
@@ -305,6 +306,19 @@ class Gang:
     def bound(self) -> int:
         """Members on existing nodes that have not ended."""
         return self.counts[PLACED] + self.counts[RUNNING]
+
+    @property
+    def told_phase(self) -> "GangPhase":
+        """The phase that users are told. A member on a node counts until it is gone, as in Volcano:
+        a gang that runs does not change its phase because somebody deletes one.
+        """
+        may_run_on = self.phase in {"Unknown", "Inqueue", "Pending"} and not self.history.releasing
+        if not (may_run_on and self.counts[LEAVING]):
+            return self.phase
+        there = self.placed() + sum(
+            member.state == LEAVING and member.slot >= 0 for member in self.members.values()
+        )
+        return "Running" if there >= max(self.min_member, 1) else self.phase
 
     @property
     def quorum_runs(self) -> bool:

@@ -279,7 +279,7 @@ def build(
         owner_uid=owner.uid if group is None and owner is not None else "",
         group_wanted=_group_wanted(gang),
         queue=gang.queue.name,
-        phase=gang.phase,
+        phase=gang.told_phase,
         min_member=gang.declared,
         members=len(gang.members),
         pending=len(gang.members) - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
@@ -311,7 +311,7 @@ def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
     group = gang.group
     owed = state.debts.of(gang)
     return (
-        gang.phase,
+        gang.told_phase,
         reason,
         group.uid if group is not None else "",
         group.errors if group is not None else (),

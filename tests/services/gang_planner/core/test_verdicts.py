@@ -1,5 +1,7 @@
 """The last word on each gang: told when its meaning changes, paced when only numbers do."""
 
+import pytest
+
 from shared.contracts import codec
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.contracts.verdicts import Condition, PodRef, Verdict
@@ -75,6 +77,23 @@ def test_phases_follow_the_gangs_life() -> None:
         "Gone",
     ]
     assert dict(scene.planner.gangs_by_phase())["Completed"] == 0
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_member_that_is_being_deleted_counts_until_it_is_gone(members: int) -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    pods = make_pods("a", members, FULL)
+    scene.put(make_group("a", members), *pods)
+    (decision,) = scene.settle()
+    scene.bind(decision, phase="Running")
+    scene.step()
+    scene.change("a-worker-0", deleting=True)
+    scene.step(after_ms=20_000)
+    assert {one.phase for one in scene.told} == {"Running"}
+    assert condition(scene.verdict("a"), "Unschedulable") is None
+    scene.remove(scene.pods["a-worker-0"])
+    scene.step()
+    assert scene.told[-1].phase == ("Inqueue" if members == 1 else "Unknown")
 
 
 def test_placed_members_are_named_with_their_nodes_once_the_gang_has_started() -> None:
