@@ -9,6 +9,7 @@ ends. So what a search found does not depend on how often it was made.
 from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core import assessing, deciding, sharing
+from services.gang_planner.core.admission import View
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.preempting.candidates import Candidates
 from services.gang_planner.core.preempting.following import ANSWER_MS
@@ -155,7 +156,7 @@ def _may_ask(work: CycleWork, gang: "Gang") -> bool:
     if history.preempt_after_ms > work.now_ms:
         work.timers.set(history.preempt_after_ms, gang)
         return False
-    if not preempts(work, gang):
+    if not preempts(work, gang) or _wants_more_than_there_is(work, gang):
         return False
     opened = state.preemptions.opened
     in_flight = sum(len(one.act.victims) for one in opened)
@@ -170,6 +171,15 @@ def preempts(work: CycleWork, gang: "Gang") -> bool:
         return False
     waiting = (member for members in gang.waiting.values() for member in members.values())
     return all(member.pod.preempts for member in waiting)
+
+
+def _wants_more_than_there_is(work: CycleWork, gang: "Gang") -> bool:
+    """Whether it declares to need more than the whole cluster has: nobody goes for a gang that its
+    user does not expect to run, even where the pods that it has so far would fit.
+    """
+    session = work.session
+    view = View(work.state, session.totals, work.now_ms, session.policies.without_room)
+    return any(amount > view.total(row) for row, amount in view.node_minimum(gang).items())
 
 
 def _lowest_priorities(work: CycleWork) -> dict[str, int]:

@@ -86,8 +86,8 @@ class Search:
         """Search; nothing has changed when it ends. None: no evictions help, or none are found."""
         units = self._units
         if not self._need.quorum:
-            # An extra member is not worth a gang.
-            units = [one for one in units if not one.whole]
+            # An extra member is not worth a gang; one that needs a single member is none.
+            units = [one for one in units if not one.whole or one.single]
         self._session.work_left -= len(units)
         if not units:
             return None

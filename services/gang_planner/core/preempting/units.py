@@ -73,6 +73,11 @@ class Unit:
         )
 
     @property
+    def single(self) -> bool:
+        """The last pod of a gang that needs no more than one."""
+        return self.whole and not self.breaks and len(self.members) == 1
+
+    @property
     def amounts(self) -> dict[int, int]:
         """What it leaves on all nodes together, by resource row."""
         return amounts_of(self.members)
