@@ -42,6 +42,16 @@ class Built:
             self._resolve(name)
         self.levels = tuple(self._level(tier) for tier in self._tiers())
 
+    def inside(self, tier_name: str, tier: int) -> Ints:
+        """The HyperNode of this tier name that each slot lies in, by its place among them;
+        `NOWHERE` for none. One of that tier without a name counts, too: it may be meant.
+        """
+        found = np.full(self._nodes.size, NOWHERE, dtype=np.int64)
+        for place, one in enumerate(self._hypernodes.values()):
+            if one.tier_name == tier_name or (not one.tier_name and one.tier == tier):
+                found[self._slots[one.name]] = place
+        return found
+
     def _tiers(self) -> list[int]:
         return sorted({one.tier for one in self._hypernodes.values()})
 

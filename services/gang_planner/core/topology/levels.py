@@ -32,6 +32,18 @@ class Level:
         mask: Bools = self.domain_of == domain
         return mask
 
+    def only_inside(self, around: Ints) -> "Level":
+        """The same, without the domains that do not lie whole in one of the areas around them."""
+        here = np.flatnonzero(self.domain_of >= 0)
+        least = np.full(len(self.names), np.iinfo(np.int64).max)
+        most = np.full(len(self.names), NOWHERE, dtype=np.int64)
+        np.minimum.at(least, self.domain_of[here], around[here])
+        np.maximum.at(most, self.domain_of[here], around[here])
+        kept = (least == most) & (most >= 0)
+        domain_of = np.full_like(self.domain_of, NOWHERE)
+        domain_of[here] = np.where(kept[self.domain_of[here]], self.domain_of[here], NOWHERE)
+        return Level(self.tier, self.title, domain_of, self.names)
+
     def sums(self, counts: Ints) -> Ints:
         """The sum of `counts` (one per slot) over each domain."""
         inside = self.domain_of >= 0

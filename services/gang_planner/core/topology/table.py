@@ -108,6 +108,10 @@ class TopologyTable:
         allowed = tuple(one for one in levels if one.tier <= limit)
         if soft:
             return Levels(levels, open=True)
+        if topology.highest_tier_name:
+            # Trees of different heights may have one name at different tiers.
+            around = self._hyper().inside(topology.highest_tier_name, limit)
+            allowed = tuple(one.only_inside(around) for one in allowed)
         if not allowed:
             return Levels((), open=False, problem=f"no HyperNode has tier {limit} or a lower one")
         return Levels(allowed, open=limit > levels[-1].tier)

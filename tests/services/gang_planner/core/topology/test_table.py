@@ -50,6 +50,29 @@ def test_a_row_has_the_nodes_of_its_racks() -> None:
     ]
 
 
+def test_a_tiers_name_means_its_own_tier_in_trees_of_different_heights() -> None:
+    nodes = table(
+        ["d-0", "d-1", "d-2", "s-0", "s-1"],
+        hypernode("deep-0", 1, nodes_like("^d-[01]$"), tier_name="rack"),
+        hypernode("deep-1", 1, nodes_like("^d-2$"), tier_name="rack"),
+        hypernode(
+            "deep",
+            2,
+            exactly("deep-0", "HyperNode"),
+            exactly("deep-1", "HyperNode"),
+            tier_name="hall",
+        ),
+        hypernode("shallow", 1, nodes_like("^s-"), tier_name="hall"),
+    )
+
+    def found(name: str) -> list[list[str]]:
+        levels = domains(nodes, NetworkTopology(mode="hard", highest_tier_name=name))
+        return [sorted(one for one, members in level.items() if members) for level in levels]
+
+    assert found("rack") == [["deep-0", "deep-1"]]
+    assert found("hall") == [["deep-0", "deep-1", "shallow"], ["deep"]]
+
+
 @pytest.mark.parametrize(
     ("topology", "tiers", "open_beyond"),
     [
