@@ -292,6 +292,8 @@ class _PodLife:
         if self.stopping.is_set() and not self._gone:
             await asyncio.sleep(END_S)
         self._phase = "Succeeded" if good else "Failed"
+        # As a real one: what has ended takes no room, from before anybody can read that it has.
+        self._kubelet.give_back(self.pod)
         await self.report()
 
     async def _initialize(self) -> bool:
