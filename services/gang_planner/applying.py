@@ -13,6 +13,7 @@ from services.gang_planner.inbox import (
     ForeignArrival,
     OutcomeArrival,
     SnapshotArrival,
+    StrayArrival,
     VerdictArrival,
 )
 from shared.contracts import codec
@@ -61,6 +62,8 @@ class Applier:
                     self._apply_cluster(arrival)
                 case DecisionArrival():
                     self._apply_decision(arrival)
+                case StrayArrival(seq):
+                    self.decisions_seq = max(self.decisions_seq, seq)
                 case OutcomeArrival() | ForeignArrival():
                     self._apply_outcome(arrival)
                 case VerdictArrival():

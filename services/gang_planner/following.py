@@ -24,9 +24,10 @@ from services.gang_planner.inbox import (
     Inbox,
     OutcomeArrival,
     SnapshotArrival,
+    StrayArrival,
     VerdictArrival,
 )
-from shared.bus.connection import Bus
+from shared.bus.connection import Bus, StoredMessage
 from shared.bus.errors import LogGap
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
@@ -36,6 +37,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import DecisionClaimed
+from shared.contracts.strays import is_stray
 from shared.contracts.verdicts import GangPhase
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,10 @@ STANDBY_PAUSE_S: Final = 0.2
 #: The same for the active planner and its own echo in DECISIONS, where it looks for another writer.
 #: Safety does not depend on it: the fence refuses whoever missed a record.
 ECHO_PAUSE_S: Final = 0.1
+
+
+#: Records in which a checkpoint is looked for behind a stray on its subject, at first.
+_REACH_BACK: Final = 1_024
 
 
 class _VerdictHead(msgspec.Struct, frozen=True, kw_only=True, tag="gang.verdict", gc=False):
@@ -65,26 +71,56 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
     its beginning, which is slower and tells the same.
     """
     info = await stream_there(bus, subjects.DECISIONS)
-    last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
+    first_seq = max(info.first_seq, 1)
+    last = await _last_page(bus, first_seq)
     if last is None:
-        return (), max(info.first_seq, 1)
+        return (), first_seq
     page = codec.decode_decision_record(last.payload)
     if not isinstance(page, Checkpoint) or page.page != page.pages - 1:
-        return (), max(info.first_seq, 1)
+        return (), first_seq
     pages = [page]
-    for seq in range(last.seq - 1, last.seq - page.pages, -1):
+    seq = last.seq
+    while len(pages) < page.pages:
+        seq -= 1
         stored = await bus.get_message(subjects.DECISIONS, seq)
+        if stored is not None and is_stray(stored.payload):
+            continue
         record = codec.decode_decision_record(stored.payload) if stored else None
         if not isinstance(record, Checkpoint) or record.up_to != page.up_to:
-            return (), max(info.first_seq, 1)
+            return (), first_seq
         pages.append(record)
     return tuple(reversed(pages)), page.up_to + 1
 
 
+async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
+    """The newest record on the checkpoints' subject that is no stray; None: there is none."""
+    last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
+    if last is None or not is_stray(last.payload):
+        return last
+    end, reach = last.seq, _REACH_BACK
+    while end > first_seq:
+        # Forward is the only way to look for a subject, so in ever longer stretches from behind.
+        begin = max(first_seq, end - reach)
+        found: StoredMessage | None = None
+        seq = begin
+        while True:
+            one = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT, seq)
+            if one is None or one.seq >= end:
+                break
+            if not is_stray(one.payload):
+                found = one
+            seq = one.seq + 1
+        if found is not None:
+            return found
+        end, reach = begin, 2 * reach
+    return None
+
+
 async def read_opened(bus: Bus) -> StreamOpened | None:
     """The first record of DECISIONS; None when it has aged out."""
-    found = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_OPENED)
-    if found is None:
+    # Not the newest on its subject, which may be a stray: this one was there before all others.
+    found = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_OPENED, 1)
+    if found is None or is_stray(found.payload):
         return None
     record = codec.decode_decision_record(found.payload)
     return record if isinstance(record, StreamOpened) else None
@@ -220,7 +256,14 @@ class Follower:
         await self._inbox.put(arrivals)
 
     async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
-        await self._inbox.put([DecisionArrival(d.seq, d.payload, d.stored_ms) for d in deliveries])
+        await self._inbox.put(
+            [
+                StrayArrival(d.seq, d.subject, d.payload, d.stored_ms)
+                if is_stray(d.payload)
+                else DecisionArrival(d.seq, d.payload, d.stored_ms)
+                for d in deliveries
+            ]
+        )
 
     async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
         await self._inbox.put([self._outcome_arrival(delivery) for delivery in deliveries])

@@ -41,6 +41,15 @@ class DecisionArrival(NamedTuple):
         return record
 
 
+class StrayArrival(NamedTuple):
+    """A message in DECISIONS that no planner wrote: it orders nothing, and is stepped over."""
+
+    seq: int
+    subject: str
+    payload: bytes
+    stored_ms: int = 0
+
+
 class OutcomeArrival(NamedTuple):
     """A record of OUTCOMES."""
 
@@ -106,6 +115,7 @@ class CheckpointArrival(NamedTuple):
 Arrival: TypeAlias = (
     ClusterArrival
     | DecisionArrival
+    | StrayArrival
     | OutcomeArrival
     | ForeignArrival
     | VerdictArrival

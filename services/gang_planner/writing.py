@@ -15,7 +15,7 @@ from services.gang_planner.applying import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
-from services.gang_planner.inbox import Arrival, DecisionArrival
+from services.gang_planner.inbox import Arrival, DecisionArrival, StrayArrival
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.tracing import GangTraces
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
@@ -23,6 +23,7 @@ from shared.bus.fence import FencedLog
 from shared.bus.publisher import Publisher, Stored
 from shared.contracts import codec, subjects
 from shared.contracts.decisions import Act, EpochOpened, EvictionDecision, GangDecision, Note
+from shared.contracts.strays import is_stray
 from shared.contracts.verdicts import Verdict
 from shared.runtime.lifecycle import Context
 
@@ -81,6 +82,8 @@ class Writer:
         if self._fence is None:
             return
         for arrival in arrivals:
+            if isinstance(arrival, StrayArrival):
+                self._fence.applied(arrival.seq)
             if isinstance(arrival, DecisionArrival) and arrival.seq > self._fence.last_applied:
                 raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
 
@@ -102,6 +105,8 @@ class Writer:
             seq = await self._append(fence, [(subjects.DECISIONS_EPOCH, codec.encode(record))])
         except Superseded:
             return False
+        # Not before: the epoch is named by the sequence that its record gets.
+        fence.overlook(is_stray)
         self._fence = fence
         self._wishes = self._applier.recall_verdicts(self._reporting.recalled)
         self._planner.apply_decision(seq[0], record)

@@ -25,6 +25,7 @@ from shared.bus.pull import Delivery
 from shared.bus.waiting import stream_there
 from shared.contracts import codec, subjects
 from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
+from shared.contracts.strays import is_stray
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.whole_files import write_whole
 
@@ -105,6 +106,8 @@ class Observer:
 
     async def _take(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
+            if is_stray(delivery.payload):
+                continue
             decision = codec.decode_act(delivery.payload)
             await self._follower.caught_up(max(decision.cycle.cluster_seq, 1))
             found = self._state.decided(delivery.seq, decision, self._ctx.now_ms())

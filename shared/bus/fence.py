@@ -7,7 +7,7 @@ awaits its acknowledgement. A writer that missed a record is refused: `Supersede
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -90,6 +90,14 @@ class FencedLog:
         self._machine = FenceMachine(last_applied)
         self._work: _Work | None = None
         self._busy = False
+        self._is_stray: Callable[[bytes], bool] = _none_is
+
+    def overlook(self, is_stray: Callable[[bytes], bool]) -> None:
+        """Step over messages of which this says that no writer of the log can have written them:
+        from now on an append may be stored behind some, later than `last_applied` + 1.
+        """
+        self._is_stray = is_stray
+        self._machine.overlooks = True
 
     @property
     def last_applied(self) -> int:
@@ -244,7 +252,15 @@ class FencedLog:
                 return self._machine.on_replaced(replaced_by)
             found = await self._bus.get_message(self._stream, read.seq)
             if found is not None:
-                return self._machine.on_read(found.headers.get("Nats-Msg-Id", ""))
+                return self._machine.on_read(
+                    found.headers.get("Nats-Msg-Id", ""), stray=self._is_stray(found.payload)
+                )
             info = await self._bus.stream_info(self._stream)
             return self._machine.on_read_nothing(info.first_seq, info.last_seq)
         return self._machine.on_read_failed()
+
+
+def _none_is(payload: bytes) -> bool:
+    """No message is a stray."""
+    del payload
+    return False

@@ -10,6 +10,11 @@ was stored. Somebody else's: we are superseded. Nothing: send the same record ag
 condition. A late copy then does no harm: of two copies with the condition "behind N" only one can
 be stored.
 
+A log may overlook strays: messages that no writer of it can have written, whatever its version. A
+refusal is then looked into as well: what stands at N+1 is a stray, and the record is sent again
+behind N+1. So "behind N+1" still says that this writer has seen all that another wrote; a record of
+another writer, the first of which tells its epoch, is met before anything is stored behind it.
+
 The shell (`shared.bus.fence`) carries out actions and reports what came of them; a simulation can
 do the same. Every action is answered by exactly one `on_…` call, and every `on_…` returns the next
 action until one of the four ends: `Done`, `Overtaken`, `NotStored`, `GiveUp`.
@@ -24,7 +29,10 @@ ATTEMPTS_MAX: Final = 8
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send the record (or the batch) with the condition that `expected` is the stream's last."""
+    """Send the record (or the batch) with the condition that `expected` is the stream's last.
+
+    No two sends of one record have the same `attempt`.
+    """
 
     expected: int
     attempt: int
@@ -71,6 +79,8 @@ class FenceMachine:
 
     def __init__(self, last_applied: int, *, attempts_max: int = ATTEMPTS_MAX) -> None:
         assert last_applied >= 0, last_applied
+        #: Whether strays are stepped over; else one is as good as another writer.
+        self.overlooks = False
         self._last_applied = last_applied
         self._attempts_max = attempts_max
         self._overtaken: Overtaken | None = None
@@ -80,8 +90,12 @@ class FenceMachine:
         #: What that record must stand behind. Fixed when it begins, whatever is applied meanwhile.
         self._expected = 0
         self._attempt = 0
-        #: How often it was sent: only after the first time a refusal is surely somebody else's.
+        self._attempts_end = attempts_max
+        #: How often it was sent with this condition: only after the first time a refusal is surely
+        #: somebody else's.
         self._sent = 0
+        #: Whether a copy with this condition was refused by it.
+        self._refused = False
 
     @property
     def last_applied(self) -> int:
@@ -104,6 +118,7 @@ class FenceMachine:
         if self._overtaken is not None:
             return self._overtaken
         self._attempt = 0
+        self._attempts_end = self._attempts_max
         if self._record_id:
             assert (record_id, count) == (self._record_id, self._count), (
                 f"{record_id} begun while the fate of {self._record_id} is unknown"
@@ -112,6 +127,7 @@ class FenceMachine:
         self._record_id, self._count = record_id, count
         self._expected = self._last_applied
         self._sent = 0
+        self._refused = False
         return self._send()
 
     def on_ack(self, last_seq: int) -> Action:
@@ -123,8 +139,10 @@ class FenceMachine:
 
     def on_refused(self, text: str) -> Action:
         """The condition did not hold, or the server knows the id already."""
-        if self._sent > 1:
-            return self._read()  # an earlier copy of ours may be what it stumbled over
+        self._refused = True
+        if self._sent > 1 or self.overlooks:
+            # An earlier copy of ours may be what it stumbled over, or a stray.
+            return self._read()
         return self._overtake(f"refused behind {self._expected}: {text}")
 
     def on_rejected(self, code: int, text: str) -> Action:
@@ -138,10 +156,18 @@ class FenceMachine:
         """Neither stored nor refused, as far as we know: no answer to a `Send`."""
         return self._read()
 
-    def on_read(self, found_id: str) -> Action:
+    def on_read(self, found_id: str, *, stray: bool = False) -> Action:
         """A record stands behind `expected`; `found_id` is its id ("" if it has none)."""
         if found_id == self._record_id:
             return self._done()
+        if stray and self.overlooks:
+            # No copy of ours that was sent before can be stored any more: its condition is over.
+            self._expected += 1
+            self._last_applied = max(self._last_applied, self._expected)
+            self._sent = 0
+            self._refused = False
+            self._attempts_end = self._attempt + self._attempts_max
+            return self._send()
         return self._overtake(f"record {self._expected + 1} was written by {found_id or 'another'}")
 
     def on_read_nothing(self, first_seq: int, last_seq: int) -> Action:
@@ -156,6 +182,9 @@ class FenceMachine:
             return self._overtake(
                 f"record {self._expected + 1} was written and is gone: the first is {first_seq}"
             )
+        if self._refused and self._sent == 1:
+            # It was removed, or came between the two questions; ours it is not.
+            return self._overtake(f"refused behind {self._expected}, where nothing stands")
         return self._read()  # it arrived between the two questions
 
     def on_replaced(self, incarnation: str) -> Action:
@@ -175,7 +204,7 @@ class FenceMachine:
         return self._next(Read(self._expected + 1, self._attempt + 1))
 
     def _next(self, action: Send | Read) -> Action:
-        if self._attempt >= self._attempts_max:
+        if self._attempt >= self._attempts_end:
             return GiveUp(
                 f"the fate of {self._record_id} is unknown after {self._attempt} attempts"
             )

@@ -9,6 +9,7 @@ from uuid import UUID
 from shared.bus.connection import Bus, StoredMessage
 from shared.contracts import codec, subjects
 from shared.contracts.outcomes import Outcome
+from shared.contracts.strays import is_stray
 from shared.contracts.verdicts import Verdict
 from tutti.trace.timeline import Story
 
@@ -57,6 +58,7 @@ async def gather(bus: Bus, wanted: Wanted) -> Story:
         (found.seq, codec.decode_decision_record(found.payload))
         for subject in (subjects.act(gang_id), subjects.note(gang_id))
         async for found in _records(bus, subjects.DECISIONS, subject)
+        if not is_stray(found.payload)
     ]
     outcomes: dict[int, Outcome] = {}
     async for found in _records(bus, subjects.OUTCOMES, f"outcomes.{gang_id}.*"):

@@ -28,6 +28,7 @@ from shared.contracts.cluster import (
     Synced,
 )
 from shared.contracts.decisions import DecisionRecord, EpochOpened, GangDecision
+from shared.contracts.strays import is_stray
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Node, Pod, PodGroup, Shape
 from tests.support.waiting import eventually
@@ -251,13 +252,14 @@ class Hall:
         await eventually(ready, timeout_s=15.0, because=f"{count} planners are ready")
 
     async def records(self) -> list[DecisionRecord]:
-        """Every record of DECISIONS so far."""
+        """Every record of DECISIONS so far, without strays."""
         last = (await self.bus.stream_info(subjects.DECISIONS)).last_seq
         records = []
         for seq in range(1, last + 1):
             stored = await self.bus.get_message(subjects.DECISIONS, seq)
             assert stored is not None
-            records.append(codec.decode_decision_record(stored.payload))
+            if not is_stray(stored.payload):
+                records.append(codec.decode_decision_record(stored.payload))
         return records
 
     async def decisions(self) -> list[GangDecision]:
@@ -291,10 +293,19 @@ class Hall:
 
 @asynccontextmanager
 async def a_hall(
-    url: str, folder: Path, *, nodes: int = 4, replicas: int = 1
+    url: str,
+    folder: Path,
+    *,
+    nodes: int = 4,
+    replicas: int = 1,
+    user: str = "",
+    credentials: str = "",
 ) -> AsyncIterator[Hall]:
-    """Streams, an open watcher's epoch with `nodes` GPU nodes, and no planner yet."""
-    bus = await Bus.connect(url, name="hall")
+    """Streams, an open watcher's epoch with `nodes` GPU nodes, and no planner yet.
+
+    A `user` of the server must be one that may do everything.
+    """
+    bus = await Bus.connect(url, name="hall", user=user, credentials=credentials)
     await ensure_streams(bus, replicas=replicas)
     watcher = MemoryWatcher(bus)
     watcher.nodes = {f"uid-n{i}": make_node(f"n{i}") for i in range(nodes)}

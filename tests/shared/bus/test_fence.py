@@ -52,6 +52,23 @@ async def test_two_logs_on_one_connection_are_two_writers(bus: LossyBus) -> None
     assert await FencedLog(bus, CLUSTER, last_applied=2).append(SUBJECT, b"c") == 3
 
 
+@pytest.mark.parametrize("count", [1, BATCH_MIN], ids=["one", "a batch"])
+async def test_strays_are_stepped_over_and_another_writer_behind_them_is_not(
+    bus: LossyBus, count: int
+) -> None:
+    log, other = (FencedLog(bus, CLUSTER, last_applied=1) for _ in range(2))
+    for one in (log, other):
+        one.overlook(lambda payload: payload == b"stray")
+    for _ in range(3):
+        await bus.request(SUBJECT, b"stray", timeout_s=1.0)
+    ours = [(SUBJECT, b"%d" % number) for number in range(count)]
+    assert await log.append_batch(ours) == list(range(5, 5 + count))
+    await bus.request(SUBJECT, b"stray", timeout_s=1.0)
+    assert await log.append(SUBJECT, b"z") == 6 + count
+    with pytest.raises(Superseded):
+        await other.append(SUBJECT, b"theirs")
+
+
 async def test_a_lost_acknowledgement_does_not_store_the_record_twice(bus: LossyBus) -> None:
     log = FencedLog(bus, CLUSTER, last_applied=1)
     bus.lose_next(1)

@@ -182,7 +182,8 @@ def _read(server: Server, machine: FenceMachine, seq: int, happens: str) -> Acti
     if happens == "delayed" and server.delayed:
         server.arrive(*server.delayed.pop())
     if seq <= len(server.records):
-        return machine.on_read(server.records[seq - 1])
+        found = server.records[seq - 1]
+        return machine.on_read(found, stray=found == "stray")
     return machine.on_read_nothing(1, len(server.records))
 
 
@@ -215,3 +216,105 @@ def test_no_short_history_loses_doubles_or_shares_the_log() -> None:
                 assert "rival" in server.records, (fates, rival_at)
             histories += 1
     assert histories == 6 * 4**6
+
+
+def overlooking(last_applied: int) -> FenceMachine:
+    machine = FenceMachine(last_applied)
+    machine.overlooks = True
+    return machine
+
+
+def test_a_stray_is_stepped_over_and_the_record_sent_again_behind_it() -> None:
+    machine = overlooking(7)
+    machine.begin("a")
+    assert machine.on_refused("wrong last sequence") == Read(8, 2)
+    assert machine.on_read("", stray=True) == Send(8, 3)
+    assert machine.on_ack(9) == Done(9, 9)
+    assert machine.last_applied == 9
+
+
+def test_behind_a_stray_another_writer_is_found() -> None:
+    machine = overlooking(7)
+    machine.begin("a")
+    machine.on_refused("wrong last sequence")
+    machine.on_read("", stray=True)
+    assert machine.on_refused("wrong last sequence") == Read(9, 4)
+    assert isinstance(machine.on_read("theirs"), Overtaken)
+
+
+def test_a_log_that_overlooks_nothing_takes_a_stray_for_another_writer() -> None:
+    machine = FenceMachine(7)
+    machine.begin("a")
+    machine.on_no_answer()
+    assert isinstance(machine.on_read("", stray=True), Overtaken)
+
+
+def test_what_was_refused_behind_a_record_that_is_gone_by_now_was_overtaken() -> None:
+    machine = overlooking(7)
+    machine.begin("a")
+    machine.on_refused("wrong last sequence")
+    assert isinstance(machine.on_read_nothing(1, 9), Overtaken)
+
+
+def test_more_strays_than_attempts_do_not_use_these_up() -> None:
+    machine = FenceMachine(0, attempts_max=2)
+    machine.overlooks = True
+    action = machine.begin("a")
+    seen = []
+    for _ in range(50):
+        assert isinstance(action, Send)
+        seen.append(action.attempt)
+        assert isinstance(machine.on_refused("wrong last sequence"), Read)
+        action = machine.on_read("", stray=True)
+    assert len(set(seen)) == 50
+    assert isinstance(action, Send)
+    assert machine.on_ack(action.expected + 1) == Done(51, 51)
+
+
+def test_among_strays_no_short_history_loses_doubles_or_shares_the_log() -> None:
+    """As above, with strays stored before some actions: only they may stand between."""
+    histories = 0
+    for fates in itertools.product(FATES, repeat=4):
+        for rival_at in (None, 0, 1, 2, 3):
+            for strays_at in itertools.combinations(range(5), 2):
+                records, reported, stepped_down = strewn_history(fates, rival_at, strays_at)
+                told = (fates, rival_at, strays_at, records)
+                ours = [record for record in records if record in {"a", "b"}]
+                assert len(ours) == len(set(ours)), told
+                assert ours[: len(reported)] == reported, told
+                behind = records[records.index("rival") :] if "rival" in records else []
+                assert not {"a", "b"} & set(behind), told
+                assert not stepped_down or "rival" in records, told
+                histories += 1
+    assert histories == 4**4 * 5 * 10
+
+
+def strewn_history(
+    fates: tuple[str, ...], rival_at: int | None, strays_at: tuple[int, ...]
+) -> tuple[list[str], list[str], bool]:
+    server, machine = Server(), FenceMachine(0, attempts_max=6)
+    machine.overlooks = True
+    reported: list[str] = []
+    fate = iter(fates)
+    actions = itertools.count()
+    for record in ("a", "b"):
+        action = machine.begin(record)
+        while isinstance(action, Send | Read):
+            number = next(actions)
+            if number in strays_at:
+                server.records.append("stray")
+            if number == rival_at:
+                server.records.append("rival")
+            happens = next(fate, "answered")
+            if isinstance(action, Send):
+                action = _send(server, machine, action.expected, record, happens)
+            else:
+                action = _read(server, machine, action.seq, happens)
+        if isinstance(action, Overtaken):
+            return server.records, reported, True
+        if not isinstance(action, Done):
+            break
+        reported.append(record)
+    for late in server.delayed:
+        server.arrive(*late)
+    return server.records, reported, False
