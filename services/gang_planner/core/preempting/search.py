@@ -79,6 +79,8 @@ class Search:
             asks.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
         )
         self._wishes: list[Wish] = []
+        #: What was chosen last, and where the gang goes then; None: that is not known.
+        self._placed: tuple[list[Unit], tuple[Allocation, ...]] | None = None
         #: It ended by its budget: whether evictions would help is not known.
         self.exceeded = False
 
@@ -193,6 +195,8 @@ class Search:
         members = members_of(taken)
         if len(members) > VICTIMS_MAX:
             return None
+        if self._placed is not None and self._placed[0] is taken:
+            return Found(members, self._placed[1])
         self._trial.take_away(members)
         allocations = self._proven()
         self._trial.put_back(members)
@@ -234,8 +238,10 @@ class Search:
         if proven is None:
             growing.clear()
             return None
+        chosen = len(growing.taken)
         self._leave_out(growing)
         taken = list(growing.taken)
+        self._placed = (taken, proven) if len(taken) == chosen else None
         growing.clear()
         return taken
 
@@ -243,9 +249,11 @@ class Search:
         """Take units until every shape would fit, one shape after the other."""
         tried = self._attempt()
         targets = _targets(tried.groups, self._need, self._wanted)
-        for group, target in targets:
-            if target:
-                growing.until(group.shape, target, self._avoid)
+        targets = [(group, target) for group, target in targets if target]
+        for place, (group, target) in enumerate(targets, 1):
+            growing.until(group.shape, target, self._avoid)
+            if place < len(targets):
+                # The next shape finds room beside it.
                 self._session.spread(
                     tried.statement,
                     self._asks.gang.queue,
