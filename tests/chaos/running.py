@@ -20,6 +20,8 @@ from tests.support.waiting import eventually
 
 #: Once nothing goes wrong any more, all that fits must be whole within this.
 SETTLE_S: Final = 90.0
+#: With a hundred gangs on a busy machine the judge is that far behind.
+_SEEN_S: Final = 60.0
 START_DELAY_S: Final = 0.2
 #: Pods per node, and of all there is the share that gangs alive at once take: with those that come
 #: in a rush and the other scheduler's there is little left, and both want the same of it.
@@ -79,7 +81,11 @@ async def run(
             users.coming = False
             await users.remove_natives()
             await _settle(users, judge, background)
-            await eventually(judge._caught_up, because="the judge has seen everything")
+            await eventually(
+                judge._caught_up,
+                timeout_s=_SEEN_S,
+                because="the judge has seen everything",
+            )
             return _report(users, judge, monkey, suite, (seed, minutes, nodes))
         finally:
             for task in background:
