@@ -24,7 +24,7 @@ from bench import load
 from bench.contenders import Tutti, running
 from bench.load import Load
 from bench.scarce import SMALL, USER, rejected, scarce_bindings
-from bench.suite_eyes import SuiteEyes, eyes_on
+from bench.suite_eyes import SuiteEyes, blind_s, eyes_on, keep_looking
 from bench.testbed import Bed, open_testbed
 from bench.traffic import p
 
@@ -39,6 +39,8 @@ _OFFERED_S: Final = 15.0
 _GANGS_MAX: Final = 600
 _URGENT_GANGS: Final = 10
 _STALL_S: Final = 180.0
+_LOOK_EVERY_S: Final = 2.0
+_BLIND_MAX_S: Final = 30.0
 _PRIORITIES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 #: Beside what a waiting gang may take (objects, verdicts, decisions under way): caches that fill.
 _PER_GANG_BYTES: Final = 64 << 10
@@ -108,7 +110,7 @@ async def _measured(bed: Bed, eyes: SuiteEyes) -> Overloaded:
     per_s = (len(instants_s) - 1) / max(instants_s[-1] - instants_s[0], 1e-3)
     wanted = min(_GANGS_MAX, int(_TIMES * per_s / _SIZE * _OFFERED_S))
     await eyes.look()
-    looking = asyncio.create_task(_keep_looking(eyes), name="eyes")
+    looking = asyncio.create_task(keep_looking(eyes, _LOOK_EVERY_S), name="eyes")
     began_s = time.monotonic()
     urgent = asyncio.create_task(_urgent(bed), name="urgent")
     crowd = await _offer(bed, wanted, per_s=_TIMES * per_s / _SIZE)
@@ -118,9 +120,12 @@ async def _measured(bed: Bed, eyes: SuiteEyes) -> Overloaded:
         await _bound_all(bed, [name for names in (*crowd, *hurried) for name in names])
     finally:
         looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
+        await asyncio.wait([looking])
+    if not looking.cancelled():
+        looking.result()
+    blind = blind_s(eyes.looks, began_s, time.monotonic())
     refused = await rejected(bed)
-    return _judged(bed, eyes, crowd, hurried, per_s, wanted * _SIZE / offered_s, refused)
+    return _judged(bed, eyes, crowd, hurried, per_s, wanted * _SIZE / offered_s, refused, blind)
 
 
 async def _offer(bed: Bed, gangs: int, *, per_s: float, urgent: bool = False) -> list[list[str]]:
@@ -176,12 +181,6 @@ async def _bound_all(bed: Bed, names: list[str]) -> list[float]:
         await asyncio.sleep(0.2)
 
 
-async def _keep_looking(eyes: SuiteEyes) -> None:
-    while True:
-        await asyncio.sleep(2.0)
-        await eyes.look()
-
-
 def _judged(
     bed: Bed,
     eyes: SuiteEyes,
@@ -190,6 +189,7 @@ def _judged(
     per_s: float,
     offered: float,
     refused: int,
+    blind: float,
 ) -> Overloaded:
     created_s = {names[0]: _created_s(bed, names) for names in (*crowd, *hurried)}
     bound_s = {names[0]: bed.watch.bound_s(names)[-1] for names in (*crowd, *hurried)}
@@ -213,6 +213,8 @@ def _judged(
         problems.append(f"only {offered:.0f} pods a second were offered: no overload")
     if max(behind) > _AHEAD_MAX:
         problems.append(f"{max(behind):.0%} of those that waited went ahead of an urgent gang")
+    if blind > _BLIND_MAX_S:
+        problems.append(f"nobody looked for {blind:.0f} s: memory is not known")
     bindings = sum(len(names) for names in (*crowd, *hurried))
     if refused > _REJECTIONS_MAX * bindings:
         problems.append(f"{refused} bindings were rejected on the way to {bindings}")

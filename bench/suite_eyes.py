@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import psutil
 
 from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
+from shared.bus.errors import BusError
 from shared.bus.jetstream_api import ApiAnswer
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status
@@ -107,6 +109,23 @@ class SuiteEyes:
                 )
         except psutil.NoSuchProcess:
             return  # It was stopped between its answer and our look.
+
+
+async def keep_looking(
+    eyes: SuiteEyes, every_s: float, also: Callable[[], None] = lambda: None
+) -> None:
+    """Look until cancelled. A look that the bus does not answer is left out: see `blind_s`."""
+    while True:
+        with suppress(BusError):
+            await eyes.look()
+        also()
+        await asyncio.sleep(every_s)
+
+
+def blind_s(looks: Sequence[Look], since_s: float, until_s: float) -> float:
+    """The longest time between two instants in which nobody looked at our own processes."""
+    seen = sorted({one.at_s for one in looks if one.tasks and since_s <= one.at_s <= until_s})
+    return max(later - before for before, later in pairwise((since_s, *seen, until_s)))
 
 
 @asynccontextmanager
