@@ -54,7 +54,7 @@ EARLY_MAX: Final = 1_024
 #: Attempts that ended while another planner was active, kept for a takeover.
 RECENT_MAX: Final = 2_048
 #: How long before a takeover an attempt may have ended without its spans having left: the lease's
-#: time and the exporter's delay, doubled.
+#: time and the exporter's delay, a second each, more than doubled.
 RECENT_MS: Final = 5_000
 
 Values = dict[str, str | int]
