@@ -280,7 +280,8 @@ class JobReconciler:
         key = f"{pod.metadata.namespace}/{owner.name}"
         if new is None and not pod.marked and not pod.released:
             known = self._known.get(key)
-            if known is not None and known.uid == owner.uid and known.memory.met:
+            # Also while the first look is being carried out: that counted on the pod's being there.
+            if known is not None and known.uid == owner.uid:
                 lost = Lost(
                     name=pod.metadata.name,
                     uid=pod.metadata.uid,

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Final, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome, Written
 from services.controller.ssh_keys import key_pair
 from shared.kinds.job import Job, JobStatus, TaskSpec
-from shared.kinds.job_shape import pod_name
+from shared.kinds.job_shape import pod_name, template_spec
 from shared.kinds.podgroup import PodGroup
 from shared.kube.errors import (
     ApiError,
@@ -281,7 +282,8 @@ class JobWriter:
             else:
                 self._pods.learn(made.body)
 
-        await _all(make, step.make_pods)
+        for _, wave in groupby(step.make_pods, key=_class_of):
+            await _all(make, list(wave))
         if refused:
             told = ", ".join(sorted(refused)[:_ERRORS_TOLD])
             raise Obstacle("FailedCreate", f"Error creating pods: [{told}]")
@@ -326,6 +328,13 @@ class JobWriter:
         if refused:
             told = ", ".join(sorted(refused)[:_ERRORS_TOLD])
             raise Obstacle("FailedDelete", f"Error deleting pods: [{told}]")
+
+
+def _class_of(at: tuple[TaskSpec, int]) -> str:
+    """The priority class of a pod that is to be made. Those of one class are made together, those
+    of the next when the first are there: which of them a gang begins with is no matter of luck.
+    """
+    return str(template_spec(at[0]).get("priorityClassName") or "")
 
 
 async def _all(do: Callable[[_T], Awaitable[None]], things: Sequence[_T]) -> None:

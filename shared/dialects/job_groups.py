@@ -85,7 +85,7 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     its minimum, then whatever of the others is needed for minAvailable. {} when a template's
     amounts cannot be read: then the API server will refuse its pods and say why.
     """
-    tasks = sorted(job.spec.tasks, key=lambda task: -_priority(job, task, priorities))
+    tasks = sorted(job.spec.tasks, key=lambda task: -priority_of(job, task, priorities))
     minima = {task.name: task.min_available or 0 for task in tasks}
     left = job.spec.min_available
     if left < sum(minima.values()):
@@ -109,6 +109,7 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     return written(total)
 
 
-def _priority(job: Job, task: TaskSpec, priorities: Mapping[str, int]) -> int:
+def priority_of(job: Job, task: TaskSpec, priorities: Mapping[str, int]) -> int:
+    """The value of the class that a role's pods are of, or its job; 0 without one."""
     name = template_spec(task).get("priorityClassName") or job.spec.priority_class_name
     return priorities.get(name, 0)

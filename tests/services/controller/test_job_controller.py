@@ -6,14 +6,17 @@ each test says what the controller sees.
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
+from services.controller.core.jobs.seen import JOB_NAME, SeenPod
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
-from services.controller.reconciling.writes import Writes
+from services.controller.reconciling.writes import Writes, Written
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import (
@@ -260,6 +263,49 @@ async def test_what_was_lost_while_no_controller_ran_is_answered_by_the_next_one
         await becomes(counted, 2)
     await either.delete(PODS, "unwatched-x-0", namespace=NS, grace_s=0)
     async with running(either, job_controller):
+        await becomes(stage.phase, "Aborted")
+
+
+class _Meanwhile(Writes):
+    """Writes during the first of which, a replace, something else happens."""
+
+    def __init__(self, client: KubeClient, happens: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(client, per_s=1_000)
+        self._happens: Callable[[], Awaitable[object]] | None = happens
+
+    @override
+    async def replace(self, *given: Any, **named: Any) -> Written:
+        happens, self._happens = self._happens, None
+        if happens is not None:
+            await happens()
+        return await super().replace(*given, **named)
+
+
+async def test_what_is_lost_during_a_controllers_first_look_is_answered(
+    either: KubeClient,
+) -> None:
+    """It looks anew whenever its Lease was late. The pod was still there when it looked."""
+    stage = Stage(either, "looked-at")
+    evicted = [{"event": "PodEvicted", "action": "AbortJob"}]
+    async with running(either, job_controller):
+        await stage.submit(a_task("x", 2), policies=evicted)
+        await becomes(stage.pods, ["looked-at-x-0", "looked-at-x-1"])
+        await stage.kubelet("Running", "looked-at-x-0", "looked-at-x-1")
+        await becomes(stage.phase, "Running")
+
+    def looking(runtime: Runtime) -> Reconciler:
+        pods = runtime.informers.of(PODS, SeenPod, label_selector=JOB_NAME)
+
+        async def goes() -> None:
+            await either.delete(PODS, "looked-at-x-0", namespace=NS, grace_s=0)
+            await eventually(lambda: pods.get(f"{NS}/looked-at-x-0") is None)
+
+        runtime.writes = _Meanwhile(either, goes)
+        return job_controller(runtime)
+
+    # Something to write at the first look: a pod has ended meanwhile.
+    await stage.kubelet("Succeeded", "looked-at-x-1")
+    async with running(either, looking):
         await becomes(stage.phase, "Aborted")
 
 

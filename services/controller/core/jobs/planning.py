@@ -5,7 +5,7 @@ first, objects and claims, the group, pods, deletions, the status otherwise. Wha
 may have been done before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from services.controller.core.jobs.requests import (
 )
 from services.controller.core.jobs.seen import Lost, SeenPod
 from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, after_sync
+from shared.dialects.job_groups import priority_of
 from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
 from shared.kinds.job_shape import completed, pod_name, replicas
 from shared.kinds.podgroup import PodGroup
@@ -210,7 +211,20 @@ class _Planning:
         if kill.retry:
             status = msgspec.structs.replace(status, retry_count=status.retry_count + 1)
         status = entered(self.job, status, kill.to, self.now_ms, why=answer.action)
+        # Counted as going in the write that begins it: they may all be gone before the next one,
+        # and who watches for the phase wants to see it at work.
+        going = {pod.metadata.name for pod in self._condemned(status, targets)}
+        status = counted(status, counts_of(self.pods, going))
         return self._step(status=status, status_first=True, mark=targets)
+
+    def _condemned(self, status: JobStatus, targets: tuple[SeenPod, ...]) -> Iterator[SeenPod]:
+        """The pods that the phase which a kill led to is about to delete."""
+        if targets:
+            return iter(targets)
+        if status.state.phase == "Restarting":
+            part = targets_a_part(status.state.reason)
+            return (pod for pod in self.pods if self._doomed(pod, status, part=part))
+        return (pod for pod in self.pods if pod.alive)
 
     def _targets(self, answer: Answer) -> tuple[SeenPod, ...]:
         request, action = answer.request, answer.action
@@ -235,7 +249,7 @@ class _Planning:
                 status=entered(self.job, failed, "Failed", self.now_ms), status_first=True
             )
         targets = self._targets(answer) if part and answer is not None else ()
-        doomed = [pod for pod in self.pods if self._doomed(pod, part)]
+        doomed = [pod for pod in self.pods if self._doomed(pod, status, part=part)]
         going = {pod.metadata.name for pod in (*doomed, *targets)}
         counts = counts_of(self.pods, going)
         enough = replicas(self.job) - counts.terminating >= status.min_available
@@ -268,12 +282,13 @@ class _Planning:
         self.memory = msgspec.structs.replace(self.memory, queue_said=said)
         return out
 
-    def _doomed(self, pod: SeenPod, part: bool) -> bool:
+    @staticmethod
+    def _doomed(pod: SeenPod, status: JobStatus, *, part: bool) -> bool:
         """Whether a restart kills the pod. A resumed job goes on with what had ended."""
         if part:
             return pod.marked
-        kept = not pod.alive and self.job.status.state.reason == "ResumeJob"
-        return pod.version < self.job.status.version and not kept
+        kept = not pod.alive and status.state.reason == "ResumeJob"
+        return pod.version < status.version and not kept
 
     # Phases in which no pod lives on.
 
@@ -345,10 +360,16 @@ class _Planning:
             ensure_objects=stale or group is not None,
             make_group=group,
             change_group=change,
-            make_pods=tuple(missing) if admitted else (),
+            make_pods=self._in_order(missing) if admitted else (),
             mark=tuple(pod for pod in surplus if not pod.marked),
             delete=doomed,
         )
+
+    def _in_order(
+        self, missing: Sequence[tuple[TaskSpec, int]]
+    ) -> tuple[tuple[TaskSpec, int], ...]:
+        """Roles of higher priority first: a gang is bound as soon as enough of it is there."""
+        return tuple(sorted(missing, key=lambda at: -priority_of(self.job, at[0], self.priorities)))
 
     def _straggles(self, pod: SeenPod) -> bool:
         """Whether a pod is to go that a kill left: marked, or made too late for it to be seen."""
@@ -446,19 +467,19 @@ def _lost(observed: Observed, job: Job) -> tuple[Lost, ...]:
     run; and at the first look those that were counted in the status and are not there.
     """
     running = {pod.metadata.name for pod in observed.pods if pod.status.phase == "Running"}
-    if observed.memory.met:
-        return tuple(one for one in observed.memory.lost if one.name not in running)
+    remembered = tuple(one for one in observed.memory.lost if one.name not in running)
     status = job.status
     # A job that is not Running may have been released, or be restarting: no fault of its pods.
-    if status.state.phase != "Running":
-        return ()
-    names = {pod.metadata.name for pod in observed.pods}
+    if observed.memory.met or status.state.phase != "Running":
+        return remembered
+    there = {pod.metadata.name for pod in observed.pods}
     counted_pods = sum(sum(one.phase.values()) for one in status.task_status_count.values())
-    gone = counted_pods + status.terminating - len(names)
+    known = {one.name for one in remembered}
+    gone = counted_pods + status.terminating - len(there) - len(known)
     missing = [
         Lost(name=name, uid=name, task=task.name, index=index, version=status.version, at_ms=0)
         for task in job.spec.tasks
         for index in range(task.replicas)
-        if (name := pod_name(job.metadata.name, task.name, index)) not in names
+        if (name := pod_name(job.metadata.name, task.name, index)) not in there | known
     ]
-    return tuple(missing[: max(0, gone)])
+    return (*remembered, *missing[: max(0, gone)])

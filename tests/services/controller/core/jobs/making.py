@@ -1,5 +1,6 @@
 """Jobs, pods and groups as a test needs them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -108,6 +109,7 @@ def step(
     now_ms: int = NOW_MS,
     grouped: bool = True,
     queue_state: str = "Open",
+    priorities: Mapping[str, int] | None = None,
 ) -> Step:
     """The next step of a job that was met before."""
     observed = Observed(
@@ -115,7 +117,7 @@ def step(
         pods=pods,
         group=a_group() if group is None and grouped else group,
         memory=memory or Memory(met=True),
-        priorities={},
+        priorities=priorities or {},
         command=command,
         queue_state=queue_state,
     )

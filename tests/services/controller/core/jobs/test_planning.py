@@ -47,6 +47,37 @@ def test_a_command_that_kills_is_written_before_a_pod_is_killed(
     assert not planned.mark
 
 
+@pytest.mark.parametrize("command", KILLING)
+def test_the_write_that_begins_a_kill_counts_its_pods_as_going(command: str) -> None:
+    """All may be gone before the next write: a watch must see the phase with its pods."""
+    pods = (a_pod("a-x-0"), a_pod("a-x-1", going=True), a_pod("a-y-0", "Succeeded"))
+    planned = step(a_job(a_task(), a_task("y", 1)), *pods, command=command)
+    assert planned.status is not None
+    all_go = command == "RestartJob"
+    assert planned.status.terminating == (3 if all_go else 2)
+    assert planned.status.succeeded == (0 if all_go else 1)
+    assert planned.status.running == 0
+
+
+def test_a_restart_of_a_task_counts_only_its_pods_as_going() -> None:
+    job = a_job(
+        a_task(), a_task("y", 1), policies=[{"event": "PodFailed", "action": "RestartTask"}]
+    )
+    planned = step(job, a_pod("a-x-0", "Failed", exit_code=1), a_pod("a-x-1"), a_pod("a-y-0"))
+    assert planned.status is not None
+    assert (planned.status.terminating, planned.status.running) == (2, 1)
+
+
+def test_pods_of_higher_priority_are_made_first() -> None:
+    """Its gang is bound as soon as enough of it is there."""
+    tasks = [a_task(name, 1) for name in ("low", "none", "high")]
+    for one, name in ((tasks[0], "low"), (tasks[2], "high")):
+        one["template"]["spec"]["priorityClassName"] = name
+    job = a_job(*tasks, phase="Pending")
+    planned = step(job, group=a_group("Inqueue"), priorities={"low": -50, "high": 100})
+    assert [task.name for task, _ in planned.make_pods] == ["high", "none", "low"]
+
+
 @pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated"])
 @pytest.mark.parametrize("command", [*KILLING, "ResumeJob", "RestartTask"])
 def test_a_finished_job_stays_what_it_is(phase: str, command: str) -> None:
