@@ -38,15 +38,16 @@ def _file(kind: str) -> Flag:
     return Flag("file", "f", "string", f"the path to the YAML file containing the {kind}")
 
 
-_KUBECONFIG: Final = Flag(
-    "kubeconfig", "k", "string", "(optional) absolute path to the kubeconfig file"
-)
 _MASTER: Final = Flag("master", "s", "string", "the address of apiserver")
 _FORMAT: Final = Flag("format", "o", "string", "the format of output", '"yaml"')
 _RESOURCES: Final = '"cpu=1000m,memory=100Mi"'
 
-#: Every command has these besides its own.
-EVERYWHERE: Final = (_KUBECONFIG, _MASTER)
+
+def everywhere(kubeconfig: str) -> tuple[Flag, ...]:
+    """The flags that every command has besides its own; the file is read where none is given."""
+    words = "(optional) absolute path to the kubeconfig file"
+    return (Flag("kubeconfig", "k", "string", words, f'"{kubeconfig}"'), _MASTER)
+
 
 #: Flags that Go's libraries give the program as a whole.
 GLOBAL: Final = (

@@ -25,6 +25,17 @@ def test_help_has_cobras_sections_in_cobras_order() -> None:
     assert '  -n, --namespace string    the namespace of job (default "default")' in lines
 
 
+def test_help_names_the_kubeconfig_that_is_read_where_none_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = "  -k, --kubeconfig string   (optional) absolute path to the kubeconfig file"
+    monkeypatch.setenv("KUBECONFIG", "/tmp/some/config")
+    assert f'{line} (default "/tmp/some/config")\n' in helped("job", "list")
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert f'{line} (default "/home/somebody/.kube/config")\n' in helped("job", "list")
+
+
 def test_a_group_lists_its_commands_and_says_how_to_learn_more() -> None:
     told = helped("job")
     assert "\nAvailable Commands:\n  delete      delete a job\n" in told

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from tutti.vcctl.command import vcctl
-from tutti.vcctl.surface import COMMANDS, EVERYWHERE
+from tutti.vcctl.surface import COMMANDS, everywhere
 
 LEAVES = [name for name, entry in COMMANDS.items() if entry.flags or name == "queue list"]
 
@@ -28,7 +28,7 @@ def test_the_command_exists(name: str) -> None:
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_command_takes_each_flag_with_its_letter_and_its_default(name: str) -> None:
     params = [each for each in command(name).params if isinstance(each, click.Option)]
-    for flag in (*COMMANDS[name].flags, *EVERYWHERE):
+    for flag in (*COMMANDS[name].flags, *everywhere("")):
         (option,) = [each for each in params if f"--{flag.name}" in each.opts]
         assert not flag.letter or f"-{flag.letter}" in option.opts, flag
         assert option.is_flag == (not flag.kind), flag
