@@ -93,13 +93,13 @@ class Cluster:
         body: Object = {"propagationPolicy": propagation}
         await self.api.delete(path(kind, namespace or self.namespace, name), body)
 
-    async def is_gone(self, kind: str, name: str) -> None:
+    async def is_gone(self, kind: str, name: str, *, timeout_s: float = SEEN_S) -> None:
         """Wait until an object is not there."""
 
         async def gone() -> bool:
             return await self.find(kind, name) is None
 
-        await eventually(gone, timeout_s=SEEN_S, because=f"{kind} {name} is gone")
+        await eventually(gone, timeout_s=timeout_s, because=f"{kind} {name} is gone")
 
     async def priority(self, name: str, value: int) -> None:
         """Make a priority class."""
@@ -127,9 +127,22 @@ class Cluster:
         return await eventually(there, timeout_s=SEEN_S, because=f"queue {name} is {state}")
 
     async def close_queue(self, name: str) -> None:
-        """Write Closed into a queue's status, as the cases of Volcano end theirs."""
-        where = f"{path('Queue', None, name)}/status"
-        await self.api.patch(where, {"status": {"state": "Closed"}})
+        """Write Closed into a queue's status, as the cases of Volcano end theirs: the whole status
+        is sent, with a null where nothing was allocated yet, and again after a conflict.
+        """
+
+        async def closed() -> bool:
+            found = await self.get("Queue", name)
+            found["status"] = {"allocated": None, **found.get("status", {}), "state": "Closed"}
+            try:
+                await self.api.request("PUT", f"{path('Queue', None, name)}/status", found)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                return False
+            return True
+
+        await eventually(closed, because=f"queue {name} is written Closed")
 
     async def configure(self, text: str) -> None:
         """Another scheduler configuration, from now until the end of the case."""
@@ -213,7 +226,8 @@ class Cluster:
 
         async def there() -> Object:
             found = await self.get("Job", _name(job), job["metadata"]["namespace"])
-            assert found.get("status", {}).get("state", {}).get("phase") == phase, found["status"]
+            seen = found.get("status", {})
+            assert seen.get("state", {}).get("phase") == phase, seen
             return found
 
         return await eventually(there, timeout_s=SEEN_S, because=f"{_name(job)} is {phase}")
@@ -322,8 +336,8 @@ class Cluster:
             await self._removed(kind, name)
 
     async def _removed(self, kind: str, name: str) -> None:
-        if kind == "Queue":
-            with contextlib.suppress(ApiError):
+        if kind == "Queue" and await self.find(kind, name) is not None:
+            with contextlib.suppress(ApiError, AssertionError):  # it may go meanwhile
                 await self.close_queue(name)
 
         async def gone() -> bool:

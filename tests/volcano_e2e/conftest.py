@@ -31,7 +31,8 @@ WORKERS: Final = 4
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """With the controllers that workloads need, and the default scheduler."""
-    options = ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS, scheduler=True)
+    controllers = (*WORKLOAD_CONTROLLERS, "replicationcontroller-controller")
+    options = ControlPlaneOptions(controllers=controllers, scheduler=True)
     with ControlPlane(options) as running:
         running.install_crds(CRDS_DIR)
         yield running

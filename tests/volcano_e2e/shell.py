@@ -11,9 +11,9 @@ from tests.controlplane.client import Object
 
 #: Seconds of a command that pass in one of ours.
 SPEED: Final = 4.0
-#: What a shell answers where there is no such command, and the one that never is there.
+#: What a shell answers where there is no such command, and those that never are there.
 NOT_FOUND: Final = 127
-_MISSING: Final = "xxx"
+_MISSING: Final = frozenset({"xxx", "xyz"})
 #: What real work lasts, in seconds of ours.
 WORK_S: Final = 1.0
 _SLEEP: Final = re.compile(r"sleep (\d+(?:\.\d+)?)(s|m)?")
@@ -47,5 +47,5 @@ def run_of(line: str) -> tuple[float | None, int]:
             return lasts_s, int(left[1])
         elif piece:
             lasts_s += WORK_S if _WORKS.search(piece) else 0.0
-            code = NOT_FOUND if piece == _MISSING else 0
+            code = NOT_FOUND if piece in _MISSING else 0
     return lasts_s, code
