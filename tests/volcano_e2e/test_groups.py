@@ -106,7 +106,7 @@ async def test_a_job_mounts_a_claim_that_is_there_and_makes_the_other(e2e: Clust
     volume = {
         "storageClassName": "standard",
         "capacity": {"storage": "1Gi"},
-        "hostPath": {"path": "/tmp/pvtest", "type": "DirectoryOrCreate"},
+        "hostPath": {"path": "/data/pvtest", "type": "DirectoryOrCreate"},
         "accessModes": ["ReadWriteOnce"],
     }
     name = f"volume-{e2e.namespace}"

@@ -29,11 +29,11 @@ def test_help_names_the_kubeconfig_that_is_read_where_none_is_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     line = "  -k, --kubeconfig string   (optional) absolute path to the kubeconfig file"
-    monkeypatch.setenv("KUBECONFIG", "/tmp/some/config")
-    assert f'{line} (default "/tmp/some/config")\n' in helped("job", "list")
+    monkeypatch.setenv("KUBECONFIG", "/etc/some/config")
+    assert f'{line} (default "/etc/some/config")\n' in helped("job", "list")
     monkeypatch.delenv("KUBECONFIG")
-    monkeypatch.setenv("HOME", "/home/somebody")
-    assert f'{line} (default "/home/somebody/.kube/config")\n' in helped("job", "list")
+    monkeypatch.setenv("HOME", "/srv/somebody")
+    assert f'{line} (default "/srv/somebody/.kube/config")\n' in helped("job", "list")
 
 
 def test_a_group_lists_its_commands_and_says_how_to_learn_more() -> None:
