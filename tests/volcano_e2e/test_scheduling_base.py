@@ -30,7 +30,7 @@ def workload(kind: str, name: str, replicas: int, cpu: str = "") -> Object:
     """A ReplicaSet, StatefulSet or Deployment of pods of ours."""
     labels = {"app": name}
     requests = {"cpu": cpu} if cpu else {}
-    pod = {"schedulerName": "volcano", "containers": [container(NGINX, requests=requests)]}
+    pod: Object = {"schedulerName": "volcano", "containers": [container(NGINX, requests=requests)]}
     pod["terminationGracePeriodSeconds"] = 1
     return {
         "apiVersion": "apps/v1",
