@@ -4,6 +4,7 @@ Owned by `core.planner.Planner`; the modules of `core` take it as their first ar
 leaves the planner: what goes out are frozen messages.
 """
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from services.gang_planner.core.backlog import Backlog
@@ -67,6 +68,8 @@ class State:
         self.residents: dict[int, dict[str, Member]] = {}
         #: Decisions whose room CLUSTER has not retired yet, by sequence.
         self.open: dict[int, OpenAct] = {}
+        #: Decisions of the last cycle to which the log has given no sequence yet, in their order.
+        self.unnumbered: deque[OpenAct] = deque()
         #: Decisions to release whose release is not over, by sequence.
         self.evictions: dict[int, OpenEviction] = {}
         #: Evictions decided for gangs, and the room kept for them.

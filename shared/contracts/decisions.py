@@ -64,7 +64,7 @@ class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class GangDecision(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.decided"
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="gang.decided"
 ):
     """Bind all of these, or what could not be bound is repaired or released: it never binds and
     evicts.

@@ -140,8 +140,8 @@ def assume(state: State, member: Member, room: Room, *, adopted: bool) -> None:
 def end_room(state: State, room: Room, *, handed_over: bool = False) -> None:
     """A row's event or deadline has come; its decision is retired with its last row."""
     state.rooms.end(room, handed_over=handed_over)
-    if room.seq not in state.rooms.per_decision:
-        state.open.pop(room.seq, None)
+    if room.act is not None and not room.act.rows:
+        state.open.pop(room.act.seq, None)
     if not handed_over:
         drop_phantom(state, room.slot)
 

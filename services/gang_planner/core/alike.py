@@ -148,10 +148,6 @@ class Gathering:
         if not runs:
             return
         assert space is not None, "gangs were gathered for no space"
-        for wish, gangs in runs:
-            for group in wish.groups:
-                # Deciding charges it.
-                wish.queue.charge(group.shape, -group.members * len(gangs))
         places = _spread(self._work, runs, space)
         work, state = self._work, self._work.state
         for wish, gangs in runs:
@@ -161,9 +157,16 @@ class Gathering:
                 placed = deciding.assign_all(gang, parts)
                 wish.queue.promise(gang.gang_id, {})
                 work.decisions.append(
-                    deciding.decide(state, gang, wish.need, placed, work.cycle, domain=space.name)
+                    deciding.decide(
+                        state,
+                        gang,
+                        wish.need,
+                        placed,
+                        work.cycle,
+                        domain=space.name,
+                        charged=True,
+                    )
                 )
-                state.gangs.touch(gang)
 
     def _forget(self) -> None:
         self._runs, self._space = [], None

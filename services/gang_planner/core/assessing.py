@@ -79,18 +79,21 @@ def assess(
     """Bring phase, refusal and backlog in line with the gang's counts. True: its quorum has just
     been reached.
     """
-    _forget_bad_pairs(gang, now_ms)
-    if gang.evicted[0] and gang.history.attempt > gang.evicted[1] and enough(gang):
+    history = gang.history
+    if history.bad or history.started:
+        _forget_bad_pairs(gang, now_ms)
+    if gang.evicted[0] and history.attempt > gang.evicted[1] and enough(gang):
         gang.evicted = "", 0, ()
     just_started = _start_or_reset(gang)
     _complete(gang)
     gang.phase = _phase(gang)
-    state.gangs.count_phase(gang, "" if gang.silent else _stage(gang))
-    if gang.history.started:
+    silent = gang.silent
+    state.gangs.count_phase(gang, "" if silent else _stage(gang))
+    if history.started:
         gang.queue.promise(gang.gang_id, {})
-    gang.refused = "" if gang.silent else _refusal(state, gang)
+    gang.refused = "" if silent else _refusal(state, gang)
     _wait_outside(state, policies, gang, now_ms)
-    if gang.refused or gang.silent or not gang.counts[WAITING]:
+    if gang.refused or silent or not gang.counts[WAITING]:
         if not gang.refused and gang.counts[UNSUPPORTED]:
             gang.refused = unsupported.reason(gang)
         state.backlog.take(gang)
@@ -106,6 +109,13 @@ def assess(
         gang.refused = "ActionMissing"
         state.backlog.take(gang)
     return just_started
+
+
+def start(state: State, gang: Gang) -> None:
+    """What an assessment would say of a gang that was decided whole since its last one."""
+    gang.just_decided = False
+    gang.phase, gang.refused = "Starting", ""
+    state.gangs.count_phase(gang, gang.phase)
 
 
 def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
@@ -160,19 +170,23 @@ def _forget_bad_pairs(gang: Gang, now_ms: int) -> None:
 
 def _start_or_reset(gang: Gang) -> bool:
     history = gang.history
-    if history.dormant and gang.placed():
-        # Its nodes are back, and its members with them. The log says no less.
-        history.started = True
-    elif not history.started:
+    placed = gang.placed()
+    if not history.started:
+        if not placed:
+            return False
+        if history.dormant:
+            # Its nodes are back, and its members with them. The log says no less.
+            history.started = True
+            return False
         # A gang that runs, or did in part, and that nobody here ever decided was started by another
         # scheduler, or long ago.
-        found_placed = history.attempt == 0 and gang.placed() > 0
-        if starts(gang) or (found_placed and not gang.counts[ASSUMED]):
+        found_placed = history.attempt == 0 and not gang.counts[ASSUMED]
+        if found_placed or starts(gang):
             history.started = True
             history.failures = 0
             history.known_as = gang.gang_id
             return True
-    elif not gang.placed() and not gang.counts[ASSUMED]:
+    elif not placed and not gang.counts[ASSUMED]:
         # Nothing of it is left: what comes now under its name is a fresh gang, to be placed whole.
         history.started = False
         # What a release of ours has left comes back with nobody.
@@ -188,9 +202,12 @@ def _complete(gang: Gang) -> None:
 
 def _stage(gang: Gang) -> str:
     """What operators count it as: its phase, or what is done to it meanwhile."""
-    if gang.history.releasing:
+    notes = gang.history.notes
+    if not notes:
+        return gang.phase
+    if "release" in notes:
         return "Releasing"
-    return "Repairing" if "repair" in gang.history.notes else gang.phase
+    return "Repairing" if "repair" in notes else gang.phase
 
 
 def _phase(gang: Gang) -> GangPhase:
@@ -206,14 +223,15 @@ def _phase(gang: Gang) -> GangPhase:
 def _refusal(state: State, gang: Gang) -> str:
     if gang.completed:
         return ""
-    if gang.history.releasing:
-        return gang.history.notes["release"].reason
+    notes = gang.history.notes
+    if "release" in notes:
+        return notes["release"].reason
     found = _object_refusal(gang) or _queue_refusal(gang)
     if not found and state.preemptions.victims and evicted_whole(state, gang):
         return EVICTED
     if not found and not gang.admitted:
         found = "NotAdmitted"
-    backoff = gang.history.notes.get("backoff")
+    backoff = notes.get("backoff")
     named = backoff is not None and backoff.reason != "DecisionFailed"
     if not found and not (named and not gang.history.started):
         # Of a gang that was released no pods exist for a while, and that is not why it waits.
@@ -222,7 +240,7 @@ def _refusal(state: State, gang: Gang) -> str:
         return found
     if backoff is not None:
         return backoff.reason if named else "Backoff"
-    if gang.counts[ASSUMED] and not gang.history.started and _being_proved(state, gang):
+    if gang.counts[ASSUMED] and not gang.history.started and _being_proved(gang):
         return "AwaitsOutcome"
     if state.preemptions.of(gang) is not None:
         return PREEMPTING
@@ -242,21 +260,15 @@ def evicted_whole(state: State, gang: Gang) -> bool:
     return leaving > 0 and gang.have() - going < max(gang.min_member, 1)
 
 
-def _being_proved(state: State, gang: Gang) -> bool:
+def _being_proved(gang: Gang) -> bool:
     """Whether a decision whose bindings are proved first has no outcome yet: if one of them is
     refused none is bound, and who was bound counting on them would be bound in part.
 
     The gang may have had another id when that was decided: its members say by what they are held.
     """
-    held_by = {member.room.seq for member in gang.members.values() if member.room is not None}
-    if gang.proving and 0 in held_by:
-        # Decided in this very cycle, and not in the log yet.
-        return True
-    return any(
-        one.act.preflight and one.outcome is None
-        for seq in held_by
-        if (one := state.open.get(seq)) is not None
-    )
+    rooms = (member.room for member in gang.members.values())
+    acts = {room.act for room in rooms if room is not None}
+    return any(one is not None and one.act.preflight and one.outcome is None for one in acts)
 
 
 def _object_refusal(gang: Gang) -> str:
@@ -280,8 +292,7 @@ def _queue_refusal(gang: Gang) -> str:
 
 def _member_refusal(gang: Gang) -> str:
     """Whether enough members exist that could be placed; a started gang takes each as it comes."""
-    needs_quorum = not gang.history.started or gang.phase == "Unknown"
-    if not needs_quorum or (gang.history.started and gang.counts[WAITING]):
+    if gang.history.started and (gang.phase != "Unknown" or gang.counts[WAITING]):
         return ""
     missing = max(gang.min_member, 1) - gang.able()
     if missing > 0:
@@ -333,18 +344,25 @@ def need_of(state: State, gang: Gang) -> Need:
         )
     quorum = max(quorum, sum(count for _, count in minima))
     wanted = _wanted(gang, quorum, minima)
-    shapes = state.shapes.entries
     structure = _structure(state, gang)
+    avoid, ranks, lacking = _avoided(gang), _ranks(gang, wanted), _lacking(gang, structure)
+    queue = gang.queue.name
+    # What makes a `Need.signature`: equal gangs share what is known of the first that waits.
+    signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking
+    bucket = state.backlog.buckets.get(signature)
+    if bucket is not None:
+        return bucket.need
+    shapes = state.shapes.entries
     return Need(
-        queue=gang.queue.name,
+        queue=queue,
         quorum=quorum,
         minima=minima,
         wanted=wanted,
         best_effort=all(shapes[shape_id].best_effort for _, shape_id, _ in wanted),
-        avoid=_avoided(gang),
+        avoid=avoid,
         structure=structure,
-        ranks=_ranks(gang, wanted),
-        lacking=_lacking(gang, structure),
+        ranks=ranks,
+        lacking=lacking,
     )
 
 
@@ -368,11 +386,9 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
     """
     if len(wanted) < 2:
         return ()
-    found = tuple(
-        task_priority(next(iter(gang.waiting[role, shape_id].values())).pod)
-        for role, shape_id, _ in wanted
-    )
-    return found if len(set(found)) > 1 else ()
+    groups = [gang.waiting[role, shape_id] for role, shape_id, _ in wanted]
+    found = [task_priority(next(iter(group.values())).pod) for group in groups]
+    return tuple(found) if len(set(found)) > 1 else ()
 
 
 def _structure(state: State, gang: Gang) -> Structure | None:
@@ -395,9 +411,10 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
     an extra that is always refused must not keep a gang from starting. A gang that has started
     takes each as it comes, and these a minute later.
     """
-    everybody = sorted(
+    everybody = [
         (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
-    )
+    ]
+    everybody.sort()
     refused = refused_members(gang)
     if not refused or (gang.group is not None and gang.group.sub_groups):
         return tuple(everybody)

@@ -3,7 +3,7 @@ decision that is read from the log.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from services.gang_planner.core.devices import ledger as devices
 from services.gang_planner.core.devices.demand import claim_keys as device_keys
@@ -32,11 +32,14 @@ class Choices(NamedTuple):
     devices: tuple[DeviceChoice, ...] = ()
 
 
+NOTHING: Final = Choices()
+
+
 def choices_of(state: State, placed: Sequence[tuple[Member, int]]) -> Choices:
     """What was chosen for the claims of these members, whose room is taken."""
-    attached = [(member, slot) for member, slot in placed if member.shape.attached]
+    attached = [one for one in placed if one[0].shape.attached]
     if not attached:
-        return Choices()
+        return NOTHING
     return Choices(
         tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
         tuple(one for member, slot in attached for one in _devices(state, member, slot)),

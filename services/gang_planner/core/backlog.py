@@ -237,6 +237,8 @@ class Backlog:
         self.fresh: dict[tuple[object, ...], Bucket] = {}
         #: `Ground.freed` when all buckets were last looked at.
         self.swept_at = -1
+        #: Attempts made in vain, and buckets parked, so far.
+        self.refusals = 0
         #: What waits, by queue and shape.
         self.demand = Demand()
         #: Buckets that leave room to claimants.
@@ -248,7 +250,8 @@ class Backlog:
         """The gang wants to be placed, with this need and in this place."""
         signature = need.signature
         if gang.bucket is not None:
-            if gang.bucket.need.signature == signature and gang.order == order:
+            known = gang.bucket.need
+            if (known is need or known.signature == signature) and gang.order == order:
                 return
             self.take(gang)
         bucket = self.buckets.get(signature)
@@ -258,8 +261,12 @@ class Backlog:
                 self.lacking[signature] = bucket
         gang.bucket = bucket
         gang.order = order
-        # Keys are unique: gangs themselves are never compared.
-        insort(bucket.entries, (order, gang.key, gang))
+        # Keys are unique: gangs themselves are never compared. Most come in their order.
+        entries, entry = bucket.entries, (order, gang.key, gang)
+        if not entries or entries[-1] < entry:
+            entries.append(entry)
+        else:
+            insort(entries, entry)
         if not bucket.hopeless:
             self.demand.add(need.queue, need.wanted, 1)
 
@@ -303,6 +310,7 @@ class Backlog:
         longer do.
         """
         signature = bucket.need.signature
+        self.refusals += 1
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
         bucket.behind = ""
@@ -317,6 +325,7 @@ class Backlog:
     def park(self, bucket: Bucket, behind: str) -> None:
         """Nothing of this signature is tried while this gang is ahead of it."""
         bucket.behind = behind
+        self.refusals += 1
         self.fresh.pop(bucket.need.signature, None)
 
     def judge(self, bucket: Bucket, nodes_at: int, *, hopeless: bool) -> None:

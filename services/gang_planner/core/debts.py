@@ -354,7 +354,7 @@ def keep_room(state: "State", debt: Debt, slot: int, *, adopted: bool) -> None:
     """Keep a debt's room on a node, charged to its gang and queue; `adopted`: the ground has been
     taken already.
     """
-    room = Room(owner=debt.gang_id, uid=debt.uid, shape=debt.shape, slot=slot, seq=0)
+    room = Room(owner=debt.gang_id, uid=debt.uid, shape=debt.shape, slot=slot)
     room.reason = "repair" if debt.repairing else "debt"
     room.until_ms = debt.until_ms
     state.rooms.keep_owed(room, adopted=adopted)

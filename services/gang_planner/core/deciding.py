@@ -53,18 +53,25 @@ def decide(
     fills: Sequence[Debt] = (),
     domain: str = "",
     preemption: int = 0,
+    charged: bool = False,
 ) -> GangDecision:
     """Assume these members on their nodes, and count the attempt; `fills` are the debts that end
     with it, `domain` the topology domain that all of it is in, `preemption` the eviction whose room
-    it takes over.
+    it takes over; `charged`: its queue has been charged already.
     """
     history = gang.history
     history.attempt += 1
     history.known_as = gang.gang_id
     domain = "" if history.started else domain
     history.home = domain or history.home
-    gang.latest = tuple(member.pod.uid for member, _ in placed)
     names = state.nodes.names
+    bindings = [
+        Binding(
+            uid=(pod := member.pod).uid, namespace=pod.namespace, name=pod.name, node=names[slot]
+        )
+        for member, slot in placed
+    ]
+    gang.latest = tuple(bindings)
     choices = attaching.choices_of(state, placed)
     decision = GangDecision(
         gang_id=gang.gang_id,
@@ -72,15 +79,7 @@ def decide(
         dialect=gang.group.dialect if gang.group is not None else "",
         epoch=state.epoch,
         attempt=history.attempt,
-        bindings=tuple(
-            Binding(
-                uid=member.pod.uid,
-                namespace=member.pod.namespace,
-                name=member.pod.name,
-                node=names[slot],
-            )
-            for member, slot in placed
-        ),
+        bindings=gang.latest,
         quorum=need.quorum,
         preflight=_preflight(gang, placed, always=preflight_always(gang, state.defaults)),
         why=_why(need, placed, fills),
@@ -95,8 +94,7 @@ def decide(
         domain=domain,
     )
     history.full_name = decision.gang
-    gang.proving = decision.preflight
-    inflight.adopt(state, gang, placed)
+    inflight.adopt(state, gang, decision, placed, charged=charged)
     return decision
 
 
@@ -162,24 +160,25 @@ def _preflight(gang: Gang, placed: Sequence[tuple[Member, int]], *, always: bool
     if release_cost(owner) != "nothing":
         return True
     # Members of one gang have one owner, nearly always.
-    return any(
-        member.pod.owner != owner and release_cost(member.pod.owner) != "nothing"
-        for member, _ in placed
-    )
+    others = [one.pod.owner for one, _ in placed if one.pod.owner != owner]
+    return any(release_cost(other) != "nothing" for other in others)
 
 
 def _traceparent(gang: Gang, placed: Sequence[tuple[Member, int]]) -> str:
     if gang.group is not None and gang.group.traceparent:
         return gang.group.traceparent
-    return next((one.pod.traceparent for one, _ in placed if one.pod.traceparent), "")
+    for member, _ in placed:
+        if member.pod.traceparent:
+            return member.pod.traceparent
+    return ""
 
 
 def _why(need: Need, placed: Sequence[tuple[Member, int]], fills: Sequence[Debt]) -> str:
-    nodes = len({slot for _, slot in placed})
     extras = len(placed) - need.quorum
     if fills:
         others = f", and {len(fills) - 1} other lost members" if len(fills) > 1 else ""
         return f"{len(placed)} members in place of lost ones: {fills[0].message}{others}"
+    nodes = len({slot for _, slot in placed})
     if not need.quorum:
         return f"{len(placed)} members placed one by one on {nodes} nodes"
     more = f" and {extras} above it" if extras else ""

@@ -66,6 +66,7 @@ class GangTable:
         """Have the gang assessed; one that was dropped is nobody's business, whatever is still owed
         to it: another one may have its key by now.
         """
+        gang.just_decided = False
         if self.gangs.get(gang.key) is gang:
             self.changed[gang.key] = gang
 

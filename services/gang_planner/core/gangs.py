@@ -7,7 +7,7 @@ under its name finds its gang with all that is open; only the gang's id, which i
 changes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.members import (
@@ -30,7 +30,7 @@ from shared.model.objects import Owner, PodGroup, SubGroup
 
 if TYPE_CHECKING:
     from services.gang_planner.core.backlog import Bucket
-    from shared.contracts.decisions import NoteKind, NoteOpened
+    from shared.contracts.decisions import Binding, NoteKind, NoteOpened
     from shared.contracts.verdicts import GangPhase, PodRef
 
 Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
@@ -147,6 +147,7 @@ class Gang:
         "history",
         "hold_ended",
         "implied",
+        "just_decided",
         "key",
         "kube_batch_members",
         "late",
@@ -163,7 +164,6 @@ class Gang:
         "pod_priority",
         "pod_queue",
         "priority",
-        "proving",
         "queue",
         "refusal",
         "refused",
@@ -210,8 +210,8 @@ class Gang:
         self.minimum_kept: int | None = None
         #: All members ended; stays true when they are cleaned up.
         self.completed = False
-        #: UIDs of the newest decision, for Scheduled events.
-        self.latest: tuple[str, ...] = ()
+        #: Bindings of the newest decision, for Scheduled events.
+        self.latest: tuple[Binding, ...] = ()
         #: What outcomes said of members that were not bound, since the last cycle.
         self.unread: list[Failure] = []
         #: When CLUSTER first showed one of the members that are bound now; 0: none is.
@@ -219,8 +219,6 @@ class Gang:
         #: What evictions of ours did to it last, for people, its attempts made until then, and some
         #: of the pods; "": none did, or it has been placed since.
         self.evicted: tuple[str, int, tuple[PodRef, ...]] = ("", 0, ())
-        #: Whether the bindings of its newest decision are proved first.
-        self.proving = False
         #: The member that a policy refused last, and the API server's words.
         self.refusal = ""
         #: How the last of its debts ended, for people; "" while it is owed something new.
@@ -232,6 +230,8 @@ class Gang:
         #: The phase that it is counted under.
         self.counted = ""
         self.refused = ""
+        #: All of it was decided, and nothing else has happened to it since: see `assessing.start`.
+        self.just_decided = False
         self.order: OrderKey = ()
         #: The backlog's bucket that it waits in.
         self.bucket: Bucket | None = None
@@ -395,30 +395,40 @@ class Gang:
         if self.bound_ms and not self.bound:
             self.bound_ms = 0
 
-    def assume(self, members: Iterable[Member]) -> None:
-        """Members that were waiting have been decided: they are assumed, and charged to the queue.
+    def assume(self, members: Collection[Member]) -> list[tuple[ShapeEntry, int]]:
+        """Members that were waiting have been decided: they are assumed, and hold room.
 
-        The same as moving and charging one after the other.
+        The same as moving and charging one after the other, but that it is left to the caller to
+        charge the queue with what is returned.
         """
-        counts, roles, waiting = self.counts, self.roles, self.waiting
-        charges: dict[int, tuple[ShapeEntry, int]] = {}
-        for member in members:
-            assert member.state == WAITING, f"{member.pod.uid} did not wait"
-            role, shape = member.pod.role, member.shape
-            member.state = ASSUMED
-            member.charged = True
-            counts[WAITING] -= 1
-            counts[ASSUMED] += 1
-            of_role = roles[role]
-            of_role[WAITING] -= 1
-            of_role[ASSUMED] += 1
-            group = waiting[role, shape.id]
-            del group[member.pod.uid]
-            if not group:
-                del waiting[role, shape.id]
-            charges[shape.id] = shape, charges.get(shape.id, (shape, 0))[1] + 1
-        for shape, count in charges.values():
-            self.hold(shape, count)
+        counts, waiting = self.counts, self.waiting
+        taken: dict[tuple[str, int], tuple[ShapeEntry, int]] = {}
+        if len(members) == counts[WAITING]:
+            for key, group in waiting.items():
+                for member in group.values():
+                    member.state, member.charged = ASSUMED, True
+                taken[key] = member.shape, len(group)
+            waiting.clear()
+        else:
+            for member in members:
+                assert member.state == WAITING, f"{member.pod.uid} did not wait"
+                member.state, member.charged = ASSUMED, True
+                shape = member.shape
+                key = member.pod.role, shape.id
+                group = waiting[key]
+                del group[member.pod.uid]
+                if not group:
+                    del waiting[key]
+                taken[key] = shape, taken.get(key, (shape, 0))[1] + 1
+        counts[WAITING] -= len(members)
+        counts[ASSUMED] += len(members)
+        held = self.held
+        for (role, shape_id), (_, count) in taken.items():
+            of_role = self.roles[role]
+            of_role[WAITING] -= count
+            of_role[ASSUMED] += count
+            held[shape_id] = held.get(shape_id, 0) + count
+        return list(taken.values())
 
     def reshape(self, member: Member, shape: ShapeEntry) -> None:
         """A member's labels mean something else to others: it has another entry of its shape."""

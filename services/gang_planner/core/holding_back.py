@@ -15,7 +15,9 @@ it, so that gang's news is told at once; nor what wants a PodGroup made.
 """
 
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from services.gang_planner.core.gangs import Gang
 from shared.contracts.identity import gang_trace_id
@@ -29,20 +31,24 @@ _RUNNING_MS: Final = 20_000
 RUSH: Final = 128
 
 
-class _Gone(NamedTuple):
-    """What is known of a gang as it is held back: most are told of before they go."""
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    """One gang, and what is known of it as it is held back: that is said should it go before
+    anything else was.
+    """
 
+    due_ms: int
     gang: Gang
-    group: PodGroup | None
-    owner: Owner | None
     gang_id: str
-    trace_root: str
+    group: PodGroup | None
+    #: Of its pods, where no object declares it.
+    owner: Owner | None
     attempt: int
     epoch: int
 
-    def verdict(self, now_ms: int) -> Verdict:
+    def gone(self, now_ms: int) -> Verdict:
         """The verdict that it is no more."""
         group, owner = self.group, self.owner
+        root = (group.trace_root if group is not None else "") or self.gang_id
         return Verdict(
             gang_id=self.gang_id,
             epoch=self.epoch,
@@ -51,20 +57,12 @@ class _Gone(NamedTuple):
             namespace=self.gang.namespace,
             name=self.gang.name,
             uid=group.uid if group is not None else "",
-            owner_uid=owner.uid if group is None and owner is not None else "",
+            owner_uid=owner.uid if owner is not None else "",
             phase="Gone",
             attempt=self.attempt,
-            trace_id=gang_trace_id(self.trace_root, max(self.attempt, 1)),
+            trace_id=gang_trace_id(root, max(self.attempt, 1)),
             first_seen_ms=self.gang.history.first_seen_ms,
         )
-
-
-class _Entry(NamedTuple):
-    """One gang, and what is said should it go before anything else was."""
-
-    due_ms: int
-    key: GangKey
-    gone: _Gone
 
 
 class HeldBack:
@@ -98,18 +96,15 @@ class HeldBack:
             held, wait_ms = self._running, _RUNNING_MS
         entry = held.get(gang.gang_id)
         if entry is None:
+            group = gang.group
             entry = _Entry(
                 now_ms + wait_ms,
-                gang.key,
-                _Gone(
-                    gang,
-                    gang.group,
-                    gang.owner,
-                    gang.gang_id,
-                    gang.trace_root,
-                    gang.history.attempt,
-                    epoch,
-                ),
+                gang,
+                gang.gang_id,
+                group,
+                gang.owner if group is None else None,
+                gang.history.attempt,
+                epoch,
             )
             held[gang.gang_id] = entry
         return entry.due_ms > now_ms
@@ -130,13 +125,13 @@ class HeldBack:
                 if entry.due_ms > now_ms:
                     break
                 due.append(gang_id)
-            keys += [held.pop(gang_id).key for gang_id in due]
+            keys += [held.pop(gang_id).gang.key for gang_id in due]
         return keys
 
     def take_gone(self, gang_id: str, now_ms: int) -> Verdict | None:
         """What to say of a gang that is no more: it was decided, so its attempt has to end."""
         entry = self._starting.pop(gang_id, None) or self._running.pop(gang_id, None)
-        return None if entry is None else entry.gone.verdict(now_ms)
+        return None if entry is None else entry.gone(now_ms)
 
     def next_ms(self) -> int | None:
         """When the next one is due; None: none is held back."""
@@ -151,4 +146,5 @@ class HeldBack:
     @staticmethod
     def _all_due(held: dict[str, _Entry], now_ms: int) -> None:
         for gang_id, entry in held.items():
-            held[gang_id] = entry._replace(due_ms=min(entry.due_ms, now_ms))
+            due_ms = min(entry.due_ms, now_ms)
+            held[gang_id] = msgspec.structs.replace(entry, due_ms=due_ms)

@@ -12,7 +12,7 @@ from typing import Final
 from services.gang_planner.core import attaching
 from services.gang_planner.core.accounting import assume, end_room, settle
 from services.gang_planner.core.gangs import Failure, Gang
-from services.gang_planner.core.members import TERMINAL, Member
+from services.gang_planner.core.members import ASSUMED, TERMINAL, Member
 from services.gang_planner.core.open_acts import OpenAct, OpenEviction, Unresolved
 from services.gang_planner.core.preempting.telling import tell_victims
 from services.gang_planner.core.room import UNDATED, Room
@@ -36,11 +36,34 @@ _DEFINITE: Final[frozenset[MemberResult]] = frozenset(
 )
 
 
-def adopt(state: State, gang: Gang, placed: Sequence[tuple[Member, int]]) -> None:
-    """Assume the bindings of a decision just made; the ground has been taken by its Statement."""
-    state.rooms.adopt(gang.gang_id, placed)
-    gang.assume(member for member, _ in placed)
+def adopt(
+    state: State,
+    gang: Gang,
+    decision: GangDecision,
+    placed: Sequence[tuple[Member, int]],
+    *,
+    charged: bool,
+) -> None:
+    """Assume the bindings of a decision just made; the ground has been taken by its Statement.
+    `charged`: its queue has been charged, too.
+    """
+    act = OpenAct(0, decision)
+    state.unnumbered.append(act)
+    state.rooms.adopt(act, placed)
+    taken = gang.assume([member for member, _ in placed])
+    if not charged:
+        for shape, count in taken:
+            gang.queue.charge(shape, count)
     state.gangs.touch(gang)
+    gang.just_decided = _all_begins(gang)
+
+
+def _all_begins(gang: Gang) -> bool:
+    """Whether all of a gang is assumed by its newest decision, and nothing is open of it."""
+    history = gang.history
+    if gang.counts[ASSUMED] != len(gang.members) or history.started or history.notes:
+        return False
+    return not (history.bad or gang.unread or gang.evicted[0])
 
 
 def number(state: State, seq: int, decision: Act) -> None:
@@ -54,9 +77,11 @@ def number(state: State, seq: int, decision: Act) -> None:
     if decision.again:
         _repeated(state, seq, decision)
         return
-    state.rooms.renumber((one.uid for one in decision.bindings), 0, seq)
-    if seq in state.rooms.per_decision:
-        state.open[seq] = OpenAct(seq, decision)
+    act = state.unnumbered.popleft()
+    assert act.act is decision, f"decision {seq} is not the next one that was made"
+    act.seq = seq
+    if act.rows:
+        state.open[seq] = act
 
 
 def recall(state: State, seq: int, decision: GangDecision) -> None:
@@ -70,9 +95,9 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history.first_seen_ms = decision.first_seen_ms
     history.known_as = decision.gang_id
     history.full_name = decision.gang
-    state.open[seq] = OpenAct(seq, decision)
+    act = state.open[seq] = OpenAct(seq, decision)
     state.unresolved[seq] = {
-        one.uid: Unresolved(one, decision.gang_id, seq, decision.cycle.cluster_seq)
+        one.uid: Unresolved(one, decision.gang_id, act, decision.cycle.cluster_seq)
         for one in decision.bindings
     }
     _resolve_decision(state, seq)
@@ -81,13 +106,13 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
 def _repeated(state: State, seq: int, decision: GangDecision) -> None:
     """A decision takes the place of the one that it repeats; what of that is settled stays so."""
     before = decision.again
-    state.open.pop(before, None)
     waiting = state.unresolved.pop(before, None)
     if waiting is not None:
-        state.unresolved[seq] = {uid: one._replace(seq=seq) for uid, one in waiting.items()}
-    state.rooms.renumber((one.uid for one in decision.bindings), before, seq)
-    if seq in state.rooms.per_decision or seq in state.unresolved:
-        state.open[seq] = OpenAct(seq, decision)
+        state.unresolved[seq] = waiting
+    act = state.open.pop(before, None)
+    if act is not None:
+        act.repeat(seq, decision)
+        state.open[seq] = act
 
 
 def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
@@ -132,10 +157,11 @@ def _resolve_decision(state: State, seq: int) -> None:
 def _resolved(state: State, seq: int) -> None:
     """Every binding of a logged decision is matched with the picture; its outcome may count now."""
     del state.unresolved[seq]
-    if seq in state.open:
-        attaching.forget(state, state.open[seq].act)
-    if seq not in state.rooms.per_decision:
-        state.open.pop(seq, None)
+    act = state.open.get(seq)
+    if act is not None:
+        attaching.forget(state, act.act)
+        if not act.rows:
+            del state.open[seq]
     early = state.early.pop(seq, None)
     if early is not None:
         _take_outcome(state, *early)
@@ -156,11 +182,12 @@ def apply_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
 
 
 def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
-    if outcome.decision_seq in state.evictions or outcome.decision_seq in state.preemptions.logged:
+    seq = outcome.decision_seq
+    if seq in state.evictions or seq in state.preemptions.logged:
         _take_removal(state, outcome_seq, outcome)
         return
     delivered = outcome.delivered
-    act = state.open.get(outcome.decision_seq)
+    act = state.open.get(seq)
     if act is not None:
         act.outcome, act.outcome_seq = outcome, outcome_seq
         if act.act.preflight:
@@ -171,7 +198,7 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
         if found.result == "bound":
             continue
         for room in state.rooms.rows(found.uid):
-            if room.seq == outcome.decision_seq:
+            if room.act is not None and room.act.seq == seq:
                 _take_in(state, room, found, outcome_seq, delivered=delivered)
 
 
@@ -249,7 +276,7 @@ def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
     No record of the decision's own epoch ends it: there the watch will show the binding.
     """
     following: int | None = None
-    for seq, one in list(state.open.items()):
+    for one in list(state.open.values()):
         if one.outcome is None or one.act.cycle.cluster_seq >= state.view.epoch:
             continue
         until_ms = one.believed_until_ms
@@ -257,16 +284,16 @@ def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
             # New, dated before the clock was set back, or too old a picture.
             until_ms = one.believed_until_ms = now_ms + FORGOTTEN_MS
         if until_ms <= now_ms:
-            _forget_bindings(state, seq, one.act)
+            _forget_bindings(state, one)
         elif following is None or until_ms < following:
             following = until_ms
     return following
 
 
-def _forget_bindings(state: State, seq: int, decision: GangDecision) -> None:
-    for binding in decision.bindings:
+def _forget_bindings(state: State, act: OpenAct) -> None:
+    for binding in act.act.bindings:
         for room in state.rooms.rows(binding.uid):
-            if room.seq != seq or room.reason != "assumed":
+            if room.act is not act or room.reason != "assumed":
                 continue
             end_room(state, room)
             member = state.members[binding.uid]
@@ -288,7 +315,7 @@ def _resolve(state: State, pending: Unresolved) -> bool:
         uid=pending.binding.uid,
         shape=member.shape,
         slot=state.nodes.slot(pending.binding.node),
-        seq=pending.seq,
+        act=pending.act,
     )
     assume(state, member, room, adopted=False)
     return True

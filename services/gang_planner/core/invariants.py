@@ -5,6 +5,7 @@ of ours: it carries its story and must end the process.
 """
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from services.gang_planner.core.pairwise.counts import PairCounts
 from services.gang_planner.core.ports import PortTable
 from services.gang_planner.core.room import BY_EVENT, Room
 from services.gang_planner.state import State
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.open_acts import OpenAct
 
 
 class InvariantViolation(AssertionError):
@@ -125,16 +129,23 @@ def _check_members(state: State) -> None:
 
 def _check_rooms(state: State) -> None:
     assumed: Counter[str] = Counter()
+    rows: Counter[OpenAct | None] = Counter()
     for room in state.rooms.of_decisions():
         wrong = _room_error(state, room)
         if wrong:
-            raise InvariantViolation(f"{room.reason} for {room.uid} by decision {room.seq}", wrong)
+            seq = room.act.seq if room.act is not None else 0
+            raise InvariantViolation(f"{room.reason} for {room.uid} by decision {seq}", wrong)
         assumed[room.uid] += room.reason == "assumed"
+        rows[room.act] += 1
     for uid, count in assumed.items():
         if count > 1:
             raise InvariantViolation(f"pod {uid}", f"has {count} open decisions")
-    for seq in state.open:
-        if seq not in state.rooms.per_decision and seq not in state.unresolved:
+    for act, kept in rows.items():
+        if act is not None and act.rows != kept:
+            wrong = f"believes to have {act.rows} rows of room, and has {kept}"
+            raise InvariantViolation(f"decision {act.seq}", wrong)
+    for seq, act in state.open.items():
+        if not rows[act] and seq not in state.unresolved:
             raise InvariantViolation(f"decision {seq}", "is open and keeps no room")
 
 
@@ -151,7 +162,8 @@ def _room_error(state: State, room: Room) -> str:
             return "does not end by its pod's event"
     elif room.until_ms == BY_EVENT:
         return "has no deadline"
-    if room.seq and room.seq not in state.open:
+    act = room.act
+    if act is None or (act.seq and state.open.get(act.seq) is not act):
         return "belongs to a decision that is not open"
     return ""
 

@@ -23,6 +23,7 @@ _MPI_JOB: Final = "MPIJob"
 _LAUNCHER: Final = "launcher"
 _VOLCANO_JOB: Final = "Job"
 _VOLCANO_API: Final = "batch.volcano.sh/"
+_KINDS: Final = frozenset({_MPI_JOB, _VOLCANO_JOB})
 
 
 def watch(work: CycleWork, gang: Gang) -> None:
@@ -71,13 +72,12 @@ def _absent(gang: Gang) -> dict[str, int]:
 def _has_late_roles(gang: Gang) -> bool:
     """Whether its owner's controller makes some pods only when others run."""
     owner = gang.owner
-    if owner is None:
+    if owner is None or owner.kind not in _KINDS:
         return False
     if owner.kind == _MPI_JOB:
         return True
     return bool(
-        owner.kind == _VOLCANO_JOB
-        and owner.api_version.startswith(_VOLCANO_API)
+        owner.api_version.startswith(_VOLCANO_API)
         and gang.group is not None
         and gang.group.min_task_member
     )

@@ -99,4 +99,6 @@ def task_priority(pod: Pod) -> int:
 def placing_order(member: Member) -> tuple[int, int, int, str]:
     """Which of a gang's equal members is placed first: priority, rank in its role, age, name."""
     pod = member.pod
-    return -task_priority(pod), pod.index, pod.created_ms, pod.name
+    # Asked for every member that is placed: `task_priority` written out.
+    priority = pod.priority if pod.task_priority is None else pod.task_priority
+    return -priority, pod.index, pod.created_ms, pod.name

@@ -1,26 +1,34 @@
 """Decisions that are in the log and not done: what the tables keep of them."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
-
-if TYPE_CHECKING:
-    from shared.contracts.outcomes import Outcome
+from shared.contracts.outcomes import Outcome
 
 
-class OpenAct:
-    """A decision to bind, in the log, with room that CLUSTER has not retired."""
+class OpenAct(msgspec.Struct, eq=False, gc=False):
+    """A decision to bind, with room that CLUSTER has not retired. Nothing that it refers to leads
+    back to it, so no collector need look at it.
+    """
 
-    __slots__ = ("act", "believed_until_ms", "outcome", "outcome_seq", "seq")
+    #: Its place in the log; 0 until that has given it one.
+    seq: int
+    act: GangDecision
+    #: How many rows of kept room belong to it.
+    rows: int = 0
+    #: What a binder says of it; None: POSTs may be under way, or still to come.
+    outcome: Outcome | None = None
+    outcome_seq: int = 0
+    #: Until when that it bound somebody is believed although a newer epoch's picture does not show
+    #: it; 0: for ever.
+    believed_until_ms: int = 0
 
-    def __init__(self, seq: int, act: GangDecision) -> None:
-        self.seq = seq
-        self.act = act
-        #: What a binder says of it; None: POSTs may be under way, or still to come.
-        self.outcome: Outcome | None = None
-        self.outcome_seq = 0
-        #: Until when that it bound somebody is believed although a newer epoch's picture does not
-        #: show it; 0: for ever.
+    def repeat(self, seq: int, act: GangDecision) -> None:
+        """A record that repeats the decision takes its place; nobody has answered that one yet."""
+        self.seq, self.act = seq, act
+        self.outcome, self.outcome_seq = None, 0
         self.believed_until_ms = 0
 
 
@@ -42,6 +50,6 @@ class Unresolved(NamedTuple):
 
     binding: Binding
     gang_id: str
-    seq: int
+    act: OpenAct
     #: A picture at least this new would know the pod if it existed.
     cluster_seq: int

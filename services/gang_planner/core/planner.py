@@ -87,8 +87,6 @@ class Planner:
         self._undecided: deque[Act | Note] = deque()
         self._leading = False
         self._unresolved_since_ms: int | None = None
-        #: Gangs about which the last cycle could say nothing yet, by id.
-        self._unsaid: dict[str, Gang] = {}
         self._now_ms = 0
         self._begins: Callable[[str], None] = lambda _action: None
         self.configure(configuration)
@@ -225,10 +223,7 @@ class Planner:
         changed = self._rounds(work, decisive=decisive, resolved=resolved)
         work.notes.extend(state.debts.notes(state.epoch, cycle))
         explainer = Explainer(state, self._session)
-        # Those of whom nothing could be said before may have had their attempt by now.
-        told = list({**self._unsaid, **changed}.values())
-        verdicts, unsaid = self._book.write(state, explainer, told, now_ms, stale=not decisive)
-        self._unsaid = {gang.gang_id: gang for gang in unsaid}
+        verdicts = self._book.write(state, explainer, changed, now_ms, stale=not decisive)
         wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
         wakeups += [holding.next_ms(state), forgotten_ms]
         for (_, kind), gang in work.fresh.items():
@@ -339,6 +334,9 @@ class Planner:
         state.gangs.changed.clear()
         for gang in changed:
             looked_at[gang.gang_id] = gang
+            if gang.just_decided:
+                assessing.start(state, gang)
+                continue
             launchers.watch(work, gang)
             self._carry_on(work, gang)
             if self._assess_gang(gang, work.now_ms):

@@ -129,10 +129,10 @@ class PolicySet:
         A gang that holds room and has not reached its quorum wastes it as long as it waits, so
         nothing outranks it.
         """
-        half_placed = bool(gang.have()) and not gang.history.started and not gang.quorum_held
+        half_placed = gang.have() and not gang.history.started and not gang.quorum_held
         key: list[int | str] = [0 if half_placed else 1]
         for one in self._group_keys:
-            key.extend(one(gang))
+            key += one(gang)
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)
 
     def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:

@@ -127,7 +127,7 @@ def decide(work: CycleWork, gang: Gang, placed: Placed) -> None:
     work.decisions.append(decision)
     for debt in placed.filled:
         state.debts.close(state, debt, "Filled")
-    state.gangs.touch(gang)
+        state.gangs.touch(gang)
 
 
 def _loans(state: State, gang: Gang, owed: Iterable[Debt]) -> Iterator[list[Debt]]:

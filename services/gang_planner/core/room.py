@@ -22,13 +22,17 @@ pod, and no decision owns it. A *preemptor* row stands for a pod that waits for 
 (`preempting`); until they have, what is free on its node may be negative.
 """
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
+
 from services.gang_planner.core.ground import Ground
+from services.gang_planner.core.open_acts import OpenAct
 from services.gang_planner.core.shapes import ShapeEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from services.gang_planner.core.members import Member
 
 Reason = Literal["assumed", "late", "repair", "debt", "preemptor", "reservation"]
@@ -40,21 +44,18 @@ BY_EVENT: Final = -1
 UNDATED: Final = 0
 
 
-class Room:
-    """One row."""
+class Room(msgspec.Struct, kw_only=True, eq=False, gc=False):
+    """One row. Nothing that it refers to leads back to it, so no collector need look at it."""
 
-    __slots__ = ("owner", "reason", "seq", "shape", "slot", "uid", "until_ms")
-
-    def __init__(self, *, owner: str, uid: str, shape: ShapeEntry, slot: int, seq: int) -> None:
-        #: Gang id.
-        self.owner = owner
-        self.reason: Reason = "assumed"
-        self.shape = shape
-        self.uid = uid
-        self.slot = slot
-        #: Sequence of its decision; 0 until the log has given it one.
-        self.seq = seq
-        self.until_ms = BY_EVENT
+    #: Gang id.
+    owner: str
+    uid: str
+    shape: ShapeEntry
+    slot: int
+    #: The decision that it belongs to; None: no decision to bind owns it.
+    act: OpenAct | None = None
+    reason: Reason = "assumed"
+    until_ms: int = BY_EVENT
 
 
 class RoomTable:
@@ -65,8 +66,6 @@ class RoomTable:
         self._rows: dict[str, list[Room]] = {}
         #: Rows per slot, so that a phantom node is not forgotten while room is kept on it.
         self._per_slot: dict[int, int] = {}
-        #: Rows per decision.
-        self.per_decision: dict[int, int] = {}
         #: Rows with a deadline.
         self.late: dict[str, None] = {}
         #: Rows for lost pods, by the lost pod's UID.
@@ -86,26 +85,26 @@ class RoomTable:
             self._ground.take(room.slot, room.shape)
         self._rows.setdefault(room.uid, []).append(room)
         self._per_slot[room.slot] = self._per_slot.get(room.slot, 0) + 1
-        self.per_decision[room.seq] = self.per_decision.get(room.seq, 0) + 1
+        if room.act is not None:
+            room.act.rows += 1
 
-    def adopt(self, owner: str, members: "Iterable[tuple[Member, int]]") -> None:
-        """Add a row for each member of a decision that is not in the log yet, on this slot; its
-        room has been taken from the ground already. The member's newest room is this one.
+    def adopt(self, act: OpenAct, members: "Sequence[tuple[Member, int]]") -> None:
+        """Add a row for each member of a decision, on this slot; its room has been taken from the
+        ground already. The member's newest room is this one.
         """
+        owner = act.act.gang_id
         assert owner, "room of a decision has no owner"
         rows, per_slot = self._rows, self._per_slot
-        added = 0
         for member, slot in members:
             uid = member.pod.uid
-            room = Room(owner=owner, uid=uid, shape=member.shape, slot=slot, seq=0)
+            room = Room(owner=owner, uid=uid, shape=member.shape, slot=slot, act=act)
             if uid in rows:
                 rows[uid].append(room)
             else:
                 rows[uid] = [room]
             per_slot[slot] = per_slot.get(slot, 0) + 1
             member.room = room
-            added += 1
-        self.per_decision[0] = self.per_decision.get(0, 0) + added
+        act.rows += len(members)
 
     def end(self, room: Room, *, handed_over: bool = False) -> None:
         """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""
@@ -114,8 +113,9 @@ class RoomTable:
         if not rows:
             del self._rows[room.uid]
             self.late.pop(room.uid, None)
-        self._uncount(self._per_slot, room.slot)
-        self._uncount(self.per_decision, room.seq)
+        self._uncount(room.slot)
+        if room.act is not None:
+            room.act.rows -= 1
         if not handed_over:
             self._ground.give(room.slot, room.shape)
 
@@ -131,7 +131,7 @@ class RoomTable:
     def end_owed(self, room: Room, *, handed_over: bool = False) -> None:
         """Remove a row for a lost pod; `handed_over`: a decision has the place, nothing is free."""
         del self.owed[room.uid]
-        self._uncount(self._per_slot, room.slot)
+        self._uncount(room.slot)
         if not handed_over:
             self._ground.give(room.slot, room.shape)
 
@@ -146,7 +146,7 @@ class RoomTable:
     def end_promised(self, room: Room) -> None:
         """Remove a row of a preemptor; its room is free."""
         del self.promised[room.uid]
-        self._uncount(self._per_slot, room.slot)
+        self._uncount(room.slot)
         self._ground.give(room.slot, room.shape)
 
     def rows(self, uid: str) -> tuple[Room, ...]:
@@ -165,20 +165,6 @@ class RoomTable:
         """Rows on a node."""
         return self._per_slot.get(slot, 0)
 
-    def renumber(self, uids: Iterable[str], before: int, seq: int) -> None:
-        """The log gave the decision that these pods' rows belong to a sequence, or a new one; the
-        one before is 0 while it has none.
-        """
-        moved = 0
-        for uid in uids:
-            for room in self._rows.get(uid, ()):
-                if room.seq == before:
-                    room.seq = seq
-                    moved += 1
-        if moved:
-            self._uncount(self.per_decision, before, moved)
-            self.per_decision[seq] = self.per_decision.get(seq, 0) + moved
-
     def becomes_late(self, room: Room) -> None:
         """Its member may be planned elsewhere, and a POST may still come: keep the room with a
         deadline.
@@ -187,10 +173,9 @@ class RoomTable:
         room.until_ms = UNDATED
         self.late[room.uid] = None
 
-    @staticmethod
-    def _uncount(counts: dict[int, int], key: int, by: int = 1) -> None:
-        left = counts[key] - by
+    def _uncount(self, slot: int) -> None:
+        left = self._per_slot[slot] - 1
         if left:
-            counts[key] = left
+            self._per_slot[slot] = left
         else:
-            del counts[key]
+            del self._per_slot[slot]

@@ -151,7 +151,9 @@ def nodes_of(members: Iterable[Member], names: Sequence[str]) -> tuple[str, ...]
 def _missing(gang: Gang, count: Callable[[SubGang], int]) -> list[tuple[str, int]]:
     """By policy, how many sub-gangs are missing of those that it needs."""
     group = gang.group
-    if group is None or not any(one.min_sub_groups for one in group.sub_groups):
+    if group is None or not group.sub_groups:
+        return []
+    if not any(one.min_sub_groups for one in group.sub_groups):
         return []
     ready: dict[str, int] = {}
     for one in sub_gangs(gang):

@@ -12,7 +12,7 @@
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -68,6 +68,10 @@ class Book:
         self._due: list[tuple[int, GangKey]] = []
         self._queued: set[GangKey] = set()
         self._held_back = HeldBack()
+        #: Gangs about which nothing can be said yet (no attempt was made), by id, and what was true
+        #: when all of them were looked at.
+        self._unsaid: dict[str, Gang] = {}
+        self._unsaid_at = (-1, False)
         #: Waiting gangs, in the order in which their numbers are looked at again.
         self._ring: deque[GangKey] = deque()
         self._in_ring: set[GangKey] = set()
@@ -97,22 +101,27 @@ class Book:
         } | dict.fromkeys(state.gangs.twins)
 
     def write(
-        self, state: State, explainer: Explainer, changed: list[Gang], now_ms: int, *, stale: bool
-    ) -> tuple[list[Verdict], list[Gang]]:
-        """Verdicts to publish now, and gangs about which nothing can be said yet (no attempt was
-        made).
-        """
+        self,
+        state: State,
+        explainer: Explainer,
+        changed: Mapping[str, Gang],
+        now_ms: int,
+        *,
+        stale: bool,
+    ) -> list[Verdict]:
+        """Verdicts to publish now; `changed` are the gangs that this cycle looked at, by id."""
         verdicts = self._gone(state, now_ms)
-        unsaid: list[Gang] = []
-        for gang in changed:
-            if gang.silent or state.gangs.gangs.get(gang.key) is not gang:
-                continue
-            reason = reason_of(gang, stale=stale)
+        unsaid = self._unsaid
+        for gang_id, gang in self._to_tell(state, changed, stale=stale):
+            known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
+            reason = reason_of(gang, stale=stale) if known else ""
             if reason is None:
-                unsaid.append(gang)
+                unsaid[gang_id] = gang
                 continue
-            shown = _meaning(state, gang, reason)
-            if shown == gang.shown:
+            unsaid.pop(gang_id, None)
+            if not known:
+                continue
+            if gang.shown and gang.shown == _meaning(state, gang, reason):
                 self._queue(gang)
                 continue
             if self._holds_back(state, gang, reason, now_ms):
@@ -121,9 +130,23 @@ class Book:
                 self._in_ring.add(gang.key)
                 self._ring.append(gang.key)
             self._publish(verdicts, state, explainer, gang, reason, now_ms)
-            gang.shown = shown
+            gang.shown = _meaning(state, gang, reason)
         self._refresh(verdicts, state, explainer, now_ms, stale=stale)
-        return verdicts, unsaid
+        return verdicts
+
+    def _to_tell(
+        self, state: State, changed: Mapping[str, Gang], *, stale: bool
+    ) -> list[tuple[str, Gang]]:
+        """Gangs to tell of, by id: those of whom nothing could be said before are first. All of
+        them, when an attempt was made in vain or the picture's age is another: that may be told of
+        gangs that have not changed.
+        """
+        unsaid, now = self._unsaid, (state.backlog.refusals, stale)
+        if now != self._unsaid_at:
+            self._unsaid_at = now
+            return list({**unsaid, **changed}.items())
+        first = {gang_id: gang for gang_id, gang in unsaid.items() if gang_id in changed}
+        return list({**first, **changed}.items())
 
     def next_ms(self, state: State, now_ms: int) -> int | None:
         """When a paced verdict is due; None: nothing is."""
@@ -352,7 +375,7 @@ def _placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
     """
     if not gang.history.started:
         return ()
-    uids = gang.latest
+    uids = tuple(one.uid for one in gang.latest)
     if not uids and last is not None and last.attempt == gang.history.attempt:
         uids = tuple(one.uid for one in last.placed)
     found = (gang.members.get(uid) for uid in uids)

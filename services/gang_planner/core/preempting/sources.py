@@ -47,7 +47,7 @@ class Sources:
         members: list[Member] = []
         going = protected = eligible_ms = 0
         victims = self._state.preemptions.victims
-        under_way = _under_way(self._state, gang)
+        under_way = _under_way(gang)
         for member in gang.members.values():
             if member.state not in _BOUND:
                 continue
@@ -100,15 +100,17 @@ def _is_left_alone(gang: "Gang") -> bool:
     return gang.group is not None and gang.group.preemptable == "false"
 
 
-def _under_way(state: "State", gang: "Gang") -> frozenset[str]:
+def _under_way(gang: "Gang") -> frozenset[str]:
     """Pods that a decision names of which a member is not seen bound yet: it may still be carried
     out, and a pod is in one such decision at a time.
     """
     if not gang.counts[ASSUMED]:
         return frozenset()
     rooms = (one.room for one in gang.members.values() if one.state == ASSUMED)
-    acts = (state.open.get(seq) for seq in sorted({room.seq for room in rooms if room is not None}))
-    return frozenset(binding.uid for one in acts if one is not None for binding in one.act.bindings)
+    acts = {room.act for room in rooms if room is not None}
+    # One of this very cycle is not in the log yet.
+    logged = (one.act for one in acts if one is not None and one.seq)
+    return frozenset(binding.uid for act in logged for binding in act.bindings)
 
 
 def leaving(state: "State") -> list[Member]:

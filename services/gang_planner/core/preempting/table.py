@@ -249,9 +249,7 @@ def _sync_rows(state: "State", one: Preemption) -> None:
             kept = None
         if kept is None and wanted and exists and member is not None and gang is not None:
             assert slot is not None, "a node that exists has a slot"
-            room = Room(
-                owner=gang.gang_id, uid=binding.uid, shape=member.shape, slot=slot, seq=one.seq
-            )
+            room = Room(owner=gang.gang_id, uid=binding.uid, shape=member.shape, slot=slot)
             room.reason = "preemptor"
             state.rooms.keep_promised(room)
             gang.hold(room.shape, 1)

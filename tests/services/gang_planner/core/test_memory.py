@@ -40,7 +40,7 @@ def what_is_known(planner: Planner, *, bad: bool) -> dict[str, Any]:
         "evictions": {seq: (one.uids, one.outcome) for seq, one in state.evictions.items()},
         "decisions": {seq: one.act for seq, one in state.open.items()},
         "rooms": sorted(
-            (room.uid, state.nodes.names[room.slot], room.reason, room.seq)
+            (room.uid, state.nodes.names[room.slot], room.reason, room.act.seq if room.act else 0)
             for room in state.rooms.every()
         ),
     }

@@ -13,12 +13,26 @@ from services.gang_planner.core.columns import ResourceIndex
 from services.gang_planner.core.ground import Ground
 from services.gang_planner.core.members import Member
 from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.open_acts import OpenAct
 from services.gang_planner.core.room import UNDATED, Room, RoomTable
 from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
+from shared.contracts.decisions import Cycle, GangDecision
 from shared.model.objects import HostPort
 from tests.services.gang_planner.core.scene import GPU, make_node, make_pods, make_shape
 
 NODES = 3
+DECISION = GangDecision(
+    gang_id="g",
+    gang="team/g",
+    dialect="",
+    epoch=1,
+    attempt=1,
+    bindings=(),
+    quorum=1,
+    trace_id="",
+    first_seen_ms=0,
+    cycle=Cycle(cluster_seq=1, outcomes_seq=0, now_ms=0, configuration=""),
+)
 SHAPES = (
     make_shape({"cpu": 500}),
     make_shape({"cpu": 300, "memory": 1 << 30}),
@@ -48,10 +62,10 @@ class RoomMachine(RuleBasedStateMachine):
         self.rooms = RoomTable(self.ground)
         #: What pods have on nodes.
         self.pods: list[tuple[int, ShapeEntry]] = []
-        self.seq = 0
+        self.acts: list[OpenAct] = []
 
     def row(self, uid: str, slot: int, shape: int) -> Room:
-        return Room(owner="g", uid=uid, shape=self.shapes[shape], slot=slot, seq=0)
+        return Room(owner="g", uid=uid, shape=self.shapes[shape], slot=slot)
 
     @rule(uid=st.sampled_from(UIDS), slot=SLOTS, shape=st.integers(0, 3), adopted=st.booleans())
     def decide(self, uid: str, slot: int, shape: int, adopted: bool) -> None:
@@ -59,19 +73,20 @@ class RoomMachine(RuleBasedStateMachine):
             return
         entry = self.shapes[shape]
         if not adopted:
-            self.rooms.keep(self.row(uid, slot, shape), adopted=False)
+            room = self.row(uid, slot, shape)
+            room.act = self.act()
+            self.rooms.keep(room, adopted=False)
             return
         self.ground.take_many(np.array([slot]), np.array([1]), entry)
         (pod,) = make_pods("g", 1, SHAPES[shape])
         member = Member(msgspec.structs.replace(pod, uid=uid), entry)
-        self.rooms.adopt("g", [(member, slot)])
+        self.rooms.adopt(self.act(), [(member, slot)])
         assert member.room is self.rooms.rows(uid)[-1]
 
-    @rule(uid=st.sampled_from(UIDS))
-    def the_log_numbers_it(self, uid: str) -> None:
-        self.seq += 1
-        self.rooms.renumber([uid], 0, self.seq)
-        assert all(room.seq for room in self.rooms.rows(uid))
+    def act(self) -> OpenAct:
+        """One more decision."""
+        self.acts.append(OpenAct(0, DECISION))
+        return self.acts[-1]
 
     @rule(uid=st.sampled_from(UIDS))
     def an_outcome_leaves_it_open(self, uid: str) -> None:
@@ -96,7 +111,7 @@ class RoomMachine(RuleBasedStateMachine):
             return
         slot, shape = data.draw(st.sampled_from(self.pods))
         self.pods.remove((slot, shape))
-        room = Room(owner="g", uid=uid, shape=shape, slot=slot, seq=0)
+        room = Room(owner="g", uid=uid, shape=shape, slot=slot)
         room.reason = "debt"
         self.rooms.keep_owed(room, adopted=True)
 
@@ -141,7 +156,8 @@ class RoomMachine(RuleBasedStateMachine):
         assert {slot: self.rooms.on(slot) for slot in range(NODES)} == {
             slot: on[slot] for slot in range(NODES)
         }
-        assert self.rooms.per_decision == Counter(room.seq for room in self.rooms.of_decisions())
+        rows = Counter(room.act for room in self.rooms.of_decisions())
+        assert all(act.rows == rows[act] for act in self.acts)
         late = {room.uid for room in self.rooms.of_decisions() if room.reason == "late"}
         assert late <= set(self.rooms.late)
 
