@@ -160,6 +160,7 @@ class Book:
     def _gone(self, state: State, now_ms: int) -> list[Verdict]:
         verdicts: list[Verdict] = []
         for gang_id in list(state.gangs.retired):
+            self._unsaid.pop(gang_id, None)
             twin = state.gangs.twins.get(gang_id)
             last = self.published.get(gang_id)
             unheard = self._held_back.take_gone(gang_id, now_ms)
