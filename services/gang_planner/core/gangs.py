@@ -405,9 +405,9 @@ class Gang:
         taken: dict[tuple[str, int], tuple[ShapeEntry, int]] = {}
         if len(members) == counts[WAITING]:
             for key, group in waiting.items():
+                taken[key] = next(iter(group.values())).shape, len(group)
                 for member in group.values():
                     member.state, member.charged = ASSUMED, True
-                taken[key] = member.shape, len(group)
             waiting.clear()
         else:
             for member in members:
