@@ -152,9 +152,9 @@ class Gathering:
         work, state = self._work, self._work.state
         for wish, gangs in runs:
             keys = sorted((group.role, group.shape.id) for group in wish.groups)
+            turns = [(role, shape_id, places[role, shape_id]) for role, shape_id in keys]
             for gang in gangs:
-                parts = [(role, shape_id, next(places[role, shape_id])) for role, shape_id in keys]
-                placed = deciding.assign_all(gang, parts)
+                placed = deciding.assign_all(gang, turns)
                 wish.queue.promise(gang.gang_id, {})
                 work.decisions.append(
                     deciding.decide(

@@ -386,8 +386,11 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
     """
     if len(wanted) < 2:
         return ()
-    groups = [gang.waiting[role, shape_id] for role, shape_id, _ in wanted]
-    found = [task_priority(next(iter(group.values())).pod) for group in groups]
+    found: list[int] = []
+    for role, shape_id, _ in wanted:
+        for member in gang.waiting[role, shape_id].values():
+            found.append(task_priority(member.pod))
+            break
     return tuple(found) if len(set(found)) > 1 else ()
 
 

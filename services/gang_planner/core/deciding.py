@@ -2,7 +2,7 @@
 to be carried out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -25,8 +25,8 @@ from shared.contracts.identity import gang_trace_id
 #: there can be.
 ALWAYS_FIT: Final = 1_000
 
-Places: TypeAlias = tuple[str, int, Sequence[int]]
-"""(role, shape id, a slot for each member)."""
+Turns: TypeAlias = tuple[str, int, Iterator[Sequence[int]]]
+"""(role, shape id, for each gang in turn a slot for each of its members)."""
 
 
 def members_max(state: State, gang: Gang, need: Need) -> int:
@@ -127,16 +127,16 @@ def assign(state: State, gang: Gang, allocations: Iterable[Allocation]) -> list[
     return placed
 
 
-def assign_all(gang: Gang, groups: Iterable[Places]) -> list[tuple[Member, int]]:
-    """As `assign`, where all that waits of these roles and shapes has a node, and the nodes are in
-    order.
+def assign_all(gang: Gang, turns: Iterable[Turns]) -> list[tuple[Member, int]]:
+    """As `assign`, where all that waits of these roles and shapes has a node, the nodes are in
+    order, and it is this gang's turn.
     """
     placed: list[tuple[Member, int]] = []
-    for role, shape_id, slots in groups:
-        members = list(gang.waiting[role, shape_id].values())
+    for role, shape_id, slots in turns:
+        members: Collection[Member] = gang.waiting[role, shape_id].values()
         if len(members) > 1:
-            members.sort(key=placing_order)
-        placed.extend(zip(members, slots, strict=True))
+            members = sorted(members, key=placing_order)
+        placed += zip(members, next(slots), strict=True)
     return placed
 
 
