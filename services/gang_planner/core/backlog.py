@@ -237,8 +237,6 @@ class Backlog:
         self.fresh: dict[tuple[object, ...], Bucket] = {}
         #: `Ground.freed` when all buckets were last looked at.
         self.swept_at = -1
-        #: Attempts made in vain, and buckets parked, so far.
-        self.refusals = 0
         #: What waits, by queue and shape.
         self.demand = Demand()
         #: Buckets that leave room to claimants.
@@ -310,7 +308,6 @@ class Backlog:
         longer do.
         """
         signature = bucket.need.signature
-        self.refusals += 1
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
         bucket.behind = ""
@@ -325,7 +322,6 @@ class Backlog:
     def park(self, bucket: Bucket, behind: str) -> None:
         """Nothing of this signature is tried while this gang is ahead of it."""
         bucket.behind = behind
-        self.refusals += 1
         self.fresh.pop(bucket.need.signature, None)
 
     def judge(self, bucket: Bucket, nodes_at: int, *, hopeless: bool) -> None:

@@ -428,6 +428,7 @@ class Gang:
             of_role[WAITING] -= count
             of_role[ASSUMED] += count
             held[shape_id] = held.get(shape_id, 0) + count
+        self.queue.holders[self] = None
         return list(taken.values())
 
     def reshape(self, member: Member, shape: ShapeEntry) -> None:

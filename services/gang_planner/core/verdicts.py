@@ -68,10 +68,10 @@ class Book:
         self._due: list[tuple[int, GangKey]] = []
         self._queued: set[GangKey] = set()
         self._held_back = HeldBack()
-        #: Gangs about which nothing can be said yet (no attempt was made), by id, and what was true
-        #: when all of them were looked at.
+        #: Gangs about which nothing can be said yet (no attempt was made), by id, and whether the
+        #: picture was too old to make one when all of them were looked at.
         self._unsaid: dict[str, Gang] = {}
-        self._unsaid_at = (-1, False)
+        self._unsaid_stale = False
         #: Waiting gangs, in the order in which their numbers are looked at again.
         self._ring: deque[GangKey] = deque()
         self._in_ring: set[GangKey] = set()
@@ -112,7 +112,7 @@ class Book:
         """Verdicts to publish now; `changed` are the gangs that this cycle looked at, by id."""
         verdicts = self._gone(state, now_ms)
         unsaid = self._unsaid
-        for gang_id, gang in self._to_tell(state, changed, stale=stale):
+        for gang_id, gang in self._to_tell(changed, stale=stale):
             known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
             reason = reason_of(gang, stale=stale) if known else ""
             if reason is None:
@@ -134,16 +134,14 @@ class Book:
         self._refresh(verdicts, state, explainer, now_ms, stale=stale)
         return verdicts
 
-    def _to_tell(
-        self, state: State, changed: Mapping[str, Gang], *, stale: bool
-    ) -> list[tuple[str, Gang]]:
+    def _to_tell(self, changed: Mapping[str, Gang], *, stale: bool) -> list[tuple[str, Gang]]:
         """Gangs to tell of, by id: those of whom nothing could be said before are first. All of
-        them, when an attempt was made in vain or the picture's age is another: that may be told of
-        gangs that have not changed.
+        them, when the picture has become too old or fresh: that is told of gangs that have not
+        changed.
         """
-        unsaid, now = self._unsaid, (state.backlog.refusals, stale)
-        if now != self._unsaid_at:
-            self._unsaid_at = now
+        unsaid = self._unsaid
+        if stale != self._unsaid_stale:
+            self._unsaid_stale = stale
             return list({**unsaid, **changed}.items())
         first = {gang_id: gang for gang_id, gang in unsaid.items() if gang_id in changed}
         return list({**first, **changed}.items())
