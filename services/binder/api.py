@@ -139,9 +139,9 @@ class KubePods:
         """Prepare a claim. See `lanes.Pods`."""
         return await self._claims.prepare(preparation, again=again)
 
-    async def undo(self, preparation: Preparation) -> None:
+    async def undo(self, preparation: Preparation) -> bool:
         """Take a preparation back. See `lanes.Pods`."""
-        await self._claims.undo(preparation)
+        return await self._claims.undo(preparation)
 
     async def evict(self, victim: Victim, *, dry_run: bool) -> Answer:
         """Evict a pod. See `lanes.Pods`."""

@@ -55,15 +55,23 @@ class KubeClaims:
                     return step
                 answer = await self._write(preparation.choice, step)
                 if not 200 <= answer.status < 300:
-                    return _refused(answer)
+                    refused = _refused(answer)
+                    if step.kind == "devices/status" and _leaves_doubt(answer):
+                        return msgspec.structs.replace(refused, in_doubt=True)
+                    return refused
                 if step.kind in {"claim", "volume"}:
                     return Progress("waiting")
         except _Unanswered as unanswered:
             return _refused(unanswered.answer)
         return Progress("again", "it changes all the time")
 
-    async def undo(self, preparation: Preparation) -> None:
-        """Take back what is not completed, if the API server lets us; what stays does no harm."""
+    async def undo(self, preparation: Preparation) -> bool:
+        """Take back what is not completed, if the API server lets us; what stays does no harm.
+
+        Returns:
+            False when a write went unanswered: carried out late, it would take devices from a pod
+            that may be bound beside them by then. Done again, it settles the matter.
+        """
         choice = preparation.choice
         try:
             if isinstance(choice, DeviceChoice):
@@ -74,9 +82,8 @@ class KubeClaims:
                 volume = await self._volume(choice) if needed else None
                 write = volume_undo(claim, volume, choice)
         except _Unanswered:
-            return
-        if write is not None:
-            await self._write(choice, write)
+            return True
+        return write is None or not _leaves_doubt(await self._write(choice, write))
 
     async def _step(self, preparation: Preparation, *, again: bool) -> Progress | Write:
         choice = preparation.choice
@@ -125,3 +132,8 @@ def _refused(answer: Answer) -> Progress:
     if retry:
         return Progress("again", text, answer.retry_after_ms)
     return Progress("failed", text)
+
+
+def _leaves_doubt(answer: Answer) -> bool:
+    """Whether a write may have been, or still be, carried out."""
+    return answer.status in {0, 408} or answer.status >= 500

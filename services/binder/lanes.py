@@ -65,8 +65,10 @@ class Pods(Protocol):
         """Write what a claim needs before its pod is bound, as far as it goes now."""
         ...
 
-    async def undo(self, preparation: Preparation) -> None:
-        """Take a preparation back as far as nobody has completed it."""
+    async def undo(self, preparation: Preparation) -> bool:
+        """Take a preparation back as far as nobody has completed it; False: a write of it may be
+        carried out yet.
+        """
         ...
 
     async def evict(self, victim: Victim, *, dry_run: bool) -> Answer:
@@ -228,8 +230,8 @@ class Lanes:
             preparation = machine.preparations[index]
             progress = await self._pods.prepare(preparation, again=command.again)
             return machine.prepared(index, progress, self._now_ms())
-        await self._pods.undo(machine.preparations[index])
-        return machine.undone(index, self._now_ms())
+        settled = await self._pods.undo(machine.preparations[index])
+        return machine.undone(index, self._now_ms(), settled=settled)
 
     def _weigh(self, answer: Answer | Sight | None, sent_s: float, *, shed: bool) -> None:
         """Close lanes when it was too much, open them while the API server keeps up."""

@@ -49,6 +49,8 @@ class _Identity(msgspec.Struct, frozen=True, array_like=True, gc=False):
     labels: dict[str, str] = {}
     #: Claim made for each of `spec.resourceClaims`.
     device_claims: dict[str, str] = {}
+    #: As the name.
+    uid: str = ""
 
 
 class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -135,6 +137,7 @@ def _identity(spec: kube.PodSpec, status: kube.PodStatus, metadata: kube.ObjectM
         name=metadata.name if ephemeral else "",
         labels={key: labels[key] for key in keys},
         device_claims={one.name: one.resource_claim_name for one in status.resource_claim_statuses},
+        uid=metadata.uid if ephemeral else "",
     )
 
 
@@ -196,6 +199,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         spread=spread,
         images=_images(spec),
         claims=claims,
+        own_claims=tuple((name, identity.uid) for name in sorted(_own_claims(spec, identity))),
         device_claims=device_claims,
         disks=tuple(sorted(_disks(spec), key=lambda one: (one.name, one.read_only))),
         namespace=identity.namespace if looks_around else "",
@@ -291,7 +295,12 @@ def _claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
     for volume in spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None:
+    yield from _own_claims(spec, identity)
+
+
+def _own_claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
+    for volume in spec.volumes:
+        if volume.persistent_volume_claim is None and volume.ephemeral is not None:
             yield f"{identity.name}-{volume.name}"
 
 

@@ -139,6 +139,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     #: Names of PersistentVolumeClaims, those of ephemeral volumes (pod name and volume name)
     #: included.
     claims: tuple[str, ...] = ()
+    #: Those of ephemeral volumes again, each with the UID of the pod, which must own it.
+    own_claims: tuple[tuple[str, str], ...] = ()
     #: Names of DRA ResourceClaims; "?<name>" for one whose template has made none yet.
     device_claims: tuple[str, ...] = ()
     #: Disks of kinds that two pods on a node may not share, sorted.

@@ -11,12 +11,15 @@ What every decision goes through is `attempt`; the phases of this kind are
 Each member is settled by exactly one of: a 2xx, a definite refusal, a read of the pod. Doing all of
 it twice is harmless: the UID is a precondition, and a pod that is already on its node is bound.
 What claims need is written before the first binding (`preparing`), and asked for until their
-controllers have completed it. Undoing is tried once, in a first delivery only: in a later one a
-pod may be bound that we do not know of.
+controllers have completed it. Undoing is done in a first delivery only: in a later one a pod may be
+bound that we do not know of. It is done again until it is answered: no write of it may come later
+than what is decided next. Of devices whose write was not answered nothing is undone; their member
+is `late`, so that nobody else gets them meanwhile.
 """
 
 from typing import Final, assert_never
 
+import msgspec
 from typing_extensions import override
 
 from services.binder.core.answers import (
@@ -54,7 +57,11 @@ class Machine(Attempt[GangDecision]):
         #: Why preparations failed, and how often one that has not was asked for.
         self._unprepared: dict[int, str] = {}
         self._asked: dict[int, int] = {}
+        #: How often one that is given up was undone.
+        self._undoing: dict[int, int] = {}
         self._preparing_ms = 0
+        #: Preparations of which a write of devices went unanswered and none has passed since.
+        self._in_doubt: set[int] = set()
         self._reason = ""
         self._on_node: set[int] = set()
         self._untested: str = ""
@@ -115,6 +122,10 @@ class Machine(Attempt[GangDecision]):
         self._returned(index, "preparing")
         if not self._preparing_ms:
             self._preparing_ms = now_ms
+        if progress.in_doubt:
+            self._in_doubt.add(index)
+        elif progress.state == "done":
+            self._in_doubt.discard(index)  # under one version only one of the writes passes
         if progress.state == "failed":
             self._unprepared[index] = progress.message
         elif progress.state != "done" and not self._unprepared:
@@ -129,9 +140,13 @@ class Machine(Attempt[GangDecision]):
             self._unprepared[index] = f"{self._named(index)} after {limits.claims_ms} ms: {what}"
         return self._next(now_ms)
 
-    def undone(self, index: int, now_ms: int) -> tuple[Command, ...]:
-        """Take that an `Undo` was tried."""
+    def undone(self, index: int, now_ms: int, *, settled: bool = True) -> tuple[Command, ...]:
+        """Take that an `Undo` was tried; not `settled`, a write of it may be carried out yet."""
         self._returned(index, "undoing")
+        tries = self._undoing[index] = self._undoing.get(index, 0) + 1
+        if not settled and tries < self._limits.posts_max:
+            self._under_way.add(index)
+            return (Undo(index, delay_ms=self._limits.backoff_ms_min << min(tries, 4)),)
         return self._next(now_ms)
 
     # Phases.
@@ -189,7 +204,9 @@ class Machine(Attempt[GangDecision]):
             and not found.late
         }
         indexes = [
-            index for index, one in enumerate(self.preparations) if one.choice.pod_uid in idle
+            index
+            for index, one in enumerate(self.preparations)
+            if one.choice.pod_uid in idle and index not in self._in_doubt
         ]
         if not indexes or self._sender.delivered > 1:
             return self._finish(reason)
@@ -203,7 +220,7 @@ class Machine(Attempt[GangDecision]):
     def _finish(self, reason: str) -> tuple[Command, ...]:
         self.phase = "done"
         findings = [
-            (binding.uid, binding.node, self._findings.get(index, _SKIPPED))
+            (binding.uid, binding.node, self._finding(index, binding.uid))
             for index, binding in enumerate(self._decision.bindings)
             if index not in self._on_node
         ]
@@ -220,6 +237,14 @@ class Machine(Attempt[GangDecision]):
         return (Finish(outcome),)
 
     # One member.
+
+    def _finding(self, index: int, uid: str) -> Finding:
+        """What was found of a member that is not bound. While its devices may still be given to its
+        claim, nobody else may have them: it is late, as one whose binding may still come.
+        """
+        found = self._findings.get(index, _SKIPPED)
+        doubtful = {self.preparations[one].choice.pod_uid for one in self._in_doubt}
+        return msgspec.structs.replace(found, late=True) if uid in doubtful else found
 
     def _is_bound(self, index: int, now_ms: int) -> None:
         self._on_node.add(index)

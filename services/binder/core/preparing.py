@@ -37,6 +37,8 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
     state: Literal["done", "waiting", "failed", "again"]
     message: str = ""
     retry_after_ms: int = 0
+    #: Devices were written, and no answer says that they are not: they may be given out yet.
+    in_doubt: bool = False
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
@@ -99,13 +101,14 @@ def volume_step(
 
 
 def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoice) -> Write | None:
-    """What takes a preparation back that nobody has completed; None: nothing, or too late."""
-    if claim is None or _uid(claim) != choice.claim_uid or _volume_of(claim):
+    """What takes a preparation back that nobody has completed; None: nothing, or too late.
+
+    The node that a provisioner was told stays (docs/adr/0046-what-is-written-to-claims-may-come-
+    late.md): it may be making the volume already, which would then come to the claim after another
+    node was told.
+    """
+    if claim is None or _uid(claim) != choice.claim_uid or _volume_of(claim) or not choice.volume:
         return None
-    if not choice.volume:
-        if _annotations(claim).get(SELECTED_NODE) != choice.node:
-            return None
-        return Write("claim", _patch(claim, {"annotations": {SELECTED_NODE: None}}))
     if volume is None or _uid(volume) != choice.volume_uid:
         return None
     owner: Object = volume.get("spec", {}).get("claimRef") or {}

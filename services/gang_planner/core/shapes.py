@@ -70,7 +70,9 @@ class ShapeEntry:
         #: What scores look at: members with a claim each are rated as one shape.
         self.rated: bytes = encoded
         if self.attached:
-            without = msgspec.structs.replace(shape, claims=(), device_claims=(), disks=())
+            without = msgspec.structs.replace(
+                shape, claims=(), own_claims=(), device_claims=(), disks=()
+            )
             self.rated = msgspec.msgpack.encode(without)
         #: Asks for nothing but its place in the node's count of pods.
         self.best_effort: bool = all(name == PODS or not amount for name, amount in shape.requests)

@@ -153,8 +153,11 @@ async def test_a_provisioner_is_told_the_node_until_it_gives_up(desk: Desk) -> N
     assert (await desk.pods.prepare(preparation, again=False)).state == "waiting"
     assert (await desk.annotations())[SELECTED_NODE] == "node-0"
     assert (await desk.pods.prepare(preparation, again=True)).state == "waiting"
+    # Only who makes volumes may say that this one will not be made.
     await desk.pods.undo(preparation)
-    assert SELECTED_NODE not in await desk.annotations()
+    assert (await desk.annotations())[SELECTED_NODE] == "node-0"
+    gives_up: Object = {"metadata": {"annotations": {SELECTED_NODE: None}}}
+    await desk.api.patch(f"{desk.claims}/data", gives_up)
     assert (await desk.pods.prepare(preparation, again=True)).state == "failed"
 
 

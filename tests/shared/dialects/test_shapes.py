@@ -190,6 +190,7 @@ def test_claims_are_named_those_of_ephemeral_volumes_by_pod_and_volume() -> None
     ]
     shape = shape_of(pod({"volumes": volumes}, name="w-0"))
     assert (shape.claims, shape.namespace) == (("data-0", "w-0-scratch"), "team")
+    assert shape.own_claims == (("w-0-scratch", "uid-w-0"),)
 
 
 def test_disks_without_a_claim_are_named_by_what_makes_two_of_them_one() -> None:

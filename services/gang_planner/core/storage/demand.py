@@ -48,11 +48,15 @@ def class_of(claim: Claim, tables: Surroundings) -> StorageClass | None:
 def demand_of(shape: Shape, tables: Surroundings) -> Demand:
     """Look the shape's claims up. The first claim that cannot be served decides the refusal."""
     claims: list[Claim] = []
+    owners = dict(shape.own_claims)
     for key in claim_keys(shape):
         claim = tables.claims.by_name.get(key)
         refusal = _refusal(claim, key[1])
         if claim is None or refusal:
             return Demand(refusal=refusal)
+        if claim.owner_uid != owners.get(key[1], claim.owner_uid):
+            # Of a pod that had this one's name: it is taken away, and another one is made.
+            return Demand(refusal=f'persistentvolumeclaim "{key[1]}" was not created for the pod')
         claims.append(claim)
     bound: list[Volume] = []
     delayed: list[Claim] = []

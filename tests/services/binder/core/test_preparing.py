@@ -137,10 +137,14 @@ def test_only_what_nobody_completed_is_undone() -> None:
     assert volume_undo(claim(), bound, LOCAL) is None
     assert volume_undo(claim(), pv(owner(uid="c")), LOCAL) is None
     assert volume_undo(claim("pv"), None, LOCAL) is None
-    undo = volume_undo(claim(**{SELECTED_NODE: "n-0"}), None, MADE)
-    assert undo is not None
-    assert undo.patch["metadata"]["annotations"] == {SELECTED_NODE: None}
-    assert volume_undo(claim(**{SELECTED_NODE: "n-1"}), None, MADE) is None
+
+
+def test_a_node_that_a_provisioner_was_told_stays_until_the_provisioner_takes_it_off() -> None:
+    """It may be making the volume for that node already. Taken off and told another one, the claim
+    would get a volume that cannot be reached from there, and nobody could tell for which node it
+    was made.
+    """
+    assert volume_undo(claim(**{SELECTED_NODE: "n-0"}), None, MADE) is None
 
 
 def devices(**status: Any) -> dict[str, Any]:
@@ -231,6 +235,40 @@ class TestInTheProtocol:
             ("u-0", "unprepared", "provisioning failed"),
             ("u-1", "skipped", ""),
         ]
+
+    def test_devices_that_may_still_be_given_out_are_nobody_elses(self) -> None:
+        """The write of the devices went unanswered and another claim failed. Carried out late, it
+        would give devices to this claim that the planner has given to another one by then.
+        """
+        machine = self.machine()
+        machine.start(0)
+        machine.prepared(1, Progress("again", "no answer", in_doubt=True), 10)
+        assert machine.prepared(0, Progress("failed", "provisioning failed"), 10) == ()
+        doubtful = Progress("again", "no answer", in_doubt=True)
+        assert machine.prepared(1, doubtful, 110) == (Undo(0),)
+        (finish,) = machine.undone(0, 120)
+        assert isinstance(finish, Finish)
+        found = [(one.uid, one.result, one.late) for one in finish.outcome.members]
+        assert found == [("u-0", "unprepared", True), ("u-1", "skipped", False)]
+
+    def test_devices_given_out_at_a_second_try_are_in_doubt_no_more(self) -> None:
+        machine = self.machine()
+        machine.start(0)
+        machine.prepared(1, Progress("again", "no answer", in_doubt=True), 10)
+        machine.prepared(1, DONE, 110)
+        assert machine.prepared(0, Progress("failed", "gone"), 120) == (Undo(0), Undo(1))
+
+    def test_an_undo_without_an_answer_is_done_again_before_anything_is_told(self) -> None:
+        """Carried out late, it would take the devices from a pod that is bound beside them."""
+        machine = self.machine()
+        machine.start(0)
+        machine.prepared(1, DONE, 10)
+        machine.prepared(0, Progress("failed", "gone"), 10)
+        machine.undone(0, 20)
+        (again,) = machine.undone(1, 20, settled=False)
+        assert isinstance(again, Undo)
+        (finish,) = machine.undone(1, 220)
+        assert isinstance(finish, Finish)
 
     def test_waiting_has_an_end(self) -> None:
         machine = self.machine()

@@ -179,6 +179,25 @@ def test_a_claim_that_cannot_be_served_is_waited_for(claims: list[Claim], text: 
     assert len(scene.settle()) == 1
 
 
+def test_a_pod_made_again_under_its_name_waits_for_an_ephemeral_claim_of_its_own() -> None:
+    """The claim that is there was made for the pod that had the name before, and goes with it."""
+    scene = Scene(hosts(2))
+    former = bound_to("g-0-scratch", "a", owner_uid="former")
+    scene.put(make_class(), make_volume("a", "n0", phase="Bound", claim_name="g-0-scratch"))
+    scene.put(make_volume("b", "n1"), make_group("g", 1), former)
+    own = (("g-0-scratch", "g-0"),)
+    shape = make_shape(claims=("g-0-scratch",), own_claims=own, namespace="team")
+    (pod,) = make_pods("g", 1, shape)
+    scene.put(msgspec.structs.replace(pod, uid="g-0", name="g-0"))
+    assert not scene.settle()
+    scene.step(after_ms=3000)
+    assert "was not created for the pod" in sentence(scene, "g")
+    scene.remove(former)
+    scene.put(make_claim("g-0-scratch", owner_uid="g-0"))
+    (decision,) = scene.settle()
+    assert [one.node for one in decision.bindings] == ["n1"]
+
+
 def test_a_selector_chooses_among_volumes_by_their_labels() -> None:
     scene = Scene(hosts(1))
     wanted = Selector(requirements=(Requirement(key="tier", operator="In", values=("fast",)),))
