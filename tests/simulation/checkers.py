@@ -15,6 +15,7 @@ from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import Outcome
 from shared.kube.resources import NODES, PODS
+from tests.simulation.claim_checkers import ClaimCheckers
 from tests.simulation.evictions import Evictions
 from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Obj, Write
@@ -101,6 +102,8 @@ class Checkers:
         self._evictions = Evictions(
             world, truth, taken=lambda *given: sum(self._taken(*given)), broken=self.broken
         )
+        claims = world.claims
+        self._claims = ClaimCheckers(world, claims, truth, broken=self.broken) if claims else None
         truth.on_violation = self._broken_id
         truth.may_land = self._may_land
         truth.listeners.append(self._appended)
@@ -131,6 +134,8 @@ class Checkers:
     def _appended(self, stream: str, seq: int, record: object) -> None:
         if isinstance(record, GangDecision):
             self._leaves_room(record)
+            if self._claims is not None and not self._lately_restored():
+                self._claims.judge_decision(self.truth.unanswered[seq], record)
         if isinstance(record, EvictionDecision):
             if not self._lately_restored():
                 self._evictions.judge(self.truth.unanswered[seq])
@@ -179,6 +184,8 @@ class Checkers:
             life = self.world.lives.lives.get(write.new["metadata"]["name"])
             if life is not None:
                 self.watch(life).gang_ids.add(write.new["metadata"]["uid"])
+        if self._claims is not None:
+            self._claims.wrote(write, judged=not self._lately_restored())
         if write.resource != PODS:
             return
         ours = write.by.startswith(_BINDERS)
@@ -222,6 +229,8 @@ class Checkers:
         self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
             self._not_refused(life, stored, stored.act.cycle.outcomes_seq)
+        if self._claims is not None and not self._lately_restored():
+            self._claims.bound(name, pod)
 
     def _fits(self, name: str, node: str, uid: str, needed: int, cluster_seq: int) -> None:
         kubelet = self.world.nodes.kubelets.get(node)
@@ -316,6 +325,8 @@ class Checkers:
         disturbed = self._disturbed()
         for name, own in pods.items():
             self._judge(self.watch(self.world.lives.lives[name]), own, disturbed)
+        if self._claims is not None:
+            self._claims.look(_LOOK_S, disturbed=disturbed)
 
     def _pods_by_life(self) -> dict[str, list[Obj]]:
         found: dict[str, list[Obj]] = {}
@@ -393,6 +404,8 @@ class Checkers:
     def _restored(self) -> None:
         """etcd went back: what is on nodes now is what the backup says."""
         self._restored_ms = self.loop.now_ms
+        if self._claims is not None:
+            self._claims.restored()
         self._ours.clear()
         self._foreign.clear()
         for pod in self.etcd.all(PODS):
@@ -419,6 +432,8 @@ class Checkers:
         for key, note in self.truth.notes.items():
             if note.kind != "backoff":
                 self._broken_id(key[0], f"a note of kind {note.kind} is still open")
+        if self._claims is not None:
+            self._claims.judge_the_end()
 
 
 def _may_be_bound(pod: Obj | None) -> bool:

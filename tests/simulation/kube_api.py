@@ -267,12 +267,15 @@ class ApiServer:
         if now is None:
             raise _not_found(resource, name)
         uid = (patch.get("metadata") or {}).pop("uid", "")
+        version = (patch.get("metadata") or {}).pop("resourceVersion", "")
         strategic = "strategic" in request.params.get("content-type", "")
         if uid and uid != now["metadata"]["uid"]:
             words = f"Precondition failed: UID in precondition: {uid}"
             if strategic:
                 raise Refusal(422, "Invalid", words)
             raise Refusal(409, "Conflict", words)
+        if version and version != now["metadata"]["resourceVersion"]:
+            raise Refusal(409, "Conflict", "the object has been modified")
         patch.pop("apiVersion", None)
         patch.pop("kind", None)
         if sub == "status":

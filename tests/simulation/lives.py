@@ -75,6 +75,10 @@ class Lives:
         self.lives: dict[str, Life] = {}
         self._note = note
         self._rng = etcd.loop.dice.rng("lives")
+        #: What claims add (`claims`): to a pod of a place, when a gang arrives, when it ends.
+        self.dress: Callable[[Obj, Life, int], Obj] = lambda pod, _life, _slot: pod
+        self.on_arrival: Callable[[Life], None] = lambda _: None
+        self.on_end: Callable[[Life], None] = lambda _: None
         #: Pod UID -> whose it is (or was), and in which place.
         self.places: dict[str, tuple[Life, int]] = {}
         etcd.observers.append(self._wrote)
@@ -141,6 +145,7 @@ class Lives:
         if plan.group is not None:
             manifest = group_manifest(plan, NAMESPACE, life.minimum)
             self.etcd.create(plan.group, manifest, by=_USER)
+        self.on_arrival(life)
         for slot in range(plan.size):
             self.loop.at(self._rng.random() * 0.05, self._make, life, slot)
 
@@ -161,7 +166,7 @@ class Lives:
         manifest["metadata"]["uid"] = uid
         life.pods[slot] = uid
         self.places[uid] = (life, slot)
-        self.etcd.create(PODS, manifest, by=_CONTROLLER)
+        self.etcd.create(PODS, self.dress(manifest, life, slot), by=_CONTROLLER)
 
     def _end(self, life: Life, why: str) -> None:
         if life.ended:
@@ -174,6 +179,7 @@ class Lives:
             self.etcd.remove(life.plan.group, group, by=_USER)
         for pod in self._pods(life):
             delete(self.etcd, PODS, pod, by=_USER)
+        self.on_end(life)
 
     def _group(self, life: Life) -> Obj | None:
         kind = life.plan.group

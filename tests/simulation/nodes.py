@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _NOT_READY_AFTER_S: Final = 4.0
 _LOST_PODS_AFTER_S: Final = 3.0
 
+HOST: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+
 RunsFor = Callable[[Obj], int]
 """How long a pod runs, in milliseconds; -1: it never starts (its image cannot be pulled)."""
 
@@ -28,6 +31,12 @@ def cpu_milli(pod: Obj) -> int:
     """What a pod asks for."""
     text: str = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
     return int(text.removesuffix("m"))
+
+
+def zone_of(node: str) -> str:
+    """Two zones, in turns; "" of no node."""
+    number = node.rpartition("-")[2]
+    return ("a", "b")[int(number) % 2] if number else ""
 
 
 class Kubelet:
@@ -65,7 +74,7 @@ class Nodes:
         self.etcd.create(
             NODES,
             {
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "metadata": {"name": name, "labels": {HOST: name, ZONE: zone_of(name)}},
                 "spec": {},
                 "status": {
                     "allocatable": {"cpu": f"{cpu}m", "pods": "30"},

@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from tests.simulation import claim_faults
 from tests.simulation import storm as storms
 from tests.simulation.checkers import Checkers, Violation
 from tests.simulation.coverage import Coverage
@@ -41,6 +42,10 @@ _HOPELESS_EVERY_S: Final = 15.0
 _CONTROLLER_EVERY: Final = 8
 #: Runs in which gangs may evict each other, and the policy of those.
 _PREEMPTION_EVERY: Final = 4
+#: Runs in which half of the gangs ask for volumes and devices, and how long binders wait for those.
+#: Every other one of them has evictions, too.
+_CLAIMS_EVERY: Final = 10
+_CLAIMS_WAIT_S: Final = 12.0
 _PREEMPTING: Final = Path(__file__).with_name("preempting.conf")
 
 
@@ -57,6 +62,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     faults: frozenset[int] | None = None
     #: Whether single requests and messages fail as well.
     small: bool = True
+    #: Whether gangs ask for volumes and devices; None: the seed says.
+    claims: bool | None = None
     #: Words of broken promises that count as kept.
     overlook: tuple[str, ...] = ()
 
@@ -96,14 +103,23 @@ class Run:
         self._fault_times: list[int] = []
         self._digest = hashlib.sha256()
         self.truth = Truth(lambda: self.loop.now_ms)
+        with_claims = options.claims
+        if with_claims is None:
+            with_claims = options.seed % _CLAIMS_EVERY == 7
         self.world = World(
-            self.loop, options.shape, on_fault=self._small_fault, note=self.story.note
+            self.loop,
+            options.shape,
+            on_fault=self._small_fault,
+            note=self.story.note,
+            with_claims=with_claims,
         )
         self.world.only = options.gangs
         self.nats = SimNats(self.loop, self.loop.dice.rng("nats"))
         self.storm = storms.Storm(
             self.loop, self.world, self.nats, states=self.truth.states, on_fault=self._fault
         )
+        if self.world.claims is not None:
+            claim_faults.ClaimFaults(self.storm, self.world.claims)
         self.truth.listeners.append(self.storm.appended)
         self.checkers = Checkers(
             self.world,
@@ -117,6 +133,7 @@ class Run:
             self.nats,
             note=self._process,
             scheduler_conf=str(_PREEMPTING) if preempts else "",
+            claims_wait_s=_CLAIMS_WAIT_S,
         )
         if options.seed % _CONTROLLER_EVERY == 0:
             self.suite.add_controller()
@@ -150,6 +167,9 @@ class Run:
         if options.fault_gap_ms:
             rng = loop.dice.rng("storm")
             drawn = storms.draw(rng, over_ms, options.fault_gap_ms)
+            if self.world.claims is not None:
+                rng = loop.dice.rng("storm.claims")
+                drawn += claim_faults.draw(rng, drawn, over_ms)
         kept = [one for one in drawn if options.faults is None or one.number in options.faults]
         self.storm.begin(kept, small=options.small)
         loop.run_until(self._failed, limit_s=over_ms / 1000)
@@ -173,7 +193,7 @@ class Run:
         if self._failed():
             return True
         busy = self.truth.states() - {"backoff"}
-        return not self.world.lives.unfinished() and not busy
+        return self.world.settled() and not busy
 
     def _bury(self) -> None:
         self.world.lives.lay_hopeless_to_rest()

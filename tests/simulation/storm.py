@@ -102,6 +102,8 @@ class Storm:
         self.quiet_from_s = 0.0
         #: Makes the streams again after their storage was lost.
         self.on_wiped: Callable[[], None] = lambda: None
+        #: Faults by kind that only some runs have.
+        self.more: dict[str, Callable[[Random], str]] = {}
         self._on_fault = on_fault
         self._states = states
         #: What waits for a state, and for how long at most.
@@ -141,7 +143,10 @@ class Storm:
 
     def _aim(self, rng: Random, action: Callable[[], object]) -> None:
         """Do it once the protocol is in a state drawn here, or after a while."""
-        wanted = rng.choice(_AIMS)
+        self.aim_at(rng.choice(_AIMS), action)
+
+    def aim_at(self, wanted: str, action: Callable[[], object]) -> None:
+        """Likewise, in that state."""
         if wanted in self._states():
             action()
             return
@@ -174,12 +179,13 @@ class Storm:
         if self._over:
             return
         rng = Random(f"{self.loop.dice.seed}/fault/{fault.number}")
-        act: Callable[[Random], str] = getattr(self, f"_{fault.kind}")
-        what = act(rng)
+        act = self.more.get(fault.kind) or getattr(self, f"_{fault.kind}")
+        what: str = act(rng)
         if what:
             self._on_fault(fault.kind, what)
 
-    def _later(self, lasts_s: float, undo: Callable[..., object], *args: object) -> None:
+    def later(self, lasts_s: float, undo: Callable[..., object], *args: object) -> None:
+        """What is broken now is mended then."""
         self.disturb(lasts_s)
         self.loop.at(lasts_s, undo, *args)
 
@@ -220,7 +226,7 @@ class Storm:
             return ""
         lasts_s = rng.choice((0.3, 1.0, 2.5, 6.0, 12.0))
         self.loop.pause(one)
-        self._later(lasts_s, self.loop.resume, one)
+        self.later(lasts_s, self.loop.resume, one)
         return f"{one!r} for {lasts_s:g} s"
 
     def _clock_step(self, rng: Random) -> str:
@@ -230,7 +236,7 @@ class Storm:
             return ""
         by_ms = rng.choice((-10_000, -2_000, -300, 300, 2_000, 10_000))
         one.clock_offset_ms += by_ms
-        self._later(rng.choice((2.0, 10.0)), self._set_clock, one, -by_ms)
+        self.later(rng.choice((2.0, 10.0)), self._set_clock, one, -by_ms)
         return f"{one!r} by {by_ms} ms"
 
     def _set_clock(self, one: Incarnation, by_ms: int) -> None:
@@ -244,7 +250,7 @@ class Storm:
             return ""
         lasts_s = rng.choice((0.05, 0.3, 1.0, 3.0))
         self.nats.kill()
-        self._later(lasts_s, self._nats_start)
+        self.later(lasts_s, self._nats_start)
         return f"for {lasts_s:g} s"
 
     def _nats_start(self) -> None:
@@ -291,7 +297,7 @@ class Storm:
         for name, value in values.items():
             setattr(self.nats.faults, name, value)
         lasts_s = rng.choice((1.0, 4.0))
-        self._later(lasts_s, self._bus_well, tuple(values))
+        self.later(lasts_s, self._bus_well, tuple(values))
         return f"for {lasts_s:g} s"
 
     def _bus_well(self, names: tuple[str, ...]) -> None:
@@ -317,14 +323,14 @@ class Storm:
             return ""
         stream.refuses = Refused(503, 10077, "maximum bytes exceeded")
         lasts_s = rng.choice((0.3, 2.0, 5.0))
-        self._later(lasts_s, self._has_room, name)
+        self.later(lasts_s, self._has_room, name)
         return f"{name} for {lasts_s:g} s"
 
     def _nats_leaderless(self, rng: Random) -> str:
         """Of a cluster of three: its leader is lost, and another one is elected."""
         self.nats.faults.leaderless = True
         lasts_s = rng.choice((0.2, 1.0, 3.0))
-        self._later(lasts_s, self._elected)
+        self.later(lasts_s, self._elected)
         return f"for {lasts_s:g} s"
 
     def _elected(self) -> None:
@@ -385,14 +391,14 @@ class Storm:
         if name:
             lasts_s = rng.choice((1.0, 6.0, 15.0))
             self.world.nodes.die(name)
-            self._later(lasts_s, self.world.nodes.revive, name)
+            self.later(lasts_s, self.world.nodes.revive, name)
         return name
 
     def _node_deleted(self, rng: Random) -> str:
         name = self._some_node(rng)
         if name:
             self.world.nodes.delete(name)
-            self._later(rng.choice((0.5, 3.0, 12.0)), self.world.nodes.revive, name)
+            self.later(rng.choice((0.5, 3.0, 12.0)), self.world.nodes.revive, name)
         return name
 
     def _node_cordoned(self, rng: Random) -> str:

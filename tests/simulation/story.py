@@ -14,10 +14,12 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
-from shared.kube.resources import NODES, PODS
+from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 from tests.simulation.checkers import Checkers
+from tests.simulation.devices import devices_of, reserved_for
 from tests.simulation.kube_server import Write
 from tests.simulation.loop import EPOCH_MS, SimLoop
+from tests.simulation.volumes import SELECTED_NODE, gang_of
 
 #: Lines kept; a run that says more is cut at its beginning.
 _LINES_MAX: Final = 200_000
@@ -80,6 +82,8 @@ class Story:
         if write.resource == NODES:
             ready = [one["status"] for one in status.get("conditions", ())]
             self.note("", f"node {metadata['name']} {write.type} by {write.by}, ready: {ready}")
+        if write.resource in {VOLUME_CLAIMS, VOLUMES, RESOURCE_CLAIMS}:
+            self._claim(write)
         if write.resource != PODS:
             return
         life = self._checkers.world.lives.life_of(write.new)
@@ -92,13 +96,23 @@ class Story:
         text = f"pod {metadata['name']} ({metadata['uid']}) {verb} by {write.by}"
         self.note(gang, f"{text}{where}: {phase}{leaving}")
 
+    def _claim(self, write: Write) -> None:
+        """A claim, or a volume under the name of the claim that has it."""
+        spec, metadata = write.new["spec"], write.new["metadata"]
+        owner = spec.get("claimRef") or ((write.old or {}).get("spec") or {}).get("claimRef")
+        gang = gang_of({"metadata": owner} if owner else write.new)
+        node = (metadata.get("annotations") or {}).get(SELECTED_NODE, "")
+        has = spec.get("volumeName") or (spec.get("claimRef") or {}).get("uid") or node
+        pods = [one["uid"] for one in reserved_for(write.new)]
+        what = has or f"{devices_of(write.new)} for {pods}"
+        verb = "deleted" if write.type == "DELETED" else write.verb
+        phase = write.new["status"].get("phase", "")
+        self.note(gang, f"{metadata['name']} {verb} by {write.by}: {phase} {what}")
+
     def _appended(self, stream: str, seq: int, record: object) -> None:
         match record:
             case GangDecision():
-                places = ", ".join(f"{one.uid} on {one.node}" for one in record.bindings)
-                proof = ", proved first" if record.preflight else ""
-                text = f"decision {seq}, attempt {record.attempt}: bind {places}{proof}"
-                self.note(self._gang(record.gang_id), text)
+                self.note(self._gang(record.gang_id), _decided(seq, record))
             case EvictionDecision():
                 victims = ", ".join(one.uid for one in record.victims)
                 text = f"decision {seq}: release {victims}: {record.reason}: {record.why}"
@@ -137,3 +151,14 @@ class Story:
         if self._last_verdict.get(gang) != text:
             self._last_verdict[gang] = text
             self.note(gang, text)
+
+
+def _decided(seq: int, record: GangDecision) -> str:
+    places = ", ".join(f"{one.uid} on {one.node}" for one in record.bindings)
+    proof = ", proved first" if record.preflight else ""
+    text = f"decision {seq}, attempt {record.attempt}: bind {places}{proof}"
+    for volume in record.volumes:
+        text += f"; {volume.claim} {volume.volume or 'made'} on {volume.node}"
+    for grant in record.devices:
+        text += f"; {grant.claim} {[device[2:] for device in grant.devices]}"
+    return text

@@ -110,8 +110,11 @@ class Suite:
         *,
         note: Callable[[str, str], None] | None = None,
         scheduler_conf: str = "",
+        claims_wait_s: float = 120.0,
     ) -> None:
-        """`note(process, what)` is told of lives and deaths; the policy is in `scheduler_conf`."""
+        """`note(process, what)` is told of lives and deaths; the policy is in `scheduler_conf`,
+        binders wait `claims_wait_s` for volumes.
+        """
         self.loop = loop
         self.nats = nats
         self.rng = loop.dice.rng("suite")
@@ -147,7 +150,15 @@ class Suite:
                 )
                 for n in range(2)
             ),
-            *(Process(self, "binder", BinderSettings(ordinal=n), binder.serve) for n in range(2)),
+            *(
+                Process(
+                    self,
+                    "binder",
+                    BinderSettings(ordinal=n, claims_wait_s=claims_wait_s),
+                    binder.serve,
+                )
+                for n in range(2)
+            ),
         ]
         self.processes = {process.name: process for process in made}
 

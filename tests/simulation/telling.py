@@ -15,8 +15,9 @@ def one(seed: int, *, gang: str = "", shrink_it: bool = False, bug: str = "") ->
     """Run `seed`, with a planted bug or none, and say what came of it; returns 1 when a promise was
     broken.
     """
+    claims = canaries.CANARIES[bug].claims if bug else None
     with canaries.planted(bug):
-        return _one(Options(seed=seed), gang, shrink_it=shrink_it)
+        return _one(Options(seed=seed, claims=claims), gang, shrink_it=shrink_it)
 
 
 def _one(options: Options, gang: str, *, shrink_it: bool) -> int:
@@ -39,7 +40,8 @@ def canary(name: str, *, first_seed: int) -> int:
     others: list[str] = []
     for seed in range(first_seed, first_seed + wanted.seeds):
         with canaries.planted(name):
-            found = run(Options(seed=seed, overlook=wanted.overlook)).violations
+            options = Options(seed=seed, overlook=wanted.overlook, claims=wanted.claims)
+            found = run(options).violations
         for violation in found:
             if any(words in violation.what for words in wanted.caught_by):
                 number = seed - first_seed + 1

@@ -24,8 +24,9 @@ def digest(seed: int, **environ: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_seed_is_the_same_run_in_every_process() -> None:
+@pytest.mark.parametrize("seed", [11, 17], ids=["without claims", "with claims"])
+def test_a_seed_is_the_same_run_in_every_process(seed: int) -> None:
     """Whatever strings hash to there, and wherever objects lie in memory."""
-    first = digest(11, PYTHONHASHSEED="1")
-    assert digest(11, PYTHONHASHSEED="2", PYTHONMALLOC="malloc") == first
-    assert digest(12) != first
+    first = digest(seed, PYTHONHASHSEED="1")
+    assert digest(seed, PYTHONHASHSEED="2", PYTHONMALLOC="malloc") == first
+    assert digest(seed + 2) != first

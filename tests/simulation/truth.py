@@ -120,6 +120,9 @@ class Truth:
         match record:
             case GangDecision() | EvictionDecision():
                 self.counts["decisions" if isinstance(record, GangDecision) else "releases"] += 1
+                if isinstance(record, GangDecision):
+                    self.counts["volumes"] += len(record.volumes)
+                    self.counts["devices"] += len(record.devices)
                 stored = Stored(incarnation, seq, record, self.planner_epoch, self._now_ms())
                 if record.epoch != self.planner_epoch:
                     self.on_violation(
@@ -253,6 +256,8 @@ class Truth:
             found.add("preempting")
         for stored in self.unanswered.values():
             found.add("deciding" if isinstance(stored.act, GangDecision) else "evicting")
+            if isinstance(stored.act, GangDecision) and (stored.act.volumes or stored.act.devices):
+                found.add("preparing")
         return found
 
 

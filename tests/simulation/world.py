@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from shared.dialects.discovery import kinds
 from shared.kube.resources import NODES, PODS, QUEUES_VOLCANO
+from tests.simulation.claims import Claims
 from tests.simulation.kube_api import ENDED, ApiServer
 from tests.simulation.kube_server import Etcd, with_
 from tests.simulation.lives import NAMESPACE, Lives
@@ -29,8 +30,11 @@ class World:
         *,
         on_fault: Callable[[str], None],
         note: Callable[[str, str], None],
+        with_claims: bool = False,
     ) -> None:
-        """`on_fault(kind)` and `note(gang, what)` are told what happens."""
+        """`on_fault(kind)` and `note(gang, what)` are told what happens; `with_claims` some gangs
+        ask for volumes and devices.
+        """
         self.loop = loop
         self.shape = shape
         resources = sorted({kind.resource for kind in kinds()})
@@ -38,6 +42,7 @@ class World:
         self.api = ApiServer(self.etcd, on_fault=on_fault)
         self.nodes = Nodes(self.etcd, self._runs_for, may_end=self._may_end)
         self.lives = Lives(self.etcd, self.nodes, note)
+        self.claims = Claims(self.etcd, self.lives, note=note) if with_claims else None
         self.api.policies.append(self.lives.policy)
         self._rng = loop.dice.rng("foreign")
         self._foreign = 0
@@ -52,6 +57,8 @@ class World:
             manifest = {"metadata": {"name": name}, "spec": {"weight": 1}, "status": {}}
             self.etcd.create(QUEUES_VOLCANO, manifest, by="user")
         plans = draw(self.loop.dice.rng("workload"), self.shape)
+        if self.claims is not None:
+            self.claims.begin(plans, self.shape)
         self.lives.begin([one for one in plans if self.only is None or one.name in self.only])
 
     def _runs_for(self, pod: dict[str, Any]) -> int:
@@ -127,3 +134,9 @@ class World:
             if not kubelet.alive:
                 self.nodes.revive(name)
             self.nodes.cordon(name, unschedulable=False)
+        if self.claims is not None:
+            self.claims.heal()
+
+    def settled(self) -> bool:
+        """Every gang has ended, and what it asked for is given back."""
+        return not self.lives.unfinished() and not (self.claims and self.claims.left())

@@ -1,0 +1,268 @@
+"""Claims that users make for their gangs, and what becomes of them with their gangs.
+
+A run with claims has the same gangs as it would have without: some of them ask for volumes or
+devices as well. What is asked for is chosen so that every gang could be placed whole on the empty
+cluster, whatever other gangs keep while they wait.
+"""
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Final, Literal
+
+import msgspec
+
+from shared.kube.resources import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+from tests.simulation.devices import DeviceControllers, delete_claim, device_claim
+from tests.simulation.kube_server import Etcd, Obj, Write, with_
+from tests.simulation.lives import NAMESPACE, Life, Lives
+from tests.simulation.volumes import LOCAL, READY, ZONAL, ClaimKey, VolumeControllers, key_of
+from tests.simulation.workload import Plan, Shape
+
+Kind = Literal["local", "zonal", "scratch", "shared", "exclusive", "gpus", "shared_gpus"]
+"""local, zonal: each place has a claim of its own that outlives its pods. scratch: each pod has one
+that goes with it (an ephemeral volume). shared: all pods one volume, on one node. exclusive: the
+first place has a claim for one pod at a time, which other gangs want, too. gpus: each pod has a
+claim from a template. shared_gpus: all pods one claim."""
+
+#: Gangs of a run with claims that have any.
+_SHARE: Final = 0.5
+#: Claims for one pod at a time, over which gangs meet.
+_EXCLUSIVES: Final = 2
+_USER: Final = "user"
+_EPHEMERAL: Final = "ephemeral-controller"
+#: Of a pod's volume, claim and template: nobody reads these names.
+_VOLUME: Final = "data"
+_TEMPLATE: Final = "gpus"
+_FOREIGN_S: Final = 8.0
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What the pods of one gang ask for."""
+
+    kind: Kind
+    #: GiB of a volume, devices of a claim, or which of the exclusive ones.
+    number: int
+
+
+def draw(rng: Random, plans: Iterable[Plan], shape: Shape) -> dict[str, Asked]:
+    """By gang: what its pods ask for."""
+    asked: dict[str, Asked] = {}
+    for plan in plans:
+        if rng.random() >= _SHARE:
+            continue
+        kinds: list[Kind] = ["local", "zonal", "scratch", "gpus", "gpus", "exclusive"]
+        # It may grow by one, and all of it goes to one node.
+        if (plan.size + 1) * plan.cpu_milli <= shape.node_cpu_milli:
+            kinds += ["shared", "shared_gpus", "shared", "shared_gpus"]
+        kind = rng.choice(kinds)
+        number = {
+            "exclusive": rng.randrange(_EXCLUSIVES),
+            "gpus": rng.randint(1, 2),
+            "shared_gpus": rng.randint(1, 3),
+        }.get(kind, rng.randint(1, 5))
+        asked[plan.name] = Asked(kind, number)
+    return asked
+
+
+class Claims:
+    """Users with claims, and the controllers that serve them."""
+
+    def __init__(self, etcd: Etcd, lives: Lives, *, note: Callable[[str, str], None]) -> None:
+        self.etcd = etcd
+        self.loop = etcd.loop
+        self.volumes = VolumeControllers(etcd, note=note)
+        self.devices = DeviceControllers(etcd)
+        self.lives = lives
+        self.asked: dict[str, Asked] = {}
+        self._rng = etcd.loop.dice.rng("claims")
+        self._foreign = 0
+        lives.dress = self._dress
+        lives.on_arrival = self._arrived
+        lives.on_end = self._tidy_soon
+        etcd.observers.append(self._wrote)
+        etcd.on_restore.append(self._restored)
+
+    def begin(self, plans: list[Plan], shape: Shape) -> None:
+        """What there is before the first gang arrives."""
+        self.asked = draw(self._rng, plans, shape)
+        self.volumes.begin()
+        self.devices.begin()
+        for number in range(_EXCLUSIVES):
+            self.claim_volume(f"exclusive-{number}", READY, 1, mode="ReadWriteOncePod")
+
+    def heal(self) -> None:
+        """No more faults."""
+        self.volumes.heal()
+        if not self.devices.is_up:
+            self.devices.restart()
+
+    def left(self) -> list[str]:
+        """What gangs that have ended have left behind: nothing may, once time was given."""
+        claims = [*self.etcd.all(VOLUME_CLAIMS), *self.etcd.all(RESOURCE_CLAIMS)]
+        names = [key_of(claim)[1] for claim in claims]
+        kept = [
+            volume["metadata"]["name"]
+            for volume in self.etcd.all(VOLUMES)
+            if (volume["spec"].get("claimRef") or {}).get("name") not in {None, *names}
+        ]
+        return [name for name in names if not name.startswith("exclusive-")] + kept
+
+    # ---- pods
+
+    def _dress(self, pod: Obj, life: Life, slot: int) -> Obj:
+        """What its pod asks for."""
+        asked = self.asked.get(life.name)
+        if asked is None:
+            return pod
+        name = _claim_of(life.name, slot, asked)
+        spec: Obj
+        if asked.kind == "gpus":
+            template = f"{_TEMPLATE}-{asked.number}"
+            spec = {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": template}]}
+        elif asked.kind == "shared_gpus":
+            spec = {"resourceClaims": [{"name": "gpus", "resourceClaimName": name}]}
+        elif asked.kind == "scratch":
+            spec = {"volumes": [{"name": _VOLUME, "ephemeral": {"volumeClaimTemplate": {}}}]}
+        elif name:
+            claim = {"claimName": name}
+            spec = {"volumes": [{"name": _VOLUME, "persistentVolumeClaim": claim}]}
+        else:
+            return pod
+        return with_(pod, spec=spec)
+
+    # ---- claims of gangs
+
+    def _arrived(self, life: Life) -> None:
+        """Its user makes the claims, before its pods or a moment after."""
+        asked = self.asked.get(life.name)
+        if asked is None:
+            return
+        for slot in range(life.plan.size + 1):
+            self.loop.at(self._rng.random() * 0.3, self._make, life, slot, asked)
+
+    def _make(self, life: Life, slot: int, asked: Asked) -> None:
+        name = _claim_of(life.name, slot, asked)
+        if not name or life.ended or name.startswith("exclusive-"):
+            return
+        if asked.kind == "shared_gpus":
+            claim = device_claim(name, NAMESPACE, asked.number)
+            self.etcd.create(RESOURCE_CLAIMS, claim, by=_USER)
+        elif asked.kind != "gpus":
+            of = LOCAL if asked.kind == "local" else ZONAL
+            self.claim_volume(name, of, asked.number)
+
+    def claim_volume(
+        self, name: str, of: str, gib: int, *, mode: str = "ReadWriteOnce", **metadata: object
+    ) -> Obj | None:
+        """Make a claim for a volume of that class; None: there is one of that name."""
+        claim = {
+            "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
+            "spec": {
+                "storageClassName": of,
+                "accessModes": [mode],
+                "volumeMode": "Filesystem",
+                "resources": {"requests": {"storage": f"{gib}Gi"}},
+            },
+            "status": {"phase": "Pending"},
+        }
+        return self.etcd.create(VOLUME_CLAIMS, claim, by=_USER)
+
+    def _wrote(self, write: Write) -> None:
+        if write.resource != PODS:
+            return
+        life = self.lives.life_of(write.new)
+        asked = self.asked.get(life.name) if life is not None else None
+        if life is None or asked is None:
+            return
+        if asked.kind == "scratch":
+            self.loop.at(0.02 + self._rng.random() * 0.3, self._scratch, key_of(write.new), asked)
+        if write.type == "DELETED" and life.ended:
+            self._tidy_soon(life)
+
+    def _scratch(self, key: ClaimKey, asked: Asked) -> None:
+        """The claim of a pod is made for it and goes with it."""
+        pod = self.etcd.get(PODS, *key)
+        claim = self.etcd.get(VOLUME_CLAIMS, key[0], f"{key[1]}-{_VOLUME}")
+        uid = pod["metadata"]["uid"] if pod is not None else ""
+        if claim is None and pod is not None:
+            owner: Obj = {"apiVersion": "v1", "kind": "Pod", "name": key[1]}
+            owner |= {"uid": uid, "controller": True}
+            self.claim_volume(f"{key[1]}-{_VOLUME}", ZONAL, asked.number, ownerReferences=[owner])
+        elif claim is not None and claim["metadata"]["ownerReferences"][0]["uid"] != uid:
+            # A pod made again under the name waits until the garbage collector has been here.
+            self.loop.at(self._rng.random() ** 2 * 3.0, self._collect, claim)
+            self.loop.at(3.1, self._scratch, key, asked)
+
+    def _collect(self, claim: Obj) -> None:
+        self.etcd.remove(VOLUME_CLAIMS, claim, by="gc")
+
+    def _tidy_soon(self, life: Life) -> None:
+        if life.name in self.asked:
+            self.loop.at(0.1 + self._rng.random() * 0.5, self._tidy, life)
+
+    def _tidy(self, life: Life) -> None:
+        """Its user deletes the claims once no pod uses them."""
+        pods = [pod for pod in self.etcd.all(PODS) if self.lives.life_of(pod) is life]
+        if not life.ended or pods:
+            return
+        asked = self.asked[life.name]
+        for slot in range(life.plan.size + 1):
+            name = _claim_of(life.name, slot, asked)
+            if not name or name.startswith("exclusive-"):
+                continue
+            if claim := self.etcd.get(VOLUME_CLAIMS, NAMESPACE, name):
+                self.etcd.remove(VOLUME_CLAIMS, claim, by=_USER)
+            if claim := self.etcd.get(RESOURCE_CLAIMS, NAMESPACE, name):
+                delete_claim(self.etcd, claim, by=_USER)
+
+    def _restored(self) -> None:
+        """etcd went back: what was made since is made again, what is left over is deleted."""
+        for claim in self.etcd.all(VOLUME_CLAIMS):
+            if key_of(claim)[1].startswith("foreign-"):
+                self.loop.at(1.0, self._collect, claim)
+        for name, asked in self.asked.items():
+            life = self.lives.lives.get(name)
+            if life is not None and life.ended:
+                self._tidy_soon(life)
+            elif life is not None and life.arrived:
+                self._arrived(life)
+            if asked.kind == "scratch":
+                for row in [*self.etcd.all(PODS), *self.etcd.all(VOLUME_CLAIMS)]:
+                    pod = row["metadata"]["name"].removesuffix(f"-{_VOLUME}")
+                    if pod.startswith(f"{name}-"):
+                        self.loop.at(self._rng.random(), self._scratch, (NAMESPACE, pod), asked)
+
+    # ---- the other scheduler
+
+    def foreign_claim(self) -> None:
+        """It takes a local volume that nobody has, by its name."""
+        free = [one for one in self.etcd.all(VOLUMES) if _is_free(one)]
+        if not free:
+            return
+        self._foreign += 1
+        volume = self._rng.choice(free)
+        claim = self.claim_volume(f"foreign-claim-{self._foreign}", LOCAL, 1)
+        assert claim is not None
+        owner = {"namespace": NAMESPACE, "name": key_of(claim)[1], "uid": claim["metadata"]["uid"]}
+        self.etcd.change(
+            VOLUMES, volume, lambda now: with_(now, spec={"claimRef": owner}), by="other-scheduler"
+        )
+        self.loop.at(1.0 + self._rng.random() * _FOREIGN_S, self._collect, claim)
+
+
+def _is_free(volume: Obj) -> bool:
+    spec = volume["spec"]
+    return spec["storageClassName"] == LOCAL and "claimRef" not in spec
+
+
+def _claim_of(gang: str, slot: int, asked: Asked) -> str:
+    """Name of the claim of one place that its user makes; "": none."""
+    match asked.kind:
+        case "local" | "zonal":
+            return f"{gang}-{slot}"
+        case "shared" | "shared_gpus":
+            return f"{gang}-all"
+        case "exclusive":
+            return "" if slot else f"exclusive-{asked.number}"
+        case _:
+            return ""

@@ -1,0 +1,238 @@
+"""Devices of the simulated cluster: each node's driver, and the controller of ResourceClaims.
+
+The driver of a node publishes its devices when the node joins; with the node they are gone. The
+controller makes claims from templates and tells the pod their names, takes reservations of pods
+away that are gone or have ended, gives devices back with the last reservation, and deletes claims
+with their pods. It acts on what etcd holds, some time later, and looks at everything anew when it
+starts.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from shared.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from tests.simulation.kube_api import ENDED
+from tests.simulation.kube_server import Etcd, Obj, Write, with_
+from tests.simulation.volumes import ClaimKey, key_of
+
+DEVICE_CLASS: Final = "gpu"
+DEVICE_DRIVER: Final = "gpu.simulated"
+#: Two members of a gang always find two each.
+PER_NODE: Final = 4
+_BY: Final = "claim-controller"
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
+
+class DeviceControllers:
+    """All that serves claims for devices."""
+
+    def __init__(self, etcd: Etcd) -> None:
+        self.etcd = etcd
+        self.loop = etcd.loop
+        self.is_up = True
+        self._rng = etcd.loop.dice.rng("devices")
+        self._life = 1
+        self._generation = 1
+        etcd.observers.append(self._wrote)
+        etcd.on_restore.append(self.restart)
+
+    def begin(self) -> None:
+        """The class, and what there is on the nodes."""
+        expression = f"device.driver == '{DEVICE_DRIVER}'"
+        spec = {"selectors": [{"cel": {"expression": expression}}]}
+        self.etcd.create(
+            DEVICE_CLASSES, {"metadata": {"name": DEVICE_CLASS}, "spec": spec}, by="user"
+        )
+        for node in self.etcd.all(NODES):
+            self._publish(node["metadata"]["name"])
+
+    def stop(self) -> None:
+        """The controller dies: what it was about to do is not done."""
+        self.is_up = False
+        self._life += 1
+
+    def restart(self) -> None:
+        """It starts (again) and looks at everything."""
+        self.is_up = True
+        self._life += 1
+        for claim in self.etcd.all(RESOURCE_CLAIMS):
+            self._soon(self._look_at_claim, key_of(claim))
+        for pod in self.etcd.all(PODS):
+            self._soon(self._look_at_pod, key_of(pod))
+        for node in self.etcd.all(NODES):
+            self._publish(node["metadata"]["name"])
+
+    # ---- what it sees
+
+    def _wrote(self, write: Write) -> None:
+        if write.resource == RESOURCE_CLAIMS:
+            self._soon(self._look_at_claim, key_of(write.new))
+        elif write.resource == PODS and write.new["spec"].get("resourceClaims"):
+            self._soon(self._look_at_pod, key_of(write.new))
+            if write.type == "DELETED" or write.new["status"].get("phase") in ENDED:
+                self._soon(self._look_at_claims_of, write.new["metadata"]["uid"])
+        elif write.resource == NODES and write.type == "ADDED":
+            self.loop.at(0.1 + self._rng.random(), self._publish, write.new["metadata"]["name"])
+        elif write.resource == NODES and write.type == "DELETED":
+            self._withdraw(write.new["metadata"]["name"])
+
+    def _soon(self, action: Callable[..., None], given: object) -> None:
+        if self.is_up:
+            life = self._life
+            self.loop.at(0.01 + self._rng.random() * 0.2, self._if_alive, life, action, given)
+
+    def _if_alive(self, life: int, action: Callable[..., None], given: object) -> None:
+        if life == self._life:
+            action(given)
+
+    # ---- drivers
+
+    def _publish(self, node: str) -> None:
+        if self.etcd.get(NODES, "", node) is None:
+            return
+        self._generation += 1
+        devices = [{"name": f"gpu-{number}"} for number in range(PER_NODE)]
+        pool = {"name": node, "generation": self._generation, "resourceSliceCount": 1}
+        spec = {"driver": DEVICE_DRIVER, "pool": pool, "nodeName": node, "devices": devices}
+        self.etcd.create(
+            RESOURCE_SLICES, {"metadata": {"name": f"{node}-gpus"}, "spec": spec}, by="node"
+        )
+
+    def _withdraw(self, node: str) -> None:
+        there = self.etcd.get(RESOURCE_SLICES, "", f"{node}-gpus")
+        if there is not None:
+            self.etcd.remove(RESOURCE_SLICES, there, by="gc")
+
+    # ---- the controller
+
+    def _look_at_pod(self, key: ClaimKey) -> None:
+        """Make the claims that its templates ask for, and tell it their names."""
+        pod = self.etcd.get(PODS, *key)
+        if pod is None or pod["status"].get("phase") in ENDED:
+            return
+        told = {one["name"] for one in pod["status"].get("resourceClaimStatuses") or ()}
+        for wanted in pod["spec"].get("resourceClaims") or ():
+            if "resourceClaimTemplateName" in wanted and wanted["name"] not in told:
+                self._make(pod, wanted)
+
+    def _make(self, pod: Obj, wanted: Obj) -> None:
+        metadata = pod["metadata"]
+        found = self._made_for(pod)
+        if found is None:
+            suffix = f"{self._rng.getrandbits(20):05x}"
+            number = int(wanted["resourceClaimTemplateName"].rpartition("-")[2])
+            owner: Obj = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"]}
+            owner |= {"uid": metadata["uid"], "controller": True}
+            claim = device_claim(f"{metadata['name']}-gpus-{suffix}", metadata["namespace"], number)
+            claim = with_(claim, metadata={"ownerReferences": [owner]})
+            self.etcd.create(RESOURCE_CLAIMS, claim, by=_BY)
+            # The pod is told by a second write; between the two anything may happen.
+            self._soon(self._look_at_pod, key_of(pod))
+            return
+        statuses = [
+            *(pod["status"].get("resourceClaimStatuses") or ()),
+            {"name": wanted["name"], "resourceClaimName": found["metadata"]["name"]},
+        ]
+        self.etcd.change(
+            PODS, pod, lambda now: with_(now, status={"resourceClaimStatuses": statuses}), by=_BY
+        )
+
+    def _made_for(self, pod: Obj) -> Obj | None:
+        uid = pod["metadata"]["uid"]
+        return next(
+            (
+                claim
+                for claim in self.etcd.all(RESOURCE_CLAIMS)
+                if _owner(claim) == uid and not claim["metadata"].get("deletionTimestamp")
+            ),
+            None,
+        )
+
+    def _look_at_claims_of(self, uid: object) -> None:
+        for claim in self.etcd.all(RESOURCE_CLAIMS):
+            if _owner(claim) == uid or any(one["uid"] == uid for one in reserved_for(claim)):
+                self._look_at_claim(key_of(claim))
+
+    def _look_at_claim(self, key: ClaimKey) -> None:
+        claim = self.etcd.get(RESOURCE_CLAIMS, *key)
+        if claim is None:
+            return
+        living = {
+            pod["metadata"]["uid"]
+            for pod in self.etcd.all(PODS)
+            if pod["status"].get("phase") not in ENDED
+        }
+        reserved = reserved_for(claim)
+        valid = [one for one in reserved if one["uid"] in living]
+        owner, leaving = _owner(claim), claim["metadata"].get("deletionTimestamp")
+        if len(valid) < len(reserved) or (leaving and not valid and _finalizers(claim)):
+            self._release(claim, valid)
+        elif owner and owner not in living and not leaving:
+            delete_claim(self.etcd, claim, by=_BY)
+        elif leaving and not _finalizers(claim):
+            self.etcd.remove(RESOURCE_CLAIMS, claim, by=_BY)
+
+    def _release(self, claim: Obj, valid: list[Obj]) -> None:
+        """Who is gone needs no devices; the last one gives them back."""
+        status: Obj = {"reservedFor": valid or None}
+        metadata: Obj = {}
+        if not valid:
+            status["allocation"] = None
+            metadata["finalizers"] = None
+        self.etcd.change(
+            RESOURCE_CLAIMS, claim, lambda now: with_(now, status=status, metadata=metadata), by=_BY
+        )
+
+
+def device_claim(name: str, namespace: str, number: int) -> Obj:
+    """A claim for so many whole devices."""
+    request = {"name": "gpus", "exactly": {"deviceClassName": DEVICE_CLASS, "count": number}}
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"devices": {"requests": [request]}},
+        "status": {},
+    }
+
+
+def delete_claim(etcd: Etcd, claim: Obj, *, by: str) -> None:
+    """Delete as the API server does: one with devices waits for its controller."""
+    if not _finalizers(claim):
+        etcd.remove(RESOURCE_CLAIMS, claim, by=by)
+        return
+    etcd.change(
+        RESOURCE_CLAIMS,
+        claim,
+        lambda now: with_(
+            now, metadata={"deletionTimestamp": now["metadata"]["creationTimestamp"]}
+        ),
+        by=by,
+        verb="delete",
+    )
+
+
+def reserved_for(claim: Obj) -> list[Obj]:
+    """Pods that may use it."""
+    return list((claim.get("status") or {}).get("reservedFor") or ())
+
+
+def devices_of(claim: Obj) -> list[tuple[str, str]]:
+    """Pool and name of each device that it has."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    results = (allocation.get("devices") or {}).get("results") or ()
+    return [(one["pool"], one["device"]) for one in results]
+
+
+def _owner(claim: Obj) -> str:
+    """UID of the pod that it was made for."""
+    owners = claim["metadata"].get("ownerReferences") or ()
+    return str(owners[0]["uid"]) if owners else ""
+
+
+def _finalizers(claim: Obj) -> list[str]:
+    return list(claim["metadata"].get("finalizers") or ())

@@ -1,0 +1,203 @@
+"""The simulated controllers of volumes and devices do what the real ones do, and the checkers of
+claims see what must not be.
+"""
+
+import pytest
+
+from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+from tests.simulation.claim_checkers import ClaimCheckers
+from tests.simulation.claims import Asked
+from tests.simulation.devices import FINALIZER, device_claim, devices_of
+from tests.simulation.kube_server import Obj, with_
+from tests.simulation.lives import NAMESPACE
+from tests.simulation.loop import Dice, SimLoop
+from tests.simulation.truth import Truth
+from tests.simulation.volumes import COMPLETED, SELECTED_NODE, gang_of, key_of, reaches
+from tests.simulation.workload import Plan, Shape
+from tests.simulation.world import World
+
+
+class Scene:
+    """A world with claims in which no gang arrives."""
+
+    def __init__(self) -> None:
+        self.loop = SimLoop(Dice(1))
+        self.world = World(
+            self.loop,
+            Shape(gangs=0),
+            on_fault=lambda _: None,
+            note=lambda _gang, _what: None,
+            with_claims=True,
+        )
+        self.world.begin()
+        self.etcd = self.world.etcd
+        assert self.world.claims is not None
+        self.claims = self.world.claims
+        self.broken: list[str] = []
+        self.checkers = ClaimCheckers(
+            self.world,
+            self.claims,
+            Truth(lambda: self.loop.now_ms),
+            broken=lambda _, what: self.broken.append(what),
+        )
+        self.etcd.observers.append(lambda write: self.checkers.wrote(write, judged=True))
+        self.loop.run_for(5.0)
+
+    def claim(self, name: str, of: str) -> Obj:
+        made = self.claims.claim_volume(name, of, 5)
+        assert made is not None
+        return made
+
+    def select(self, claim: Obj, node: str) -> None:
+        notes = {"annotations": {SELECTED_NODE: node}}
+        self.etcd.change(VOLUME_CLAIMS, claim, lambda now: with_(now, metadata=notes), by="test")
+
+    def pod(self, name: str, **spec: object) -> Obj:
+        containers = [{"name": "main", "resources": {"requests": {"cpu": "1m"}}}]
+        manifest = {"metadata": {"name": name, "namespace": NAMESPACE}}
+        made = self.etcd.create(
+            PODS,
+            {
+                **manifest,
+                "spec": {"containers": containers, **spec},
+                "status": {"phase": "Pending"},
+            },
+            by="test",
+        )
+        assert made is not None
+        return made
+
+    def now(self, claim: Obj) -> Obj:
+        found = self.etcd.get(VOLUME_CLAIMS, *key_of(claim))
+        assert found is not None
+        return found
+
+
+def test_a_volume_is_made_for_the_zone_of_the_chosen_node_and_goes_with_its_claim() -> None:
+    scene = Scene()
+    claim = scene.claim("gang-1-0", "zonal")
+    scene.loop.run_for(5.0)
+    assert "volumeName" not in scene.now(claim)["spec"]
+    scene.select(claim, "node-1")
+    scene.loop.run_for(5.0)
+    found = scene.now(claim)
+    assert COMPLETED in found["metadata"]["annotations"]
+    volume = scene.etcd.get(VOLUMES, "", found["spec"]["volumeName"])
+    assert volume is not None
+    reached = [one["metadata"]["name"] for one in scene.etcd.all(NODES) if reaches(volume, one)]
+    assert reached == ["node-1", "node-3"]
+    scene.etcd.remove(VOLUME_CLAIMS, claim, by="test")
+    scene.loop.run_for(5.0)
+    assert scene.etcd.get(VOLUMES, "", found["spec"]["volumeName"]) is None
+
+
+def test_a_provisioner_without_room_takes_the_chosen_node_off() -> None:
+    scene = Scene()
+    claim = scene.claim("gang-1-0", "zonal")
+    scene.claims.volumes.full.add("a")
+    scene.select(claim, "node-0")
+    scene.loop.run_for(5.0)
+    assert SELECTED_NODE not in (scene.now(claim)["metadata"].get("annotations") or {})
+
+
+@pytest.mark.parametrize("stopped_s", [0.0, 3.0], ids=["at once", "after a restart"])
+def test_a_local_volume_that_names_its_claim_is_bound_and_offered_anew(stopped_s: float) -> None:
+    scene = Scene()
+    claim = scene.claim("gang-1-0", "local")
+    uid = claim["metadata"]["uid"]
+    volume = next(one for one in scene.etcd.all(VOLUMES))
+    if stopped_s:
+        scene.claims.volumes.stop()
+        scene.loop.at(stopped_s, scene.claims.volumes.restart)
+    owner = {"claimRef": {"namespace": NAMESPACE, "name": "gang-1-0", "uid": uid}}
+    scene.etcd.change(VOLUMES, volume, lambda now: with_(now, spec=owner), by="test")
+    scene.loop.run_for(5.0)
+    name = volume["metadata"]["name"]
+    assert scene.now(claim)["spec"]["volumeName"] == name
+    scene.etcd.remove(VOLUME_CLAIMS, claim, by="test")
+    scene.loop.run_for(5.0)
+    anew = scene.etcd.get(VOLUMES, "", name)
+    assert anew is not None
+    assert (anew["metadata"]["uid"] != volume["metadata"]["uid"], "claimRef" in anew["spec"]) == (
+        True,
+        False,
+    )
+
+
+def test_a_claim_from_a_template_is_told_to_its_pod_and_goes_with_it() -> None:
+    scene = Scene()
+    wanted = {"name": "gpus", "resourceClaimTemplateName": "gpus-2"}
+    pod = scene.pod("gang-1-0", resourceClaims=[wanted])
+    scene.loop.run_for(2.0)
+    (claim,) = scene.etcd.all(RESOURCE_CLAIMS)
+    told = scene.etcd.all(PODS)[0]["status"]["resourceClaimStatuses"]
+    assert [one["resourceClaimName"] for one in told] == [claim["metadata"]["name"]]
+    give_out(scene, claim, pod, "gpu-0", "gpu-1")
+    scene.etcd.remove(PODS, pod, by="test")
+    scene.loop.run_for(3.0)
+    assert not scene.etcd.all(RESOURCE_CLAIMS)
+
+
+def test_devices_go_back_with_the_last_pod_that_has_them_reserved() -> None:
+    scene = Scene()
+    claim = scene.etcd.create(RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, 1), by="test")
+    assert claim is not None
+    pod = scene.pod("gang-1-0", resourceClaims=[{"name": "g", "resourceClaimName": "gang-1-all"}])
+    give_out(scene, claim, pod, "gpu-0")
+    scene.loop.run_for(2.0)
+    assert devices_of(scene.etcd.all(RESOURCE_CLAIMS)[0]) == [("node-0", "gpu-0")]
+    done = {"phase": "Succeeded"}
+    scene.etcd.change(PODS, pod, lambda now: with_(now, status=done), by="test")
+    scene.loop.run_for(2.0)
+    assert not devices_of(scene.etcd.all(RESOURCE_CLAIMS)[0])
+
+
+def test_checkers_see_devices_and_volumes_given_to_two() -> None:
+    scene = Scene()
+    for name in ("gang-1-all", "gang-2-all"):
+        claim = scene.etcd.create(RESOURCE_CLAIMS, device_claim(name, NAMESPACE, 1), by="test")
+        assert claim is not None
+        give_out(scene, claim, scene.pod(f"{name}-0"), "gpu-0")
+    assert "is allocated twice" in scene.broken.pop()
+    volume = scene.etcd.all(VOLUMES)[0]
+    for uid in ("first", "second"):
+        own(scene, volume, uid)
+    assert "is taken from gang-first" in scene.broken.pop()
+
+
+def test_claims_are_named_after_their_gangs() -> None:
+    scene = Scene()
+    plan = Plan(
+        name="gang-7",
+        arrives_ms=0,
+        size=1,
+        minimum=1,
+        cpu_milli=500,
+        runs_ms=500,
+        group=None,
+        owner="TFJob",
+    )
+    scene.claims.asked["gang-7"] = Asked("local", 1)
+    scene.world.lives.begin([plan])
+    scene.loop.run_for(2.0)
+    names = {gang_of(one) for one in scene.etcd.all(VOLUME_CLAIMS)}
+    assert names == {"gang-7", "exclusive-0", "exclusive-1"}
+
+
+def own(scene: Scene, volume: Obj, uid: str) -> None:
+    """Write a claim of that UID into the volume as its owner, whoever has it."""
+    owner = {"claimRef": {"namespace": NAMESPACE, "name": f"gang-{uid}", "uid": uid}}
+    scene.etcd.change(VOLUMES, volume, lambda now: with_(now, spec=owner), by="test")
+
+
+def give_out(scene: Scene, claim: Obj, pod: Obj, *devices: str) -> None:
+    """As a scheduler does: devices of node-0, reserved for one pod."""
+    results = [
+        {"request": "gpus", "driver": "d", "pool": "node-0", "device": one} for one in devices
+    ]
+    reserved = {"resource": "pods", "name": "x", "uid": pod["metadata"]["uid"]}
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": [reserved]}
+    metadata = {"finalizers": [FINALIZER]}
+    scene.etcd.change(
+        RESOURCE_CLAIMS, claim, lambda now: with_(now, status=status, metadata=metadata), by="test"
+    )
