@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.configuring.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
     ClaimChanges,

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
-from services.gang_planner.core import deadlines, repairing, retrying
+from services.gang_planner.core.recovery import deadlines, repairing, retrying
 from services.gang_planner.decision_log import DecisionLog
 from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import (

@@ -18,9 +18,9 @@ from functools import partial
 from services.gang_planner.applying import Applier
 from services.gang_planner.cold_start import ColdStart
 from services.gang_planner.config import PlannerSettings
+from services.gang_planner.core.configuring.settings import Defaults
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.core.queue_figures import QueueFigures
-from services.gang_planner.core.settings import Defaults
+from services.gang_planner.core.queueing.queue_figures import QueueFigures
 from services.gang_planner.following import STANDBY_PAUSE_S, Follower
 from services.gang_planner.inbox import Arrival, Inbox
 from services.gang_planner.policy_file import PolicyFile

@@ -7,24 +7,24 @@ leaves the planner: what goes out are frozen messages.
 from collections import deque
 from typing import TYPE_CHECKING
 
-from services.gang_planner.core.backlog import Backlog
-from services.gang_planner.core.columns import ResourceIndex
-from services.gang_planner.core.debts import DebtTable
-from services.gang_planner.core.gang_table import GangTable
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.configuring.settings import Defaults
 from services.gang_planner.core.pairwise.labelling import LabelIndex
 from services.gang_planner.core.preempting.table import Preemptions
-from services.gang_planner.core.queues import QueueTable
-from services.gang_planner.core.room import RoomTable
-from services.gang_planner.core.settings import Defaults
-from services.gang_planner.core.shapes import ShapeTable
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.queueing.backlog import Backlog
+from services.gang_planner.core.recovery.debts import DebtTable
+from services.gang_planner.core.tables.columns import ResourceIndex
+from services.gang_planner.core.tables.gang_table import GangTable
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.queues import QueueTable
+from services.gang_planner.core.tables.room import RoomTable
+from services.gang_planner.core.tables.shapes import ShapeTable
+from services.gang_planner.core.tables.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import Gang
-    from services.gang_planner.core.members import Member
-    from services.gang_planner.core.open_acts import OpenAct, OpenEviction, Unresolved
+    from services.gang_planner.core.decisions.open_acts import OpenAct, OpenEviction, Unresolved
+    from services.gang_planner.core.tables.gangs import Gang
+    from services.gang_planner.core.tables.members import Member
     from shared.contracts.cluster import Synced
     from shared.contracts.outcomes import Outcome
     from shared.model.gang_keys import GangKey

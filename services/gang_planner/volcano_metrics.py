@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.queue_figures import QueueFigures
+from services.gang_planner.core.queueing.queue_figures import QueueFigures
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict

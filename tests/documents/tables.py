@@ -22,7 +22,7 @@ from services.controller.config import ControllerSettings
 from services.controller.reporting import Reporting as ControllerReporting
 from services.controller.volcano_metrics import ControllerMetrics
 from services.gang_planner.config import PlannerSettings
-from services.gang_planner.core import offered
+from services.gang_planner.core.configuring import offered
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.reporting import Reporting as PlannerReporting
 from services.observer.config import ObserverSettings

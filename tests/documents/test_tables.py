@@ -4,7 +4,7 @@ there is not.
 
 import pytest
 
-from services.gang_planner.core import offered
+from services.gang_planner.core.configuring import offered
 from services.gang_planner.core.policies import discovered
 from tests.documents.reference import FOLDER, pages
 from tests.documents.tables import DOCUMENTS, SETTINGS, named_in, tables, with_tables

@@ -18,8 +18,8 @@ from services.admission_webhook.group_file import parsed_groups
 from services.controller.core.hypernodes.discovery import ConfigurationError as BadDiscovery
 from services.controller.core.hypernodes.discovery import discover, topologies
 from services.controller.core.hypernodes.matching import counted
-from services.gang_planner.core.arguments import ConfigurationError
-from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.configuring.arguments import ConfigurationError
+from services.gang_planner.core.configuring.configuration import parse_configuration
 from shared.contracts import annotations, codec
 from shared.dialects.discovery import kinds
 from shared.dialects.numbers import natural

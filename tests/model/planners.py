@@ -188,7 +188,7 @@ def _learn(state: State, index: int) -> Iterator[Step]:
 
 
 class Memory:
-    """What a planner makes of what it has read: `services.gang_planner.core.inflight` in small."""
+    """What a planner makes of what it has read: `core.decisions.inflight` in small."""
 
     __slots__ = (
         "assumed",

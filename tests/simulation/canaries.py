@@ -19,13 +19,14 @@ from services.binder.core.admission import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
-from services.gang_planner.core import inflight, memory, releasing, repairing
-from services.gang_planner.core.debts import DebtTable
+from services.gang_planner.core.decisions import inflight, memory
 from services.gang_planner.core.devices.ledger import Devices
-from services.gang_planner.core.gangs import Gang
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.preempting import asking, following
+from services.gang_planner.core.recovery import releasing, repairing
+from services.gang_planner.core.recovery.debts import DebtTable
 from services.gang_planner.core.storage.ledger import Storage
+from services.gang_planner.core.tables.gangs import Gang
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
 from shared.contracts.decisions import NoteClosed, NoteOpened

@@ -6,7 +6,10 @@ import sys
 
 import msgspec
 
-from services.gang_planner.core.configuration import ConfigurationError, parse_configuration
+from services.gang_planner.core.configuring.configuration import (
+    ConfigurationError,
+    parse_configuration,
+)
 
 
 def start() -> int:

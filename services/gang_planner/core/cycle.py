@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.session import Session
-from services.gang_planner.core.settings import Defaults
+from services.gang_planner.core.configuring.settings import Defaults
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.state import State
 from shared.contracts.decisions import (
     Act,
@@ -20,7 +20,7 @@ from shared.contracts.decisions import (
 )
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.retrying import Timers
+    from services.gang_planner.core.recovery.retrying import Timers
     from shared.model.gang_keys import GangKey
 
 #: Reason of closing a note that is opened again under the gang's new id.

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from services.gang_planner.core import attaching, repairing
-from services.gang_planner.core.debts import Debt
-from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.members import STATE_NAMES, STATES, WAITING, state_of
+from services.gang_planner.core.decisions import attaching
 from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.pairwise.counts import PairCounts
-from services.gang_planner.core.ports import PortTable
-from services.gang_planner.core.room import BY_EVENT, Room
+from services.gang_planner.core.recovery import repairing
+from services.gang_planner.core.recovery.debts import Debt
+from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.tables.members import STATE_NAMES, STATES, WAITING, state_of
+from services.gang_planner.core.tables.ports import PortTable
+from services.gang_planner.core.tables.room import BY_EVENT, Room
 from services.gang_planner.state import State
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.open_acts import OpenAct
+    from services.gang_planner.core.decisions.open_acts import OpenAct
 
 
 class InvariantViolation(AssertionError):

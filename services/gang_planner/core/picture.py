@@ -8,9 +8,10 @@ picture shows pods bound or gone.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from services.gang_planner.core import accounting, holding, inflight
-from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.decisions import accounting, inflight
 from services.gang_planner.core.pairwise import labelling
+from services.gang_planner.core.recovery import holding
+from services.gang_planner.core.tables.columns import Ints
 from services.gang_planner.state import State
 from shared.contracts.cluster import (
     ClusterRecord,

@@ -14,35 +14,33 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from services.gang_planner.core import (
-    assessing,
+from services.gang_planner.core import picture
+from services.gang_planner.core.actions import allocate, backfill, enqueue, preempt, reclaim
+from services.gang_planner.core.configuring.configuration import Configuration
+from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.decisions import inflight, memory, reissuing
+from services.gang_planner.core.invariants import InvariantViolation
+from services.gang_planner.core.invariants import validate as check_invariants
+from services.gang_planner.core.placement import launchers
+from services.gang_planner.core.placement.feasibility import Masks
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.preempting import following
+from services.gang_planner.core.questions import fitting as questions
+from services.gang_planner.core.questions import ledger
+from services.gang_planner.core.queueing import queue_figures
+from services.gang_planner.core.recovery import (
     completing,
     deadlines,
     holding,
-    inflight,
-    launchers,
-    ledger,
-    memory,
-    picture,
-    questions,
-    queue_figures,
-    reissuing,
     releasing,
     repairing,
     restoring,
     retrying,
 )
-from services.gang_planner.core.actions import allocate, backfill, enqueue, preempt, reclaim
-from services.gang_planner.core.configuration import Configuration
-from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.explaining import Explainer
-from services.gang_planner.core.feasibility import Masks
-from services.gang_planner.core.gangs import Failure, Gang
-from services.gang_planner.core.invariants import InvariantViolation
-from services.gang_planner.core.invariants import validate as check_invariants
-from services.gang_planner.core.preempting import following
-from services.gang_planner.core.session import Session
-from services.gang_planner.core.verdicts import Book
+from services.gang_planner.core.tables.gangs import Failure, Gang
+from services.gang_planner.core.telling import assessing
+from services.gang_planner.core.telling.explaining import Explainer
+from services.gang_planner.core.telling.verdicts import Book
 from services.gang_planner.state import State
 from shared.contracts.asking import FitAnswer, FitRequest, LedgerAnswer
 from shared.contracts.cluster import ClusterRecord, SnapshotPage

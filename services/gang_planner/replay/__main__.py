@@ -4,7 +4,7 @@ import argparse
 import pathlib
 import sys
 
-from services.gang_planner.core.configuration import ConfigurationError
+from services.gang_planner.core.configuring.configuration import ConfigurationError
 from services.gang_planner.recording import read_segment
 from services.gang_planner.replay.reporting import compared, reproduced
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.configuring.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.recording import Frame
 from services.gang_planner.replay.reproducing import Inputs, apply_up_to, cycle_of

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.configuring.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.recording import Frame
 from shared.contracts import codec

@@ -4,14 +4,16 @@ A gang that does not fit does not block those behind it, unless its queue is str
 nothing but best-effort pods are left to backfill.
 """
 
-from services.gang_planner.core import alike, restoring, sharing, strict_queues
-from services.gang_planner.core.backlog import Bucket, Line
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.extras import Extras
-from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.sharing import UNLIMITED, Claims, Limit
-from services.gang_planner.core.shortfalls import Shortfalls
-from services.gang_planner.core.turns import Turns
+from services.gang_planner.core.placement import alike
+from services.gang_planner.core.placement.extras import Extras
+from services.gang_planner.core.queueing import sharing, strict_queues
+from services.gang_planner.core.queueing.backlog import Bucket, Line
+from services.gang_planner.core.queueing.sharing import UNLIMITED, Claims, Limit
+from services.gang_planner.core.queueing.turns import Turns
+from services.gang_planner.core.recovery import restoring
+from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.telling.shortfalls import Shortfalls
 
 
 def run(work: CycleWork) -> None:

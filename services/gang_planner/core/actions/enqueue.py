@@ -8,9 +8,9 @@ this phase before they create pods.
 import heapq
 from typing import TYPE_CHECKING
 
-from services.gang_planner.core.admission import LobbyBucket, View, count_votes
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.gangs import Gang, OrderKey
+from services.gang_planner.core.queueing.admission import LobbyBucket, View, count_votes
+from services.gang_planner.core.tables.gangs import Gang, OrderKey
 
 if TYPE_CHECKING:
     from shared.model.gang_keys import GangKey

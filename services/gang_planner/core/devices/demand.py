@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, TypeAlias
 
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.model.objects import Shape
 from shared.model.surroundings import ResourceClaim
 

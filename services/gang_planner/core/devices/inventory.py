@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.model.surroundings import ResourceSlice
 
 Device: TypeAlias = tuple[str, str, str]

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.devices.demand import Demand, Key, Wanted, claim_keys, demand_of
 from services.gang_planner.core.devices.inventory import Device, Inventory
-from services.gang_planner.core.node_terms import matching_any
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.shapes import ShapeEntry
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.columns import Bools, Ints
+from services.gang_planner.core.tables.node_terms import matching_any
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.model.surroundings import ResourceClaim
 
 #: Shapes whose demands are kept.

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Protocol, runtime_checkable
 
-from services.gang_planner.core.columns import Bools, Ints, Slots
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Bools, Ints, Slots
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry
 
 #: Pods of one shape that a node holds when nothing limits them: more than any decision binds.
 UNLIMITED: Final = 2**31

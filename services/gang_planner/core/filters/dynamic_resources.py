@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints, Slots
 from services.gang_planner.core.filters import UNLIMITED, RoomFilter
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Ints, Slots
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.shapes import ShapeEntry
 
 ELSEWHERE: Final = "resourceclaim not available on the node"
 TOO_FEW: Final = "cannot allocate all claims"

@@ -5,11 +5,11 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints, Slots
 from services.gang_planner.core.filters import NodeFilter
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.shapes import ShapeEntry
-from services.gang_planner.core.taints import UNSCHEDULABLE, tolerates
+from services.gang_planner.core.tables.columns import Bools, Ints, Slots
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry
+from services.gang_planner.core.tables.taints import UNSCHEDULABLE, tolerates
 
 
 class NodeUnschedulable:

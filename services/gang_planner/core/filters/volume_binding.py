@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints, Slots
 from services.gang_planner.core.filters import UNLIMITED, RoomFilter
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Ints, Slots
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.shapes import ShapeEntry
 
 NOT_THERE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"

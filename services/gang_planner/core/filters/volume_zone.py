@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints, Slots
 from services.gang_planner.core.filters import UNLIMITED, RoomFilter
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Bools, Ints, Slots
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry
 from shared.model.terms import Requirement
 
 _ZONE: Final = "topology.kubernetes.io/zone"

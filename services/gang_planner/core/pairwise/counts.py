@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.pairwise.domains import DomainTable
+from services.gang_planner.core.tables.columns import Bools, Ints
 
 #: Arrays kept; at 5,000 nodes and one domain each 160 MB.
 _ARRAYS_MAX: Final = 4096

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints, grown_ints
-from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.tables.columns import Ints, grown_ints
+from services.gang_planner.core.tables.nodes import NodeTable
 
 #: Numbers of values that no node has any more: beyond so many they are given out anew.
 _SPARE_MAX: Final = 1024

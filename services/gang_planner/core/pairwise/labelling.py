@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.members import Member
 from services.gang_planner.core.pairwise.terms import Matcher, Subject
-from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
-from services.gang_planner.core.surroundings import Table
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.members import Member
+from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.tables.surroundings import Table
 from shared.model.objects import Labels, Pod
 from shared.model.surroundings import Namespace
 

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.pairwise.rules import Even, PairRules, View
 from services.gang_planner.core.scores import FULL
+from services.gang_planner.core.tables.columns import Bools, Ints
 
 #: kube-scheduler counts each node by itself under this key.
 HOSTNAME: Final = "kubernetes.io/hostname"

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
 from services.gang_planner.core.pairwise.scopes import Scopes
 from services.gang_planner.core.pairwise.switches import Switches
 from services.gang_planner.core.pairwise.terms import Spread, Terms
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Bools, Ints
+from services.gang_planner.core.tables.shapes import ShapeEntry
 from shared.model.terms import SpreadConstraint
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.ground import Ground
+    from services.gang_planner.core.tables.ground import Ground
 
 AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"

@@ -4,13 +4,13 @@ constraint says, only those that the pod's node affinity and tolerations let it 
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools
-from services.gang_planner.core.feasibility import Masks
 from services.gang_planner.core.filters import node_affinity, taint_toleration
-from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.pairwise.counts import Scope
 from services.gang_planner.core.pairwise.domains import DomainTable
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.placement.feasibility import Masks
+from services.gang_planner.core.tables.columns import Bools
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry
 from shared.model.terms import SpreadConstraint
 
 

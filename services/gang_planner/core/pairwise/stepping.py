@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
-from services.gang_planner.core.filling import distribute
 from services.gang_planner.core.pairwise.preferring import Preferences
 from services.gang_planner.core.pairwise.rules import Even, PairRules, View, most_allowed
+from services.gang_planner.core.placement.filling import distribute
+from services.gang_planner.core.tables.columns import Bools, Ints
 
 #: No candidate: below every key.
 _NONE: Final = -(2**62)

@@ -6,10 +6,10 @@ equal weights they cancel out and the order of names decides, as in Volcano.
 
 import numpy as np
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.scores import FULL, Candidates
+from services.gang_planner.core.tables.columns import Ints
 
 _RESOURCES = "binpack.resources"
 

@@ -9,11 +9,11 @@ asking one, hold more than they deserve; with `ancestorReclaimLevel` only so man
 
 from typing import Final
 
-from services.gang_planner.core.admission import within_capability
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.preempting.rules import VictimRule
-from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.queueing.admission import within_capability
+from services.gang_planner.core.tables.queues import QueueEntry
 
 #: Shares are compared in millionths of what a queue deserves.
 _WHOLE: Final = 1_000_000

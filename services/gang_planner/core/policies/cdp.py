@@ -2,8 +2,8 @@
 its start.
 """
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.preempting.rules import VictimRule
 
 

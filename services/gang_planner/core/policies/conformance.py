@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.preempting.rules import VictimRule
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.tables.members import Member
 
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
 _NAMESPACE: Final = "kube-system"

@@ -10,12 +10,12 @@ With `enableHierarchy` queues take turns by the same measure along their annotat
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.dominant import dominant_share
-from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.policy import GroupKey, Policy, QueueKey
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import GroupKey, Policy, QueueKey
 from services.gang_planner.core.preempting.rules import VictimRule
-from services.gang_planner.core.queues import ROOT, QueueEntry
+from services.gang_planner.core.queueing.dominant import dominant_share
+from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.tables.queues import ROOT, QueueEntry
 
 if TYPE_CHECKING:
     from services.gang_planner.state import State

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.places import Place, PlacePoints
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
+from services.gang_planner.core.placement.places import Place, PlacePoints
 from services.gang_planner.core.scores import FULL
+from services.gang_planner.core.tables.columns import Ints
 from services.gang_planner.core.topology.levels import Level
 from shared.model.objects import NetworkTopology
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.columns import Bools, Ints
-from services.gang_planner.core.places import Place, PlacePoints, QueueMask
-from services.gang_planner.core.policy import Policy
-from services.gang_planner.core.queues import QueueEntry
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
+from services.gang_planner.core.placement.places import Place, PlacePoints, QueueMask
 from services.gang_planner.core.scores import FULL
+from services.gang_planner.core.tables.columns import Bools, Ints
+from services.gang_planner.core.tables.queues import QueueEntry
 from shared.model.terms import Requirement
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.nodes import NodeTable
+    from services.gang_planner.core.tables.nodes import NodeTable
     from services.gang_planner.state import State
 
 LABEL: Final = "volcano.sh/nodegroup-name"

@@ -1,8 +1,8 @@
 """Preferences among nodes that fit: a thin table over `scores`, with Volcano's weights."""
 
-from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.pairwise.switches import Switches
-from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.scores import (
     NodeScore,
     balanced,

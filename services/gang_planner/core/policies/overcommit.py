@@ -11,11 +11,11 @@ out by gangs of lower priority, and an autoscaler sees what is missing.
 from fractions import Fraction
 from typing import Final
 
-from services.gang_planner.core.admission import View, Vote
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.policy import Policy
-from services.gang_planner.core.settings import without_room
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
+from services.gang_planner.core.configuring.settings import without_room
+from services.gang_planner.core.queueing.admission import View, Vote
+from services.gang_planner.core.tables.gangs import Gang
 
 _FACTOR: Final = "overcommit-factor"
 _DEFAULT: Final = Fraction(6, 5)

@@ -4,8 +4,8 @@ Without this policy such pods are still the last to be chosen, and the API serve
 them: a budget's status may be newer than what is known here.
 """
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.preempting.rules import VictimRule
 
 

@@ -5,7 +5,8 @@ them can be switched off by the arguments that Volcano knows. Without this polic
 counts.
 """
 
-from services.gang_planner.core.arguments import Arguments
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.filters import (
     NodeFilter,
     RoomFilter,
@@ -18,7 +19,6 @@ from services.gang_planner.core.filters import (
     volume_zone,
 )
 from services.gang_planner.core.pairwise.switches import Switches
-from services.gang_planner.core.policy import Policy
 
 
 def build(arguments: Arguments) -> Policy:

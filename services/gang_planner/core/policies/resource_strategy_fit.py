@@ -10,13 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.columns import Ints, Slots
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
 from services.gang_planner.core.filters import UNLIMITED, RoomFilter
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.policy import Policy
 from services.gang_planner.core.scores import FULL, Candidates, NodeScore
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Ints, Slots
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.shapes import ShapeEntry
 
 _TYPES: Final = ("LeastAllocated", "MostAllocated")
 #: What one unit of `resourceProportion` stands for: a core, a GiB.

@@ -9,10 +9,10 @@ they can match the group.
 from collections.abc import Iterator
 from typing import Final
 
-from services.gang_planner.core.admission import View, Vote
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
+from services.gang_planner.core.queueing.admission import View, Vote
+from services.gang_planner.core.tables.gangs import Gang
 from shared.model.objects import PodGroup
 from shared.model.surroundings import ResourceQuota
 

@@ -7,10 +7,10 @@ The waiting time is counted from the group's creation. It is the group's own (an
 
 from typing import Final
 
-from services.gang_planner.core.admission import View, Vote
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.gangs import Gang
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
+from services.gang_planner.core.queueing.admission import View, Vote
+from services.gang_planner.core.tables.gangs import Gang
 from shared.kinds.durations import duration_ms
 
 _WAITING_TIME: Final = "sla-waiting-time"

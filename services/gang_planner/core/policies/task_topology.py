@@ -4,11 +4,11 @@ gang's annotations say (`task_topology`). A preference: nobody waits for it.
 
 import numpy as np
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.places import Place
-from services.gang_planner.core.policy import Policy
+from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.configuring.policy import Policy
+from services.gang_planner.core.placement.places import Place
 from services.gang_planner.core.scores import FULL
+from services.gang_planner.core.tables.columns import Ints
 
 
 def build(arguments: Arguments) -> Policy:

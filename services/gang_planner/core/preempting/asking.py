@@ -8,20 +8,22 @@ ends. So what a search found does not depend on how often it was made.
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core import assessing, deciding, sharing
-from services.gang_planner.core.admission import View
 from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.decisions import deciding
 from services.gang_planner.core.preempting.candidates import Candidates
 from services.gang_planner.core.preempting.following import ANSWER_MS
 from services.gang_planner.core.preempting.rules import Asks, Kind
 from services.gang_planner.core.preempting.search import VICTIMS_MAX, Found, Search
 from services.gang_planner.core.preempting.swapping import swaps
+from services.gang_planner.core.queueing import sharing
+from services.gang_planner.core.queueing.admission import View
+from services.gang_planner.core.telling import assessing
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.backlog import Bucket, Need
-    from services.gang_planner.core.gangs import Gang, OrderKey
+    from services.gang_planner.core.queueing.backlog import Bucket, Need
+    from services.gang_planner.core.tables.gangs import Gang, OrderKey
 
 #: Refusals that evictions could cure.
 _WITHOUT_ROOM: Final = frozenset({"NotEnoughResources", "NotEnoughQuota", "SearchBudgetExceeded"})

@@ -14,7 +14,7 @@ from shared.model.terms import Labels
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.tables.members import Member
     from services.gang_planner.state import State
     from shared.model.surroundings import Budget
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from services.gang_planner.core.cycle import CycleWork
-    from services.gang_planner.core.gangs import Gang
-    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.tables.gangs import Gang
+    from services.gang_planner.core.tables.members import Member
 
 #: Node columns that judging a gang costs as much as.
 _JUDGING: Final = 20

@@ -7,8 +7,8 @@ restart, or another planner, goes on alike.
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import History
     from services.gang_planner.core.preempting.table import Preemption
+    from services.gang_planner.core.tables.gangs import History
     from services.gang_planner.state import State
     from shared.contracts.decisions import NoteClosed
 

@@ -14,9 +14,9 @@ from services.gang_planner.core.preempting.units import Unit, amounts_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from services.gang_planner.core.backlog import Need
-    from services.gang_planner.core.queues import QueueEntry
-    from services.gang_planner.core.shapes import ShapeTable
+    from services.gang_planner.core.queueing.backlog import Need
+    from services.gang_planner.core.tables.queues import QueueEntry
+    from services.gang_planner.core.tables.shapes import ShapeTable
 
 
 def amounts_wanted(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core import assessing, restoring
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.placing import slots_of
+from services.gang_planner.core.placement.placing import slots_of
+from services.gang_planner.core.placement.statement import Allocation, Statement
 from services.gang_planner.core.preempting import ended
 from services.gang_planner.core.preempting.table import Preemption, not_evicted, refused_victims
-from services.gang_planner.core.statement import Allocation, Statement
+from services.gang_planner.core.recovery import restoring
+from services.gang_planner.core.telling import assessing
 from shared.contracts.decisions import NoteClosed
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.backlog import Need
-    from services.gang_planner.core.gangs import Gang
+    from services.gang_planner.core.queueing.backlog import Need
+    from services.gang_planner.core.tables.gangs import Gang
     from shared.contracts.outcomes import Outcome
 
 #: A decision that no binder has begun with by then is not begun at all.

@@ -16,12 +16,12 @@ from services.gang_planner.core.preempting.units import Unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.gang_planner.core.columns import Bools, Ints
-    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.placement.session import Session
     from services.gang_planner.core.preempting.allowing import Allowances
     from services.gang_planner.core.preempting.trial import Trial
-    from services.gang_planner.core.session import Session
-    from services.gang_planner.core.shapes import ShapeEntry
+    from services.gang_planner.core.tables.columns import Bools, Ints
+    from services.gang_planner.core.tables.members import Member
+    from services.gang_planner.core.tables.shapes import ShapeEntry
 
 #: Units looked at on one node: the cheapest ones.
 _LOOKED_AT_MAX: Final = 64

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
+from services.gang_planner.core.tables.columns import Bools, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from services.gang_planner.core.placement.session import Session
     from services.gang_planner.core.preempting.units import Unit
-    from services.gang_planner.core.session import Session
-    from services.gang_planner.core.shapes import ShapeEntry
+    from services.gang_planner.core.tables.shapes import ShapeEntry
 
 
 class Wish:

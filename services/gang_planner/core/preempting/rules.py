@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import Gang
-    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.tables.gangs import Gang
+    from services.gang_planner.core.tables.members import Member
 
 Kind: TypeAlias = Literal["preempt", "reclaim"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.placing import Attempt, Group, slots_of
+from services.gang_planner.core.placement.placing import Attempt, Group, slots_of
 from services.gang_planner.core.preempting.allowing import Allowances, BudgetLedger
 from services.gang_planner.core.preempting.budgets import Budgets
 from services.gang_planner.core.preempting.exact import Exact, is_few
@@ -29,12 +29,12 @@ from services.gang_planner.core.preempting.trial import Trial
 from services.gang_planner.core.preempting.units import Cost, Unit, cost_of, members_of
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.backlog import Need
-    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.placement.statement import Allocation
     from services.gang_planner.core.preempting.allowing import Ledger
     from services.gang_planner.core.preempting.candidates import Candidates
-    from services.gang_planner.core.shapes import ShapeEntry
-    from services.gang_planner.core.statement import Allocation
+    from services.gang_planner.core.queueing.backlog import Need
+    from services.gang_planner.core.tables.members import Member
+    from services.gang_planner.core.tables.shapes import ShapeEntry
 
 #: Proofs in one search; a gang of thousands needs few, because most of its victims are counted off.
 _PROOFS_MAX: Final = 400

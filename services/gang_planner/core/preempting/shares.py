@@ -7,13 +7,13 @@ it held then would be nothing.
 
 from typing import TYPE_CHECKING
 
-from services.gang_planner.core.dominant import dominant_share
 from services.gang_planner.core.preempting.units import Unit, amounts_of
+from services.gang_planner.core.queueing.dominant import dominant_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.gang_planner.core.gangs import Gang
+    from services.gang_planner.core.tables.gangs import Gang
     from services.gang_planner.state import State
     from shared.model.gang_keys import GangKey
 

@@ -4,12 +4,12 @@ without the gang losing its quorum.
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.gang_planner.core.members import ASSUMED, LEAVING, PLACED, RUNNING, Member
+from services.gang_planner.core.configuring.settings import minimum_run_ms
 from services.gang_planner.core.preempting.rules import VictimRules
-from services.gang_planner.core.settings import minimum_run_ms
+from services.gang_planner.core.tables.members import ASSUMED, LEAVING, PLACED, RUNNING, Member
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import Gang
+    from services.gang_planner.core.tables.gangs import Gang
     from services.gang_planner.state import State
 
 _BOUND = frozenset({PLACED, RUNNING})

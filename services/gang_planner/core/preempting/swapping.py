@@ -7,15 +7,15 @@ less than those in its place, so this ends.
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.gang_planner.core.backlog import Need
-from services.gang_planner.core.members import task_priority
+from services.gang_planner.core.queueing.backlog import Need
+from services.gang_planner.core.tables.members import task_priority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.gang_planner.core.gangs import Gang
     from services.gang_planner.core.preempting.candidates import Candidates
     from services.gang_planner.core.preempting.units import Unit
+    from services.gang_planner.core.tables.gangs import Gang
 
 
 class Swap(NamedTuple):

@@ -11,11 +11,11 @@ from his first cycle on.
 from typing import TYPE_CHECKING, Final
 
 from services.gang_planner.core.preempting.telling import hit_by
-from services.gang_planner.core.room import Room
+from services.gang_planner.core.tables.room import Room
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import Gang
-    from services.gang_planner.core.members import Member
+    from services.gang_planner.core.tables.gangs import Gang
+    from services.gang_planner.core.tables.members import Member
     from services.gang_planner.state import State
     from shared.contracts.decisions import EvictionDecision
     from shared.contracts.outcomes import Outcome

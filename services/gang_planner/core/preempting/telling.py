@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from shared.contracts.verdicts import PodRef
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.gangs import Gang
     from services.gang_planner.core.preempting.table import Preemption
+    from services.gang_planner.core.tables.gangs import Gang
     from services.gang_planner.state import State
 
 #: Pods of one gang that are told of one by one.

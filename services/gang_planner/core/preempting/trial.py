@@ -11,9 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from services.gang_planner.core.members import Member
-    from services.gang_planner.core.queues import QueueEntry
-    from services.gang_planner.core.shapes import ShapeEntry
+    from services.gang_planner.core.tables.members import Member
+    from services.gang_planner.core.tables.queues import QueueEntry
+    from services.gang_planner.core.tables.shapes import ShapeEntry
     from services.gang_planner.state import State
 
 

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from services.gang_planner.core.members import task_priority
+from services.gang_planner.core.tables.members import task_priority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from services.gang_planner.core.gangs import Gang
-    from services.gang_planner.core.members import Member
     from services.gang_planner.core.preempting.budgets import Budgets
     from services.gang_planner.core.preempting.sources import Source
+    from services.gang_planner.core.tables.gangs import Gang
+    from services.gang_planner.core.tables.members import Member
 
 Cost: TypeAlias = tuple[int, ...]
 """The harm of evicting pods, the lower the better; `cost_of` makes it."""

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.shapes import ShapeEntry
 
 #: 100 points.
 FULL: Final = 100_000

@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.scores import FULL, Candidates, NodeScore
+from services.gang_planner.core.tables.columns import Ints
 
 
 class BalancedAllocation:

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.scores import FULL, Candidates, NodeScore
+from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.tables.nodes import NodeTable
 
 _MIB: Final = 1024 * 1024
 #: What is smaller is pulled in no time; beyond the second nothing is gained, per image.

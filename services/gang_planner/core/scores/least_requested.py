@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.scores import Candidates, NodeScore
+from services.gang_planner.core.tables.columns import Ints
 
 
 class LeastRequested:

@@ -4,11 +4,11 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.node_terms import matching
-from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.scores import FULL, Candidates, NodeScore
-from services.gang_planner.core.shapes import ShapeEntry
+from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.tables.node_terms import matching
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry
 
 
 class NodePreference:

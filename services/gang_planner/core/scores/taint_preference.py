@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
 from services.gang_planner.core.scores import FULL, Candidates, NodeScore
-from services.gang_planner.core.taints import preferred_against
+from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.tables.taints import preferred_against
 
 
 class TaintPreference:

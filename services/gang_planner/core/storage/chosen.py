@@ -4,9 +4,9 @@ A gang of a thousand claims chooses a thousand times from one list: what is left
 repaired by what changed since.
 """
 
-from services.gang_planner.core.columns import Bools
 from services.gang_planner.core.storage.demand import Key
 from services.gang_planner.core.storage.shelf import Candidates
+from services.gang_planner.core.tables.columns import Bools
 
 #: Lists whose rest is kept, and changes that are remembered for them.
 _KEPT_MAX = 256

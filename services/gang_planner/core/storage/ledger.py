@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.shapes import ShapeEntry
 from services.gang_planner.core.storage import provisioning
 from services.gang_planner.core.storage.chosen import Chosen
 from services.gang_planner.core.storage.demand import (
@@ -26,7 +23,10 @@ from services.gang_planner.core.storage.demand import (
 )
 from services.gang_planner.core.storage.limits import Attachments
 from services.gang_planner.core.storage.shelf import Shelf
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.columns import Bools
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.model.surroundings import Claim
 
 #: Shapes whose demands are kept.

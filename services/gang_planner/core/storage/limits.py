@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints, grown_ints
-from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.storage.demand import Key, class_of, fully_bound
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.columns import Bools, Ints, grown_ints
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.surroundings import Surroundings
 
 Handle: TypeAlias = tuple[str, str]
 """Driver, and what identifies the volume to it."""

@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools
-from services.gang_planner.core.node_terms import matching_any, selected
-from services.gang_planner.core.nodes import NodeTable
 from services.gang_planner.core.storage.demand import class_of
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.columns import Bools
+from services.gang_planner.core.tables.node_terms import matching_any, selected
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.model.surroundings import Claim, StorageCapacity, StorageClass
 
 _NO_PROVISIONER: Final = frozenset({"", "kubernetes.io/no-provisioner"})

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
-from services.gang_planner.core.node_terms import SlotsByTerms
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.columns import Bools, Ints
+from services.gang_planner.core.tables.node_terms import SlotsByTerms
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.model.selecting import selects
 from shared.model.surroundings import Claim, Volume
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.tables.columns import Ints
 from services.gang_planner.core.topology.levels import NOWHERE, Level
 from shared.kinds.patterns import Pattern, PatternError
 from shared.model.surroundings import HyperNode, HyperNodeMember
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.nodes import NodeTable
+    from services.gang_planner.core.tables.nodes import NodeTable
 
 #: Sentences kept: a broken generator of HyperNodes could make thousands.
 _PROBLEMS_MAX: Final = 20

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
+from services.gang_planner.core.tables.columns import Bools, Ints
 
 #: The domain of slots that are in none.
 NOWHERE = -1

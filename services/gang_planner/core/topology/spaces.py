@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.columns import Bools, Ints
+from services.gang_planner.core.tables.columns import Bools, Ints
 from services.gang_planner.core.topology.levels import NOWHERE, Level, Levels
 
 #: What one member of a role weighs when rooms of domains are compared.

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.columns import Ints
-from services.gang_planner.core.surroundings import Table
+from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.tables.surroundings import Table
 from services.gang_planner.core.topology.hypernodes import Built
 from services.gang_planner.core.topology.levels import NOWHERE, Level, Levels
 from shared.model.objects import NetworkTopology, Node
 from shared.model.surroundings import HyperNode
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.nodes import NodeTable
+    from services.gang_planner.core.tables.nodes import NodeTable
 
 #: Changed nodes that are looked at one by one before everything is.
 _CHANGED_MAX: Final = 4096

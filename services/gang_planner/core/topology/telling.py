@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 
-from services.gang_planner.core.backlog import Need
-from services.gang_planner.core.placing import Attempt
-from services.gang_planner.core.session import Session
+from services.gang_planner.core.placement.placing import Attempt
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queueing.backlog import Need
 from services.gang_planner.core.topology.levels import Level
 from services.gang_planner.core.topology.spaces import room
 

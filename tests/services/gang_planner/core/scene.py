@@ -10,9 +10,9 @@ from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
-from services.gang_planner.core.configuration import parse_configuration
-from services.gang_planner.core.debts import Debt
+from services.gang_planner.core.configuring.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner, Step
+from services.gang_planner.core.recovery.debts import Debt
 from shared.contracts.cluster import (
     BudgetChanges,
     Gone,

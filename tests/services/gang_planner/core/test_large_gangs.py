@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from services.gang_planner.core.session import BINDINGS_MAX
+from services.gang_planner.core.placement.session import BINDINGS_MAX
 from shared.contracts import codec
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from tests.services.gang_planner.core.scene import (

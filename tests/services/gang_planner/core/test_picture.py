@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from services.gang_planner.core.columns import AMOUNT_MAX
 from services.gang_planner.core.invariants import InvariantViolation
+from services.gang_planner.core.tables.columns import AMOUNT_MAX
 from shared.contracts.cluster import NodeChanges, PodChanges, StreamOpened, Synced
 from shared.model.surroundings import Budget
 from tests.services.gang_planner.core.scene import (

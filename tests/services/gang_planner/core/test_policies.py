@@ -7,13 +7,13 @@ from typing import cast
 import numpy as np
 import pytest
 
-from services.gang_planner.core.arguments import Arguments
-from services.gang_planner.core.columns import ResourceIndex
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.nodes import NodeTable
+from services.gang_planner.core.configuring.arguments import Arguments
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.scores import FULL, Candidates, NodeScore
-from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.tables.columns import ResourceIndex
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
 from services.gang_planner.state import State
 from tests.services.gang_planner.core.scene import (
     Scene,

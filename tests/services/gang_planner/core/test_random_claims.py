@@ -6,12 +6,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.columns import ResourceIndex
 from services.gang_planner.core.filters import dynamic_resources, volume_binding
-from services.gang_planner.core.ground import Ground
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.shapes import ShapeEntry, ShapeTable
-from services.gang_planner.core.surroundings import Surroundings
+from services.gang_planner.core.tables.columns import ResourceIndex
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.model.surroundings import Claim, Volume
 from tests.services.gang_planner.core.claims import (
     GIB,

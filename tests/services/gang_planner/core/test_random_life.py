@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from services.gang_planner.core.configuration import parse_configuration
+from services.gang_planner.core.configuring.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import NodeChanges, PodChanges, PodGroupChanges, SnapshotPage, Synced
 from shared.contracts.decisions import EpochOpened, GangDecision

@@ -11,12 +11,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core import accounting, picture
-from services.gang_planner.core.configuration import parse_configuration
-from services.gang_planner.core.feasibility import Masks
+from services.gang_planner.core import picture
+from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.gang_planner.core.decisions import accounting
 from services.gang_planner.core.pairwise import labelling
-from services.gang_planner.core.session import Session
-from services.gang_planner.core.statement import Statement
+from services.gang_planner.core.placement.feasibility import Masks
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.placement.statement import Statement
 from services.gang_planner.state import State
 from shared.contracts.cluster import NamespaceChanges, NodeChanges
 from shared.model.objects import Node, Pod, Shape

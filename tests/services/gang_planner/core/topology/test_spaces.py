@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from services.gang_planner.core.columns import Ints
+from services.gang_planner.core.tables.columns import Ints
 from services.gang_planner.core.topology.levels import Level, Levels
 from services.gang_planner.core.topology.spaces import Demand, spaces, where_it_stays, wider
 

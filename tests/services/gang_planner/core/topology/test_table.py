@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from services.gang_planner.core.columns import ResourceIndex
-from services.gang_planner.core.nodes import NodeTable
-from services.gang_planner.core.surroundings import Table
+from services.gang_planner.core.tables.columns import ResourceIndex
+from services.gang_planner.core.tables.nodes import NodeTable
+from services.gang_planner.core.tables.surroundings import Table
 from shared.model.objects import NetworkTopology
 from shared.model.surroundings import HyperNode, HyperNodeMember
 from shared.model.terms import Requirement, Selector

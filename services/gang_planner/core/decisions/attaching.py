@@ -1,0 +1,164 @@
+"""Claims in decisions: what was chosen for members goes into the decision, and comes back out of a
+decision that is read from the log.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from services.gang_planner.core.devices import ledger as devices
+from services.gang_planner.core.devices.demand import claim_keys as device_keys
+from services.gang_planner.core.storage import ledger as storage
+from services.gang_planner.core.storage.demand import Key, claim_keys
+from services.gang_planner.core.storage.disks import Disks
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.members import Member
+from services.gang_planner.core.tables.shapes import ShapeEntry
+from services.gang_planner.state import State
+from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
+
+#: Field names and numbers around the texts of a choice.
+_CHOICE_OVERHEAD_BYTES = 96
+_UID_BYTES = 40
+_NAME_BYTES_MAX = 253
+#: Names of a pool and of a device, with the numbers around them. Kubernetes allows longer pools;
+#: drivers name them after nodes.
+_DEVICE_BYTES_MAX = 253 + 63 + 16
+
+
+class Choices(NamedTuple):
+    """What a binder does for members before it binds them."""
+
+    volumes: tuple[VolumeChoice, ...] = ()
+    devices: tuple[DeviceChoice, ...] = ()
+
+
+NOTHING: Final = Choices()
+
+
+def choices_of(state: State, placed: Sequence[tuple[Member, int]]) -> Choices:
+    """What was chosen for the claims of these members, whose room is taken."""
+    attached = [one for one in placed if one[0].shape.attached]
+    if not attached:
+        return NOTHING
+    return Choices(
+        tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
+        tuple(one for member, slot in attached for one in _devices(state, member, slot)),
+    )
+
+
+def choice_bytes(ground: Ground, member: Member, node_bytes: int) -> int:
+    """Upper bound of what a member's claims add to a decision."""
+    shape = member.shape.shape
+    pod = member.pod
+    each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
+    # What volume is chosen is not known yet, nor its name.
+    volumes = sum(len(name) + each + _UID_BYTES + _NAME_BYTES_MAX for name in shape.claims)
+    grants = sum(len(name) + each for name in shape.device_claims)
+    for _, requests in ground.devices.demand(member.shape).open:
+        for one in requests:
+            texts = len(one.request) + len(one.driver)
+            grants += one.number * (texts + _DEVICE_BYTES_MAX)
+    return volumes + grants
+
+
+def recall(state: State, decision: GangDecision) -> None:
+    """What a decision read from the log has chosen is chosen again when its room is kept."""
+    for one in decision.volumes:
+        state.ground.storage.pin(
+            (one.namespace, one.claim),
+            storage.Pin(one.node, one.claim_uid, one.volume, one.volume_uid),
+        )
+    for grant in decision.devices:
+        if grant.devices:
+            chosen = tuple(
+                (request, (driver, pool, device)) for request, driver, pool, device in grant.devices
+            )
+            state.ground.devices.pin(
+                (grant.namespace, grant.claim), devices.Pin(grant.node, grant.claim_uid, chosen)
+            )
+
+
+def forget(state: State, decision: GangDecision) -> None:
+    """All room of a decision read from the log is kept: what is not taken up by now never will
+    be.
+    """
+    for one in decision.volumes:
+        state.ground.storage.unpin((one.namespace, one.claim))
+    for grant in decision.devices:
+        state.ground.devices.unpin((grant.namespace, grant.claim))
+
+
+def unsupported_device(ground: Ground, shapes: Iterable[ShapeEntry]) -> bool:
+    """Whether a ResourceClaim of these shapes asks for what is not judged."""
+    return any(
+        bool(ground.devices.demand(shape).unsupported)
+        for shape in shapes
+        if shape.shape.device_claims
+    )
+
+
+def contradiction(ground: Ground, loads: Iterable[tuple[int, ShapeEntry]]) -> str:
+    """What is wrong with the claims in use, given every pod on a node and all room kept; "":
+    nothing.
+    """
+    volumes: dict[Key, dict[int, int]] = {}
+    claims: dict[Key, int] = {}
+    mounted = Disks()
+    for slot, shape in loads:
+        if shape.shape.disks:
+            mounted.take(slot, shape.shape.disks)
+        for key in claim_keys(shape.shape):
+            users = volumes.setdefault(key, {})
+            users[slot] = users.get(slot, 0) + 1
+        for key in device_keys(shape.shape):
+            claims[key] = claims.get(key, 0) + 1
+    if volumes != ground.storage.uses:
+        return f"{ground.storage.uses} are in use, pods and room use {volumes}"
+    if claims != ground.devices.uses:
+        return f"{ground.devices.uses} are in use, pods and room use {claims}"
+    if mounted.content() != ground.disks.content():
+        return f"disks {ground.disks.content()} are mounted, by pods {mounted.content()}"
+    return ground.storage.contradiction() or ground.devices.contradiction()
+
+
+def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
+    found: list[VolumeChoice] = []
+    for key in claim_keys(member.shape.shape):
+        choice = state.ground.storage.choice(key)
+        if choice is not None:
+            found.append(
+                VolumeChoice(
+                    pod_uid=member.pod.uid,
+                    namespace=key[0],
+                    claim=key[1],
+                    claim_uid=choice.claim_uid,
+                    node=state.nodes.names[slot],
+                    volume=choice.volume,
+                    volume_uid=choice.volume_uid,
+                )
+            )
+    return found
+
+
+def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
+    """Every claim of the member: one that has devices already is still to be reserved for it."""
+    found: list[DeviceChoice] = []
+    claims = state.surroundings.resource_claims.by_name
+    for key in device_keys(member.shape.shape):
+        claim, grant = claims.get(key), state.ground.devices.grant(key)
+        if claim is None or member.pod.uid in claim.reserved_for:
+            continue
+        chosen = grant.devices if grant is not None else ()
+        found.append(
+            DeviceChoice(
+                pod_uid=member.pod.uid,
+                namespace=key[0],
+                claim=key[1],
+                claim_uid=claim.uid,
+                node=state.nodes.names[slot],
+                devices=tuple(
+                    (request, driver, pool, device) for request, (driver, pool, device) in chosen
+                ),
+            )
+        )
+    return found

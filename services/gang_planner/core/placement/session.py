@@ -1,0 +1,193 @@
+"""What a cycle works on: the ground, the policies, and how much work it may still do.
+
+Budgets are counted in work, never in time, so that a cycle cut short is cut at the same place in a
+replay.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from services.gang_planner.core.configuring.policy_set import PolicySet
+from services.gang_planner.core.pairwise import stepping
+from services.gang_planner.core.pairwise.rules import PairRules
+from services.gang_planner.core.placement.feasibility import Fits, Masks
+from services.gang_planner.core.placement.filling import distribute, in_turn
+from services.gang_planner.core.placement.places import Place
+from services.gang_planner.core.placement.ratings import Ratings
+from services.gang_planner.core.placement.statement import Allocation, Statement
+from services.gang_planner.core.queueing.backlog import NOTHING_SAID, Structure
+from services.gang_planner.core.tables.columns import Bools, Ints
+from services.gang_planner.core.tables.ground import Ground
+from services.gang_planner.core.tables.queues import QueueEntry
+from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
+
+#: Node columns looked at in one cycle: about 200 ms of numpy on a small core.
+WORK_MAX: Final = 8_000_000
+#: Bindings decided in one cycle, a single larger gang excepted: the first decision must not wait
+#: for the last.
+BINDINGS_MAX: Final = 2_000
+#: Fixed cost of looking at a shape once, in node columns.
+_LOOK: Final = 2_000
+#: The same of a shape with claims: each of its filters works its answer out anew (a millisecond).
+_LOOK_AT_CLAIMS: Final = 40_000
+_NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
+
+
+class _Candidates(NamedTuple):
+    """Nodes that hold some members of one shape, as parallel columns."""
+
+    slots: Ints
+    capacity: Ints
+    score: Ints
+    #: None: every further member earns the same.
+    slope: Ints | None
+    rank: Ints
+
+
+class Session:
+    """One ground under one configuration; cycles share it, questions make their own."""
+
+    def __init__(
+        self, ground: Ground, shapes: ShapeTable, masks: Masks, policies: PolicySet
+    ) -> None:
+        self.ground = ground
+        self.shapes = shapes
+        self.policies = policies
+        self.pairs = PairRules(ground, shapes.terms, policies.pairwise)
+        self.fits = Fits(ground, masks, policies.room_filters, self.pairs)
+        self.ratings = Ratings(ground, policies)
+        self.work_left = WORK_MAX
+        self.bindings_left = BINDINGS_MAX
+        self._totals: list[int] = []
+        #: Position in the nodes' changes that the totals are of; -1: of none.
+        self._totals_at = -1
+
+    def begin(self) -> None:
+        """A new cycle: full budgets."""
+        self.work_left = WORK_MAX
+        self.bindings_left = BINDINGS_MAX
+        nodes = self.ground.nodes
+        if self._totals_at != nodes.changes.position:
+            self._totals_at = nodes.changes.position
+            self._totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether this cycle's budget is spent."""
+        return self.work_left <= 0 or self.bindings_left <= 0
+
+    @property
+    def totals(self) -> Sequence[int]:
+        """What the whole cluster has, by resource row, as of the beginning of the cycle."""
+        return self._totals
+
+    def total(self, shape: ShapeEntry) -> int:
+        """How many pods of the shape fit now, alone."""
+        self.work_left -= _look(shape)
+        return self.fits.total(shape)
+
+    def spread(
+        self,
+        statement: Statement,
+        queue: QueueEntry,
+        role: str,
+        shape: ShapeEntry,
+        wanted: int,
+        avoid: Ints,
+        *,
+        packed: bool = False,
+        within: Bools | None = None,
+        part: str = "",
+        structure: Structure | None = None,
+    ) -> int:
+        """Allocate up to `wanted` members where the scores say; returns how many were.
+
+        `within`: one flag per slot, only these may be used (a topology domain); None: all.
+        `part`: the sub-gang that they are for. `structure`: what their gang says of places.
+        """
+        if wanted > 1 and shape.attached and self.ground.one_by_one(shape):
+            one = partial(self.spread, statement, queue, role, shape, 1, avoid)
+            placed = 0
+            while placed < wanted and one(
+                packed=packed, within=within, part=part, structure=structure
+            ):
+                placed += 1
+            return placed
+        wanted = queue.headroom(shape, wanted)
+        if wanted <= 0:
+            return 0
+        within = self.policies.within(queue, within)
+        found = self._candidates(shape, avoid, within, packed=packed)
+        if found is None:
+            return 0
+        slots, capacity, score, slope, rank = found
+        if self.policies.place_points:
+            place = Place(queue, role, shape, self.ground, statement, structure or NOTHING_SAID)
+            score, slope = self.policies.with_points(place, slots, score, slope, packed=packed)
+        view = self.pairs.view(shape) if shape.pairwise else None
+        if view is not None:
+            nodes = stepping.Candidates(slots, capacity, score, slope, rank)
+            stepped = stepping.place(self.pairs, view, nodes, wanted)
+            self.work_left -= stepped.work
+            if stepped.total:
+                statement.allocate(Allocation(role, shape, stepped.slots, stepped.counts, part))
+            return stepped.total
+        wanted = min(wanted, int(capacity.sum()))
+        taken = distribute(wanted, capacity, score, slope, rank)
+        used = np.flatnonzero(taken)
+        statement.allocate(Allocation(role, shape, slots[used], taken[used], part))
+        return wanted
+
+    def spread_in_turn(
+        self,
+        statement: Statement,
+        role: str,
+        shape: ShapeEntry,
+        wanted: int,
+        within: Bools | None,
+    ) -> Ints:
+        """Allocate members of many gangs at once; returns the slot of each, in the order in which
+        they would have been placed one after the other.
+
+        Whoever calls knows that their queues may have them and use all of `within` (None: all
+        nodes), that they fit there, and that nothing but scores of nodes decides where.
+        """
+        found = self._candidates(shape, _NONE, within, packed=False)
+        assert found is not None, f"no node holds any of {wanted} members that fit"
+        slots, capacity, score, slope, rank = found
+        taken = distribute(wanted, capacity, score, slope, rank)
+        used = np.flatnonzero(taken)
+        statement.allocate(Allocation(role, shape, slots[used], taken[used]))
+        turns: Ints = slots[in_turn(taken, score, slope, rank)]
+        return turns
+
+    def _candidates(
+        self,
+        shape: ShapeEntry,
+        avoid: Ints,
+        within: Bools | None,
+        *,
+        packed: bool,
+    ) -> _Candidates | None:
+        """Nodes that hold a member, and what the scores say of them; None: there are none."""
+        counts = self.fits.counts(shape)
+        slots = np.flatnonzero(counts)
+        self.work_left -= _look(shape) + len(counts)
+        if len(avoid):
+            slots = slots[~np.isin(slots, avoid)]
+        if within is not None:
+            slots = slots[within[slots]]
+        if not len(slots):
+            return None
+        score, slope = self.ratings.of(shape)
+        # Without a slope nodes are filled up, which leaves the most room for other shapes.
+        slope = None if packed or slope is None else slope[slots]
+        rank = self.ground.nodes.rank()[slots]
+        return _Candidates(slots, counts[slots], score[slots], slope, rank)
+
+
+def _look(shape: ShapeEntry) -> int:
+    return _LOOK_AT_CLAIMS if shape.attached else _LOOK

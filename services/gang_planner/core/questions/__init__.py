@@ -1,0 +1,1 @@
+"""Questions that change nothing: would it fit, whom would it displace, who has what."""

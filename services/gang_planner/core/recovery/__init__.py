@@ -1,0 +1,1 @@
+"""When something went wrong: repairs, releases, pauses, room held for the lost, deadlines."""

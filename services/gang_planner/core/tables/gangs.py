@@ -1,0 +1,512 @@
+"""Gangs: which pods belong together, how many of them are in which state, and what a gang carries
+between decisions.
+
+A pod belongs to the gang with its `key`: the group it names in its namespace, else its controller
+owner, else itself. The key stays while group objects come and go, so a group that is re-created
+under its name finds its gang with all that is open; only the gang's id, which is the object's UID,
+changes.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from services.gang_planner.core.tables.members import (
+    ASSUMED,
+    FAILED,
+    LEAVING,
+    PLACED,
+    RUNNING,
+    STATES,
+    SUCCEEDED,
+    WAITING,
+    Member,
+)
+from services.gang_planner.core.tables.queues import DEFAULT, QueueEntry
+from services.gang_planner.core.tables.shapes import ShapeEntry
+from shared.contracts.identity import nameless_gang_id
+from shared.contracts.outcomes import MemberResult
+from shared.model.gang_keys import GangKey
+from shared.model.objects import Owner, PodGroup, SubGroup
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.queueing.backlog import Bucket
+    from shared.contracts.decisions import Binding, NoteKind, NoteOpened
+    from shared.contracts.verdicts import GangPhase, PodRef
+
+Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
+"""The sub-group policy of a pod, and its values of the policy's keys; None: it is in none."""
+
+OrderKey: TypeAlias = tuple[int | str, ...]
+"""What sorts gangs; all keys of one configuration have items of the same types in the same places.
+"""
+
+KUBE_BATCH: Final = "kube-batch"
+_NO_ROLE: Final = [0] * STATES
+
+
+class History:
+    """What a gang carries from decision to decision; DECISIONS remembers it through a restart."""
+
+    __slots__ = (
+        "attempt",
+        "bad",
+        "failed_on",
+        "failures",
+        "first_seen_ms",
+        "full_name",
+        "home",
+        "known_as",
+        "notes",
+        "preempt_after_ms",
+        "preemption_ended",
+        "preemptions_failed",
+        "reset_at",
+        "spared",
+        "started",
+        "told_at",
+    )
+
+    def __init__(self, first_seen_ms: int = 0) -> None:
+        #: Decisions made so far.
+        self.attempt = 0
+        #: Its quorum was reached once, and something of it is still placed.
+        self.started = False
+        #: `attempt` when it had started and nothing of it was left placed; -1: never.
+        self.reset_at = -1
+        self.first_seen_ms = first_seen_ms
+        #: Failed decisions in a row.
+        self.failures = 0
+        #: Open notes by kind; those of holds are kept with the debts they stand for.
+        self.notes: dict[NoteKind, NoteOpened] = {}
+        #: Gang id under which the log knows it; "" while it says nothing of it.
+        self.known_as = ""
+        #: Sequence of the last record that told something of it, not only an end; 0: none has.
+        self.told_at = 0
+        #: Namespace and name of its gang as decisions tell them; "" while none has.
+        self.full_name = ""
+        #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
+        #: next cycle on. Node "": the pod was refused itself, on whatever node.
+        self.bad: dict[tuple[str, str], int] = {}
+        #: The topology domain that it was placed in last; "": none.
+        self.home = ""
+        #: Nodes on which a member failed since the gang started: room is not held there again.
+        self.failed_on: dict[str, None] = {}
+        #: Evictions for it that came to nothing, in a row, and until when it asks for none.
+        self.preemptions_failed = 0
+        self.preempt_after_ms = 0
+        #: How the last preemption for it ended that came to nothing, for people.
+        self.preemption_ended = ""
+        #: Victims that were refused, with the instant until which they are left alone.
+        self.spared: dict[str, int] = {}
+
+    @property
+    def dormant(self) -> bool:
+        """Whether it had started, has nothing placed, and has not been decided anew: what comes is
+        placed whole, but members that come back with their nodes are no half-done start.
+        """
+        return not self.started and self.reset_at == self.attempt
+
+    @property
+    def has_started(self) -> bool:
+        """What the log says, whichever cycles have looked at it since."""
+        return self.started or self.dormant
+
+    @property
+    def releasing(self) -> bool:
+        """Whether what is bound of it is being deleted: nothing of it is planned or held."""
+        return "release" in self.notes
+
+
+class Failure(NamedTuple):
+    """A member that a decision did not bind, and why."""
+
+    uid: str
+    node: str
+    result: MemberResult
+    #: For people: the pod's name and the API server's words.
+    message: str
+    #: Sequence of the outcome that says so.
+    outcome_seq: int
+
+
+class Gang:
+    """Members, counts and settings of one gang."""
+
+    __slots__ = (
+        "admitted",
+        "bound_ms",
+        "bucket",
+        "completed",
+        "counted",
+        "counts",
+        "created_ms",
+        "evicted",
+        "gang_id",
+        "group",
+        "held",
+        "history",
+        "hold_ended",
+        "implied",
+        "just_decided",
+        "key",
+        "kube_batch_members",
+        "late",
+        "latest",
+        "members",
+        "minimum_kept",
+        "name",
+        "namespace",
+        "order",
+        "ours",
+        "parts",
+        "phase",
+        "pod_minimum",
+        "pod_priority",
+        "pod_queue",
+        "priority",
+        "queue",
+        "refusal",
+        "refused",
+        "roles",
+        "shown",
+        "shown_ms",
+        "stuck",
+        "unread",
+        "waiting",
+    )
+
+    def __init__(self, key: GangKey, namespace: str, name: str, queue: QueueEntry) -> None:
+        self.key = key
+        self.namespace = namespace
+        self.name = name
+        self.gang_id = key[2] if key[0] != "name" else nameless_gang_id("", namespace, name)
+        self.group: PodGroup | None = None
+        self.members: dict[str, Member] = {}
+        self.counts = [0] * STATES
+        #: Roles that come only when the others run, and how many of each: see `launchers`.
+        self.late: dict[str, int] = {}
+        #: What sub-gangs members are in, remembered by `sub_gangs`.
+        self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
+        self.roles: dict[str, list[int]] = {}
+        #: Members that can be placed, by role and shape.
+        self.waiting: dict[tuple[str, int], dict[str, Member]] = {}
+        #: Members that hold room, by shape.
+        self.held: dict[int, int] = {}
+        self.queue = queue
+        self.priority = 0
+        #: What its pods say, where no object does.
+        self.pod_priority: int | None = None
+        self.pod_minimum = 0
+        self.pod_queue = ""
+        self.created_ms = 0
+        self.history = History()
+        self.ours = 0
+        #: Members that are in it by Volcano's rule for bare pods, and do not name it themselves.
+        self.implied = 0
+        self.kube_batch_members = 0
+        #: Admitted by the enqueue action, or by its dialect's nature.
+        self.admitted = False
+        #: Gang size that a vanished PodDisruptionBudget left behind.
+        self.minimum_kept: int | None = None
+        #: All members ended; stays true when they are cleaned up.
+        self.completed = False
+        #: Bindings of the newest decision, for Scheduled events.
+        self.latest: tuple[Binding, ...] = ()
+        #: What outcomes said of members that were not bound, since the last cycle.
+        self.unread: list[Failure] = []
+        #: When CLUSTER first showed one of the members that are bound now; 0: none is.
+        self.bound_ms = 0
+        #: What evictions of ours did to it last, for people, its attempts made until then, and some
+        #: of the pods; "": none did, or it has been placed since.
+        self.evicted: tuple[str, int, tuple[PodRef, ...]] = ("", 0, ())
+        #: The member that a policy refused last, and the API server's words.
+        self.refusal = ""
+        #: How the last of its debts ended, for people; "" while it is owed something new.
+        self.hold_ended = ""
+        #: Members of which the kubelet says why they do not run.
+        self.stuck = 0
+        #: What the last assessment said: see `assessing`.
+        self.phase: GangPhase = "Pending"
+        #: The phase that it is counted under.
+        self.counted = ""
+        self.refused = ""
+        #: All of it was decided, and nothing else has happened to it since: see `assessing.start`.
+        self.just_decided = False
+        self.order: OrderKey = ()
+        #: The backlog's bucket that it waits in.
+        self.bucket: Bucket | None = None
+        #: Meaning of the verdict that was published last, and when.
+        self.shown: tuple[object, ...] = ()
+        self.shown_ms = 0
+
+    @property
+    def trace_root(self) -> str:
+        """Of what the ids of its traces are made."""
+        return (self.group.trace_root if self.group is not None else "") or self.gang_id
+
+    # ------------------------------------------------------------------ counts
+
+    def have(self, role: str | None = None) -> int:
+        """Members that count towards the quorum: assumed, placed, running or succeeded."""
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[ASSUMED] + counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+
+    def placed(self, role: str | None = None) -> int:
+        """Members bound to an existing node and not refused by its kubelet, the succeeded ones
+        included.
+        """
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+
+    def able(self, role: str | None = None) -> int:
+        """Members that count or could be placed."""
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[WAITING] + self.have(role)
+
+    @property
+    def declared(self) -> int:
+        """Gang size as it was asked for; 0 means that every member is placed as it comes."""
+        if self.group is not None:
+            return max(0, self.group.min_member)
+        if self.minimum_kept is not None:
+            return self.minimum_kept
+        return self.pod_minimum or 1
+
+    @property
+    def size_known(self) -> bool:
+        """Whether somebody says how many it needs. Of pods whose group is deleted, and may be made
+        again, nobody does.
+        """
+        if self.group is not None or self.key[0] != "name":
+            return True
+        return self.minimum_kept is not None or self.pod_minimum > 0
+
+    @property
+    def min_member(self) -> int:
+        """The gang size without roles that come only when the others run."""
+        # Asked several times for every gang that changes: no property behind it.
+        group = self.group
+        if self.late or group is None:
+            return max(1, self.declared - sum(self.late.values())) if self.late else self.declared
+        return max(0, group.min_member)
+
+    @property
+    def role_minima(self) -> tuple[tuple[str, int], ...]:
+        """Per-role minima, as far as they bind: only when the gang size covers their sum."""
+        if self.group is None or not self.group.min_task_member:
+            return ()
+        minima = self.group.min_task_member
+        if self.declared < sum(count for _, count in minima):
+            return ()
+        if self.late:
+            return tuple(one for one in minima if one[0] not in self.late)
+        return minima
+
+    @property
+    def bound(self) -> int:
+        """Members on existing nodes that have not ended."""
+        return self.counts[PLACED] + self.counts[RUNNING]
+
+    @property
+    def told_phase(self) -> "GangPhase":
+        """The phase that users are told. A member on a node counts until it is gone, as in Volcano:
+        a gang that runs does not change its phase because somebody deletes one.
+        """
+        may_run_on = self.phase in {"Unknown", "Inqueue", "Pending"} and not self.history.releasing
+        if not (may_run_on and self.counts[LEAVING]):
+            return self.phase
+        there = self.placed() + sum(
+            member.state == LEAVING and member.slot >= 0 for member in self.members.values()
+        )
+        return "Running" if there >= max(self.min_member, 1) else self.phase
+
+    @property
+    def quorum_runs(self) -> bool:
+        """Whether every minimum holds by members that run or have succeeded."""
+        counts = self.counts
+        if counts[RUNNING] + counts[SUCCEEDED] < max(self.min_member, 1):
+            return False
+        for role, least in self.role_minima:
+            of_role = self.roles.get(role, _NO_ROLE)
+            if of_role[RUNNING] + of_role[SUCCEEDED] < least:
+                return False
+        return True
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether every member has succeeded or failed, and there were enough of them."""
+        ended = self.counts[SUCCEEDED] + self.counts[FAILED]
+        return ended == len(self.members) and ended >= max(self.min_member, 1)
+
+    @property
+    def quorum_held(self) -> bool:
+        """Whether every minimum holds by members that count, decided ones included."""
+        have = self.have()
+        if not have or have < self.min_member:
+            return False
+        return all(self.have(role) >= count for role, count in self.role_minima)
+
+    @property
+    def quorum_placed(self) -> bool:
+        """Whether every minimum holds by members that are placed."""
+        placed = self.placed()
+        if not placed or placed < self.min_member:
+            return False
+        return all(self.placed(role) >= count for role, count in self.role_minima)
+
+    # ----------------------------------------------------------------- changes
+
+    def join(self, member: Member) -> None:
+        """A pod becomes a member, in its current state."""
+        pod = member.pod
+        member.gang = self
+        self.members[pod.uid] = member
+        self.ours += pod.ours
+        self.implied += pod.group_implied
+        self.kube_batch_members += pod.scheduler_name == KUBE_BATCH
+        self.stuck += bool(pod.waiting)
+        if self.pod_priority is None or pod.priority > self.pod_priority:
+            self.pod_priority = pod.priority
+        self.pod_minimum = max(self.pod_minimum, pod.group_min_member)
+        self.pod_queue = self.pod_queue or pod.queue
+        self._count(member, member.state, 1)
+
+    def leave(self, member: Member) -> None:
+        """A pod is no longer a member."""
+        pod = member.pod
+        self._count(member, member.state, -1)
+        del self.members[pod.uid]
+        self.parts.pop(pod.uid, None)
+        member.gang = None
+        self.ours -= pod.ours
+        self.implied -= pod.group_implied
+        self.kube_batch_members -= pod.scheduler_name == KUBE_BATCH
+        self.stuck -= bool(pod.waiting)
+        if not self.bound:
+            self.bound_ms = 0
+        if not self.members:
+            self.pod_priority = None
+
+    def move(self, member: Member, state: int) -> None:
+        """A member changes its state."""
+        self._count(member, member.state, -1)
+        member.state = state
+        self._count(member, state, 1)
+        if self.bound_ms and not self.bound:
+            self.bound_ms = 0
+
+    def assume(self, members: Collection[Member]) -> list[tuple[ShapeEntry, int]]:
+        """Members that were waiting have been decided: they are assumed, and hold room.
+
+        The same as moving and charging one after the other, but that it is left to the caller to
+        charge the queue with what is returned.
+        """
+        counts, waiting = self.counts, self.waiting
+        taken: dict[tuple[str, int], tuple[ShapeEntry, int]] = {}
+        if len(members) == counts[WAITING]:
+            for key, group in waiting.items():
+                taken[key] = next(iter(group.values())).shape, len(group)
+                for member in group.values():
+                    member.state, member.charged = ASSUMED, True
+            waiting.clear()
+        else:
+            for member in members:
+                assert member.state == WAITING, f"{member.pod.uid} did not wait"
+                member.state, member.charged = ASSUMED, True
+                shape = member.shape
+                key = member.pod.role, shape.id
+                group = waiting[key]
+                del group[member.pod.uid]
+                if not group:
+                    del waiting[key]
+                taken[key] = shape, taken.get(key, (shape, 0))[1] + 1
+        counts[WAITING] -= len(members)
+        counts[ASSUMED] += len(members)
+        held = self.held
+        for (role, shape_id), (_, count) in taken.items():
+            of_role = self.roles[role]
+            of_role[WAITING] -= count
+            of_role[ASSUMED] += count
+            held[shape_id] = held.get(shape_id, 0) + count
+        self.queue.holders[self] = None
+        return list(taken.values())
+
+    def reshape(self, member: Member, shape: ShapeEntry) -> None:
+        """A member's labels mean something else to others: it has another entry of its shape."""
+        state = member.state
+        self._count(member, state, -1)
+        if member.charged:
+            self.hold(member.shape, -1)
+            self.hold(shape, 1)
+        member.shape = shape
+        self._count(member, state, 1)
+
+    def hold(self, shape: ShapeEntry, count: int) -> None:
+        """`count` more (negative: fewer) members of this shape hold room; charge the queue."""
+        held = self.held.get(shape.id, 0) + count
+        if held:
+            self.held[shape.id] = held
+            self.queue.holders[self] = None
+        else:
+            del self.held[shape.id]
+            if not self.held:
+                del self.queue.holders[self]
+        self.queue.charge(shape, count)
+
+    def _count(self, member: Member, state: int, by: int) -> None:
+        pod = member.pod
+        self.counts[state] += by
+        counts = self.roles.get(pod.role)
+        if counts is None:
+            counts = self.roles[pod.role] = [0] * STATES
+        counts[state] += by
+        if state == WAITING:
+            key = (pod.role, member.shape.id)
+            if by > 0:
+                self.waiting.setdefault(key, {})[pod.uid] = member
+                return
+            group = self.waiting[key]
+            del group[pod.uid]
+            if not group:
+                del self.waiting[key]
+
+    # ------------------------------------------------------------- description
+
+    @property
+    def full_name(self) -> str:
+        """For people."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def owner(self) -> Owner | None:
+        """The controller owner: of the group, else of the members."""
+        if self.group is not None and self.group.owner is not None:
+            return self.group.owner
+        for member in self.members.values():
+            if member.pod.owner is not None:
+                return member.pod.owner
+        return None
+
+    @property
+    def vacant(self) -> bool:
+        """Whether neither an object nor a pod is there."""
+        return self.group is None and not self.members
+
+    @property
+    def silent(self) -> bool:
+        """Whether it is nobody's business: no member is ours, and no object of a gang dialect asks
+        for it.
+        """
+        if self.ours:
+            return False
+        foreign_only = len(self.members) > 0
+        return foreign_only or self.group is None or self.group.by_owner
+
+    @property
+    def queue_name(self) -> str:
+        """The queue that it asks for."""
+        if self.group is not None and self.group.queue:
+            return self.group.queue
+        if self.group is None or self.group.by_owner:
+            return self.pod_queue or DEFAULT
+        return DEFAULT

@@ -1,0 +1,74 @@
+"""Why a group is not admitted, in words: who is ahead, which quota is short, or that there is no
+room.
+"""
+
+from typing import NamedTuple
+
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.policies import resourcequota
+from services.gang_planner.core.queueing.admission import View
+from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.telling.amounts import in_words, listed
+from services.gang_planner.state import State
+from shared.contracts.verdicts import Reason
+
+#: A group waits behind the first one of its strict queue.
+BEHIND = "BehindInQueue"
+
+
+class Told(NamedTuple):
+    """Why a group waits outside, beside the capabilities of queues."""
+
+    reason: str
+    sentence: str
+    quota: tuple[Reason, ...] = ()
+    ahead: tuple[str, ...] = ()
+
+
+def first_in_line(state: State, gang: Gang) -> Gang:
+    """The group that has to be admitted before this one: itself, unless its queue is strict."""
+    first = state.gangs.lobby.first(gang.queue) if gang.queue.strict else None
+    return first or gang
+
+
+def not_admitted(state: State, session: Session, gang: Gang, first: Gang) -> Told:
+    """What keeps a group out that its queue's capabilities would let in."""
+    if first is not gang:
+        return behind(gang, first)
+    policies = session.policies
+    view = View(state, session.totals, 0, policies.without_room)
+    if any(one.name == "resourcequota" for one in policies.policies):
+        for quota, over in resourcequota.shortages(gang, view):
+            short = [in_words(_resource(name), by) for name, by in sorted(over.items())]
+            return Told(
+                "NotEnoughQuota",
+                f"ResourceQuota {quota.namespace}/{quota.name} is short: job needs "
+                f"{listed(short)} more than it leaves",
+                tuple(
+                    Reason(reason="ResourceQuotaExceeded", resource=name, short=by)
+                    for name, by in sorted(over.items())
+                ),
+            )
+    waiting = view.waiting_before(gang)
+    if waiting:
+        gangs = "1 gang waits" if waiting == 1 else f"{waiting} gangs wait"
+        return Told(
+            "NotAdmitted",
+            f"there is no room for it, and {gangs} for room in queue {gang.queue.name} already",
+        )
+    return Told("NotAdmitted", "waits to be admitted to its queue")
+
+
+def behind(gang: Gang, first: Gang) -> Told:
+    """A strict queue lets nobody pass its first gang."""
+    sentence = passing_nobody(first.full_name, gang.queue.name)
+    return Told(BEHIND, sentence, ahead=(first.full_name,))
+
+
+def passing_nobody(first: str, queue: str) -> str:
+    """Who waits behind whom in a strict queue."""
+    return f"{first} is ahead in queue {queue}, which lets nobody pass"
+
+
+def _resource(name: str) -> str:
+    return name.removeprefix("requests.").removeprefix("limits.")

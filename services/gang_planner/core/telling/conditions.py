@@ -1,0 +1,176 @@
+"""The conditions of a gang's verdict, in Volcano's and Kubernetes' vocabulary.
+
+One that was never True is left out; one that no longer holds turns False and stays.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from services.gang_planner.core.recovery import releasing
+from services.gang_planner.core.recovery.debts import Debt
+from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.tables.members import PLACED, RUNNING, WAITING
+from services.gang_planner.core.telling.holds_told import degraded_in_words, in_words
+from shared.contracts.verdicts import Condition, Why
+
+SCHEDULED: Final = "tasks in gang are ready to be scheduled"
+_WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
+_NO_MEMBERS: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask"})
+_RAN_PHASES: Final = frozenset({"Running", "Completed"})
+#: Conditions of gangs to which nothing happened.
+_USUAL: Final = frozenset({"Unschedulable", "Scheduled"})
+#: Pods named in a message; the others are counted.
+_NAMES_MAX: Final = 5
+
+
+class _Claim(NamedTuple):
+    """A condition that holds, or not, with what is said of that; of one that no longer holds the
+    phase speaks, where there is nothing else to say.
+    """
+
+    type: str
+    holds: bool
+    reason: str = ""
+    message: str = ""
+
+
+def conditions(
+    gang: Gang,
+    owed: Sequence[Debt],
+    why: Why | None,
+    before: Sequence[Condition],
+    now_ms: int,
+) -> tuple[Condition, ...]:
+    """What holds of the gang and of what it is owed; `before` is what the last verdict said."""
+    known = {one.type: one for one in before}
+    claims = [_unschedulable(gang, why), _scheduled(gang)]
+    if _eventful(gang, owed) or not known.keys() <= _USUAL:
+        claims += [
+            _partly_bound(gang),
+            _releasing(gang, known.get("Releasing")),
+            _evicted(gang, known.get("Evicted")),
+            _room_held(gang, owed),
+            _degraded(gang, owed),
+        ]
+    found: list[Condition] = []
+    for claim in claims:
+        last = known.get(claim.type)
+        if claim.holds:
+            found.append(_true(claim, last, now_ms))
+        elif last is not None:
+            found.append(_false(claim, last, gang.told_phase, now_ms))
+    return tuple(found)
+
+
+def meaning(gang: Gang) -> tuple[bool, ...]:
+    """What of the conditions is told in the cycle in which it changes."""
+    history = gang.history
+    return history.releasing, "repair" in history.notes and partly_bound(gang)
+
+
+def partly_bound(gang: Gang) -> bool:
+    """Whether the gang is bound in part, and nothing of that can be released."""
+    return bool("repair" in gang.history.notes and gang.bound and not releasing.worthwhile(gang))
+
+
+def _eventful(gang: Gang, owed: Sequence[Debt]) -> bool:
+    """Whether more may hold of the gang than that it waits or runs; of most it does not."""
+    return bool(gang.history.notes or owed or gang.evicted[0] or gang.phase == "Unknown")
+
+
+def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
+    if why is None or gang.told_phase not in _WAITING_PHASES:
+        return _Claim("Unschedulable", holds=False)
+    quorum, members = max(gang.min_member, 1), len(gang.members)
+    # Of those that there are no more can be short than there are.
+    short = min(max(0, quorum - gang.have()), members)
+    sentence = why.sentence
+    if not members and why.reason in _NO_MEMBERS:
+        # Usually for a moment only: whoever makes the pods waits for the group.
+        sentence = f"pod group is not ready, {quorum} minAvailable"
+    return _Claim(
+        "Unschedulable",
+        True,
+        "NotEnoughResources" if why.reason == "NotEnoughQuota" else why.reason,
+        f"{short}/{members} tasks in gang unschedulable: {sentence}",
+    )
+
+
+def _scheduled(gang: Gang) -> _Claim:
+    holds = gang.told_phase in _RAN_PHASES
+    return _Claim("Scheduled", holds, SCHEDULED if holds else "")
+
+
+def _partly_bound(gang: Gang) -> _Claim:
+    if not partly_bound(gang):
+        return _Claim("PartlyBound", holds=False)
+    return _Claim(
+        "PartlyBound",
+        True,
+        gang.history.notes["repair"].reason,
+        f"{gang.bound} of {max(gang.min_member, 1)} members are bound, and nobody would make them "
+        f"again if they were released: {_names(gang)}",
+    )
+
+
+def _releasing(gang: Gang, last: Condition | None) -> _Claim:
+    note = gang.history.notes.get("release")
+    if note is None:
+        # A release may be over before anybody has read that it began: its cause stays readable.
+        return _Claim("Releasing", False, "Released", last.message if last is not None else "")
+    return _Claim("Releasing", True, note.reason, f"{note.reason}: {note.message}")
+
+
+def _evicted(gang: Gang, last: Condition | None) -> _Claim:
+    words, _, _ = gang.evicted
+    if words:
+        return _Claim("Evicted", True, "Preempted" if "preempted" in words else "Reclaimed", words)
+    if last is not None and last.status == "True" and gang.counts[WAITING] and not gang.bound:
+        # Said by an earlier planner, and nothing of it has been placed since.
+        return _Claim("Evicted", True, last.reason, last.message)
+    return _Claim("Evicted", False, "Placed", last.message if last is not None else "")
+
+
+def _room_held(gang: Gang, owed: Sequence[Debt]) -> _Claim:
+    if all(debt.room is None for debt in owed):
+        return _Claim("RoomHeld", False, "NoRoom" if owed else gang.hold_ended)
+    return _Claim("RoomHeld", True, "MembersLost", in_words(owed))
+
+
+def _degraded(gang: Gang, owed: Sequence[Debt]) -> _Claim:
+    held = any(debt.room is not None for debt in owed)
+    if gang.phase != "Unknown" or held or gang.history.releasing:
+        return _Claim("Degraded", holds=False)
+    return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, owed))
+
+
+def _names(gang: Gang) -> str:
+    names = sorted(
+        member.pod.name for member in gang.members.values() if member.state in {PLACED, RUNNING}
+    )
+    more = len(names) - _NAMES_MAX
+    listed = ", ".join(names[:_NAMES_MAX])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _true(claim: _Claim, last: Condition | None, now_ms: int) -> Condition:
+    kept = last is not None and last.status == "True"
+    return Condition(
+        type=claim.type,
+        status="True",
+        reason=claim.reason,
+        message=claim.message,
+        since_ms=last.since_ms if kept and last is not None else now_ms,
+    )
+
+
+def _false(claim: _Claim, last: Condition, phase: str, now_ms: int) -> Condition:
+    if last.status == "False":
+        return last
+    return Condition(
+        type=claim.type,
+        status="False",
+        reason=claim.reason or phase,
+        message=claim.message,
+        since_ms=now_ms,
+    )

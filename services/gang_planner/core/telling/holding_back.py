@@ -1,0 +1,150 @@
+"""Verdicts that are held back: those that nobody waits for, while bindings go first.
+
+*Starting*: a gang whose bindings go well runs a moment after it was decided, and then one verdict
+says all. When thousands of pods are bound they are all decided first, and that moment lasts many
+seconds. So Starting is told only when it has lasted 20 s (the controller writes it when it has
+lasted 30 s more).
+
+*Running*: while many bindings are under way, what is written of gangs that run takes the API
+server's time from those that wait to be bound, a tenth of it with gangs of 20. It is told when the
+rush is over, after 20 s at most: told after 10 s, the news of a drain's first half came upon its
+second and halved its rate.
+
+Not held back is what corrects something: whoever was told that a gang waits (and why) would act on
+it, so that gang's news is told at once; nor what wants a PodGroup made.
+"""
+
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from services.gang_planner.core.tables.gangs import Gang
+from shared.contracts.identity import gang_trace_id
+from shared.contracts.verdicts import Verdict
+from shared.model.gang_keys import GangKey
+from shared.model.objects import Owner, PodGroup
+
+_STARTING_MS: Final = 20_000
+_RUNNING_MS: Final = 20_000
+#: Pods under way from which on there is a rush: a moment's work for the API server.
+RUSH: Final = 128
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    """One gang, and what is known of it as it is held back: that is said should it go before
+    anything else was.
+    """
+
+    due_ms: int
+    gang: Gang
+    gang_id: str
+    group: PodGroup | None
+    #: Of its pods, where no object declares it.
+    owner: Owner | None
+    attempt: int
+    epoch: int
+
+    def gone(self, now_ms: int) -> Verdict:
+        """The verdict that it is no more."""
+        group, owner = self.group, self.owner
+        root = (group.trace_root if group is not None else "") or self.gang_id
+        return Verdict(
+            gang_id=self.gang_id,
+            epoch=self.epoch,
+            at_ms=now_ms,
+            dialect=group.dialect if group is not None else "",
+            namespace=self.gang.namespace,
+            name=self.gang.name,
+            uid=group.uid if group is not None else "",
+            owner_uid=owner.uid if owner is not None else "",
+            phase="Gone",
+            attempt=self.attempt,
+            trace_id=gang_trace_id(root, max(self.attempt, 1)),
+            first_seen_ms=self.gang.history.first_seen_ms,
+        )
+
+
+class HeldBack:
+    """Gangs of which it is not told yet that they are starting, or that they run, by id.
+
+    Each in the order in which it will be told: all of one kind wait equally long.
+    """
+
+    def __init__(self) -> None:
+        """None."""
+        self._starting: dict[str, _Entry] = {}
+        self._running: dict[str, _Entry] = {}
+
+    def holds(
+        self, gang: Gang, last: Verdict | None, epoch: int, now_ms: int, *, under_way: int
+    ) -> bool:
+        """Whether nothing is to be said yet of this gang that starts or runs; `last` is what was
+        said last, `under_way` how many pods are being bound.
+        """
+        if last is not None and last.why is not None:
+            return False
+        if gang.phase == "Starting":
+            if last is not None and last.phase == "Starting":
+                return False
+            held, wait_ms = self._starting, _STARTING_MS
+        else:
+            self._starting.pop(gang.gang_id, None)
+            fresh = last is None or last.phase in {"Pending", "Inqueue"}
+            if under_way < RUSH or not fresh:
+                return False
+            held, wait_ms = self._running, _RUNNING_MS
+        entry = held.get(gang.gang_id)
+        if entry is None:
+            group = gang.group
+            entry = _Entry(
+                now_ms + wait_ms,
+                gang,
+                gang.gang_id,
+                group,
+                gang.owner if group is None else None,
+                gang.history.attempt,
+                epoch,
+            )
+            held[gang.gang_id] = entry
+        return entry.due_ms > now_ms
+
+    def said(self, gang_id: str) -> None:
+        """Something was said of the gang."""
+        self._starting.pop(gang_id, None)
+        self._running.pop(gang_id, None)
+
+    def take_due(self, now_ms: int, limit: int, *, under_way: int) -> list[GangKey]:
+        """Gangs, at most `limit`, that have waited for long enough; they are let go."""
+        if under_way < RUSH:
+            self._all_due(self._running, now_ms)
+        keys: list[GangKey] = []
+        for held in (self._running, self._starting):
+            due: list[str] = []
+            for gang_id, entry in islice(held.items(), limit - len(keys)):
+                if entry.due_ms > now_ms:
+                    break
+                due.append(gang_id)
+            keys += [held.pop(gang_id).gang.key for gang_id in due]
+        return keys
+
+    def take_gone(self, gang_id: str, now_ms: int) -> Verdict | None:
+        """What to say of a gang that is no more: it was decided, so its attempt has to end."""
+        entry = self._starting.pop(gang_id, None) or self._running.pop(gang_id, None)
+        return None if entry is None else entry.gone(now_ms)
+
+    def next_ms(self) -> int | None:
+        """When the next one is due; None: none is held back."""
+        firsts = (next(iter(held.values()), None) for held in (self._running, self._starting))
+        return min((entry.due_ms for entry in firsts if entry is not None), default=None)
+
+    def forget_pace(self, now_ms: int) -> None:
+        """The clock was set back: all are due at this instant."""
+        self._all_due(self._starting, now_ms)
+        self._all_due(self._running, now_ms)
+
+    @staticmethod
+    def _all_due(held: dict[str, _Entry], now_ms: int) -> None:
+        for gang_id, entry in held.items():
+            due_ms = min(entry.due_ms, now_ms)
+            held[gang_id] = msgspec.structs.replace(entry, due_ms=due_ms)

@@ -1,0 +1,59 @@
+"""A session sums the cluster once per change of its nodes, and spreads only where it may."""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.gang_planner.core.placement.feasibility import Masks
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.placement.statement import Statement
+from services.gang_planner.state import State
+from shared.model.objects import Shape
+from tests.services.gang_planner.core.scene import make_node
+
+
+def test_the_totals_of_a_cycle_follow_nodes_that_come_change_and_go() -> None:
+    state = State()
+    policies = parse_configuration("").policies()
+    session = Session(
+        state.ground, state.shapes, Masks(state.nodes, policies.node_filters), policies
+    )
+    cpu = state.resources.row("cpu")
+    seen: list[int] = []
+    for change in (
+        lambda: state.nodes.put(make_node("a", {"cpu": 4000})),
+        lambda: state.nodes.put(make_node("b", {"cpu": 2000})),
+        lambda: None,
+        lambda: state.nodes.put(make_node("b", {"cpu": 1000})),
+        lambda: state.nodes.remove(0),
+    ):
+        change()
+        session.begin()
+        seen.append(session.totals[cpu])
+    assert seen == [4000, 6000, 6000, 5000, 1000]
+
+
+NOWHERE_ELSE: Final = np.zeros(0, dtype=np.int64)
+
+
+def test_members_are_spread_only_within_the_nodes_given() -> None:
+    state = State()
+    policies = parse_configuration("").policies()
+    session = Session(
+        state.ground, state.shapes, Masks(state.nodes, policies.node_filters), policies
+    )
+    for name in ("a", "b", "c"):
+        slot = state.nodes.put(make_node(name, {"cpu": 2000, "memory": 1 << 40, "pods": 9}))
+        state.ground.add_capacity(slot, state.nodes.allocatable.cells[:, slot])
+    shape = state.shapes.intern(
+        msgspec.msgpack.encode(Shape(requests=(("cpu", 1000), ("pods", 1))))
+    )
+    queue = state.queues.entry("default")
+    statement = Statement(state.ground, queue)
+    within = np.array([False, True, False])
+    placed = session.spread(statement, queue, "", shape, 5, NOWHERE_ELSE, within=within)
+    assert placed == 2
+    assert [one.slots.tolist() for one in statement.commit()] == [[1]]
+    assert session.spread(statement, queue, "", shape, 5, NOWHERE_ELSE, within=within) == 0

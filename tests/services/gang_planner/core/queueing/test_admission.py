@@ -1,0 +1,250 @@
+"""Quotas gate admission, missing room only orders it."""
+
+import msgspec
+import pytest
+
+from services.gang_planner.core.configuring.configuration import (
+    ConfigurationError,
+    parse_configuration,
+)
+from services.gang_planner.core.queueing.admission import View, Vote, Voter, count_votes
+from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.tables.queues import DEFAULT, QueueEntry
+from services.gang_planner.state import State
+from shared.contracts.cluster import ResourceQuotaChanges
+from shared.model.objects import PodGroup, PriorityClass, Queue
+from shared.model.surroundings import ResourceQuota
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+CPU = make_shape({"cpu": 1000})
+PREEMPTION = """
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: overcommit}, {name: proportion}]
+"""
+
+
+def a_group(name: str, cpu: int, **fields: object) -> PodGroup:
+    """A Volcano group of members of one CPU whose pods do not exist yet."""
+    defaults: dict[str, object] = {
+        "dialect": "volcano",
+        "waits_for_inqueue": True,
+        "min_resources": amounts(cpu=cpu * 1000),
+    }
+    return make_group(name, cpu, **{**defaults, **fields})
+
+
+def a_queue(name: str, **fields: object) -> Queue:
+    return msgspec.structs.replace(
+        Queue(uid=f"q-{name}", dialect="volcano", name=name, resource_version=1), **fields
+    )
+
+
+def inside(scene: Scene, *names: str) -> list[bool]:
+    return [scene.verdict(name).phase != "Pending" for name in names]
+
+
+def test_votes_of_a_tier_are_combined_as_volcano_documents() -> None:
+    state = State()
+    gang = Gang(("name", "a", "b"), "a", "b", QueueEntry(DEFAULT, state.resources))
+    view = View(state, [], 0, 4)
+
+    def says(vote: Vote) -> Voter:
+        def voter(gang: Gang, view: View) -> Vote:
+            del gang, view
+            return vote
+
+        return voter
+
+    votes = {"p": Vote.PERMIT, "a": Vote.ABSTAIN, "r": Vote.REJECT}
+
+    def admitted(*tiers: str) -> bool:
+        return count_votes([[says(votes[one]) for one in tier] for tier in tiers], gang, view)
+
+    assert admitted()
+    assert admitted("a", "a")
+    assert admitted("p", "r"), "a permission of the first tier hides the second"
+    assert not admitted("pr")
+    assert not admitted("a", "r")
+    assert admitted("aap", "r")
+
+
+def test_a_few_groups_of_each_queue_are_let_in_without_room_and_an_autoscaler_brings_nodes() -> (
+    None
+):
+    """volcano#3910: groups that stay Pending have no pods, so nobody brings nodes for them."""
+    scene = Scene([])
+    names = [f"g{index}" for index in range(6)]
+    for index, name in enumerate(names):
+        scene.put(a_group(name, 4, created_ms=index))
+    scene.settle()
+    assert inside(scene, *names) == [True] * 4 + [False] * 2
+    why = scene.verdict("g5").why
+    assert why is not None
+    assert why.sentence == (
+        "there is no room for it, and 4 gangs wait for room in queue default already"
+    )
+    # Operators make the pods of those that are inside; all of them are Unschedulable.
+    for name in names[:4]:
+        scene.put(*make_pods(name, 4, CPU, scheduler_name="volcano"))
+    assert not scene.settle()
+    for name in names[:4]:
+        assert len(scene.verdict(name).waiting) == 4
+    # The autoscaler brings a node for each gang that it sees, and so all come in.
+    served = 0
+    for round_ in range(6):
+        scene.put(make_node(f"n{round_}", {"cpu": 4000, "memory": 1 << 34, "pods": 110}))
+        for decision in scene.settle():
+            served += 1
+            scene.run(decision)
+        scene.settle()
+        for name in names:
+            if scene.verdict(name).phase == "Inqueue" and not scene.pods_of(name):
+                scene.put(*make_pods(name, 4, CPU, scheduler_name="volcano"))
+    assert served == 6
+
+
+def test_how_many_are_let_in_without_room_is_said_by_the_action_and_by_the_queue() -> None:
+    conf = PREEMPTION + "configurations: [{name: enqueue, arguments: {enqueueWithoutRoom: 1}}]\n"
+    scene = Scene([], conf=conf)
+    settings = (("tutti.dev/enqueue-without-room", "2"),)
+    scene.put(a_queue("own", settings=settings), a_queue("other"))
+    for index in range(3):
+        scene.put(a_group(f"a{index}", 1, queue="own", created_ms=index))
+        scene.put(a_group(f"b{index}", 1, queue="other", created_ms=index))
+    scene.settle()
+    assert inside(scene, "a0", "a1", "a2") == [True, True, False]
+    assert inside(scene, "b0", "b1", "b2") == [True, False, False]
+
+
+def test_on_a_full_cluster_a_preemptor_is_not_refused_at_enqueue() -> None:
+    """Recorded of Volcano: overcommit and proportion refuse it, so preemption never starts."""
+    scene = Scene([make_node("n0", {"cpu": 4000, "memory": 1 << 34, "pods": 110})], conf=PREEMPTION)
+    scene.put(a_group("running", 4))
+    scene.put(*make_pods("running", 4, CPU, scheduler_name="volcano"))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    for index in range(6):
+        scene.put(a_group(f"low{index}", 4, created_ms=index))
+    scene.settle()
+    assert inside(scene, "low3", "low4") == [True, False]
+    group = a_group("high", 4, created_ms=99, priority_class="high")
+    scene.put(PriorityClass(uid="pc", name="high", resource_version=1, value=100), group)
+    scene.settle()
+    assert inside(scene, "high") == [True]
+
+
+def test_gangs_that_found_no_room_keep_nobody_out_who_would_have_room() -> None:
+    """volcano#3670: groups admitted for nodes that do not exist block everybody else."""
+    scene = Scene([make_node("n0", {"cpu": 16_000, "memory": 1 << 34, "pods": 110})])
+    nowhere = make_shape({"cpu": 1000}, node_selector=(("pool", "none"),))
+    for index in range(4):
+        scene.put(a_group(f"stuck{index}", 4, created_ms=index))
+        scene.put(*make_pods(f"stuck{index}", 4, nowhere, scheduler_name="volcano"))
+    scene.settle()
+    scene.put(a_group("small", 8, created_ms=9))
+    scene.settle()
+    assert inside(scene, "small") == [True]
+
+
+def test_what_gangs_hold_beyond_their_minima_does_not_fill_a_queue() -> None:
+    scene = Scene([make_node("n0", {"cpu": 8000, "memory": 1 << 34, "pods": 110})])
+    scene.put(a_queue("q", capability=amounts(cpu=4000)))
+    scene.put(a_group("elastic", 1, queue="q"))
+    scene.put(*make_pods("elastic", 4, CPU, scheduler_name="volcano"))
+    for decision in scene.settle():
+        scene.run(decision)
+    for decision in scene.settle():
+        scene.run(decision)
+    scene.put(a_group("next", 3, queue="q"), a_group("more", 4, queue="q", created_ms=9))
+    scene.settle()
+    assert inside(scene, "next", "more") == [True, False]
+
+
+def test_a_group_waits_while_the_quotas_of_its_namespace_are_short() -> None:
+    conf = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: resourcequota}]}]'
+    scene = Scene([make_node("n0")], conf=conf)
+
+    def quota(used: int, version: int) -> None:
+        one = ResourceQuota(
+            uid="rq",
+            namespace="team",
+            name="compute",
+            resource_version=version,
+            hard=(("count/pods", 10), ("requests.cpu", 8000)),
+            used=(("count/pods", 0), ("requests.cpu", used)),
+        )
+        scene._apply(ResourceQuotaChanges(epoch=1, at_ms=scene.now_ms, changed=(one,)))
+
+    quota(4000, 1)
+    scene.put(a_group("a", 3, created_ms=1), a_group("b", 3, created_ms=2))
+    scene.put(a_group("elsewhere", 3, namespace="other"))
+    scene.settle()
+    assert inside(scene, "a", "b", "elsewhere") == [True, False, True]
+    why = scene.verdict("b").why
+    assert why is not None
+    assert why.reason == "NotEnoughQuota"
+    assert (
+        why.sentence == "ResourceQuota team/compute is short: job needs 2 cpu more than it leaves"
+    )
+    quota(0, 2)
+    scene.settle()
+    assert inside(scene, "b") == [True]
+
+
+def test_a_group_that_waited_too_long_is_admitted_whatever_lower_tiers_say() -> None:
+    conf = """
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: sla, arguments: {sla-waiting-time: 1h}}]
+- plugins: [{name: proportion}]
+"""
+    scene = Scene([], conf=conf)
+    scene.put(a_queue("q", capability=amounts(cpu=1000)))
+    scene.put(a_group("late", 4, queue="q", sla_waiting_ms=60_000, created_ms=scene.now_ms))
+    scene.put(a_group("patient", 4, queue="q", created_ms=scene.now_ms))
+    scene.settle()
+    assert inside(scene, "late", "patient") == [False, False]
+    assert scene.wakeup_ms == scene.now_ms + 60_000
+    scene.step(after_ms=60_000)
+    assert inside(scene, "late", "patient") == [True, False]
+
+
+def test_a_strict_queue_lets_no_group_pass_its_first() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(a_queue("q", capability=amounts(cpu=4000), dequeue_strategy="fifo"))
+    scene.put(
+        a_group("large", 8, queue="q", created_ms=1), a_group("small", 1, queue="q", created_ms=2)
+    )
+    scene.settle()
+    assert inside(scene, "large", "small") == [False, False]
+    why = scene.verdict("small").why
+    assert why is not None
+    assert why.reason == "BehindInQueue"
+    assert why.sentence == "team/large is ahead in queue q, which lets nobody pass"
+    scene.remove(a_group("large", 8, queue="q"))
+    scene.settle()
+    assert inside(scene, "small") == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: x}}]}]", "factor"),
+        ("tiers: [{plugins: [{name: sla, arguments: {sla-waiting-time: 1 day}}]}]", "waiting-time"),
+        ("configurations: [{name: nothing}]", "configurations"),
+        ("tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]", "exclude"),
+    ],
+    ids=["factor", "duration", "action", "both hierarchies"],
+)
+def test_wrong_arguments_are_refused_where_they_stand(text: str, where: str) -> None:
+    with pytest.raises(ConfigurationError, match=where):
+        parse_configuration(text)
