@@ -45,8 +45,8 @@ _PREEMPTION_EVERY: Final = 4
 #: Runs in which half of the gangs ask for volumes and devices, and how long binders wait for those.
 #: Every other one of them has evictions, too.
 _CLAIMS_EVERY: Final = 10
-#: Up to this seed: 137 and 307 break a promise with claims (a fourth volume on a node that takes
-#: three; a pod bound after its devices were taken back), which is not understood yet.
+#: Up to this seed: 137 breaks a promise with claims (a fourth volume on a node that takes three),
+#: which is not understood yet.
 _CLAIMS_UP_TO: Final = 110
 _CLAIMS_WAIT_S: Final = 12.0
 _PREEMPTING: Final = Path(__file__).with_name("preempting.conf")

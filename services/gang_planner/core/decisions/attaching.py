@@ -141,12 +141,15 @@ def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
 
 
 def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
-    """Every claim of the member: one that has devices already is still to be reserved for it."""
+    """Every claim of the member: one that has devices already is still to be reserved for it, and
+    one that seems reserved may have been given back by the decision before this one: CLUSTER does
+    not show that yet, the binder looks.
+    """
     found: list[DeviceChoice] = []
     claims = state.surroundings.resource_claims.by_name
     for key in device_keys(member.shape.shape):
         claim, grant = claims.get(key), state.ground.devices.grant(key)
-        if claim is None or member.pod.uid in claim.reserved_for:
+        if claim is None:
             continue
         chosen = grant.devices if grant is not None else ()
         found.append(

@@ -99,7 +99,8 @@ def test_a_claim_that_has_devices_is_reserved_for_further_pods_where_they_can_be
     scene.put(claim, make_group("g", 3), *members("g", [("c",)] * 3, cpu=1000))
     (decision,) = scene.settle()
     assert {one.node for one in decision.bindings} == {"n1"}
-    assert {one.pod_uid for one in decision.devices} == {"g-0", "g-2"}
+    # Also for g-1: an undo that is not seen yet may have taken its reservation back.
+    assert {one.pod_uid for one in decision.devices} == {"g-0", "g-1", "g-2"}
     assert not any(one.devices for one in decision.devices)
 
 
