@@ -62,8 +62,13 @@ class Tally:
 def made_by(target: Target, seed: int) -> bytes:
     """The input of a seed."""
     bulk = _BULK if seed % _BULK_EVERY == 0 and not target.is_yaml else 1
-    made = target.make(Random(seed), bulk)
-    if len(made) > _BYTES_MAX:
+    made: bytes | None
+    try:
+        made = target.make(Random(seed), bulk)
+    except RecursionError:
+        # One damage inside another, deeper than the encoder goes; `TooDeep` is what is for that.
+        made = None
+    if made is None or len(made) > _BYTES_MAX:
         made = target.make(Random(seed + 1), 1)
     return made[: _YAML_BYTES_MAX if target.is_yaml else _BYTES_MAX]
 
