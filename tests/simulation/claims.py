@@ -34,6 +34,8 @@ _EPHEMERAL: Final = "ephemeral-controller"
 _VOLUME: Final = "data"
 _TEMPLATE: Final = "gpus"
 _FOREIGN_S: Final = 8.0
+_APART: Final[tuple[Kind, ...]] = ("local", "zonal", "scratch", "gpus", "gpus", "exclusive")
+_TOGETHER: Final[tuple[Kind, ...]] = ("shared", "shared_gpus", "shared", "shared_gpus")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -50,11 +52,9 @@ def draw(rng: Random, plans: Iterable[Plan], shape: Shape) -> dict[str, Asked]:
     for plan in plans:
         if rng.random() >= _SHARE:
             continue
-        kinds: list[Kind] = ["local", "zonal", "scratch", "gpus", "gpus", "exclusive"]
-        # It may grow by one, and all of it goes to one node.
-        if (plan.size + 1) * plan.cpu_milli <= shape.node_cpu_milli:
-            kinds += ["shared", "shared_gpus", "shared", "shared_gpus"]
-        kind = rng.choice(kinds)
+        # It may grow by one, and with these all of it goes to one node.
+        on_one_node = (plan.size + 1) * plan.cpu_milli <= shape.node_cpu_milli
+        kind = rng.choice((*_APART, *_TOGETHER) if on_one_node else _APART)
         number = {
             "exclusive": rng.randrange(_EXCLUSIVES),
             "gpus": rng.randint(1, 2),

@@ -117,7 +117,7 @@ async def test_priority_does_not_reach_into_another_queue(bare: Cluster) -> None
 
 
 @pytest.mark.certify
-async def test_a_queue_takes_back_the_surplus_of_anothers_gang(bare: Cluster) -> None:
+async def test_a_queue_takes_back_the_surplus_of_a_gang_of_another(bare: Cluster) -> None:
     await slots(bare)
     await queues(bare, gr_q1=2, gr_q2=2)
     lent = await bare.create(gang("victim", "gr-q2", 4, 2))

@@ -2,7 +2,7 @@
 
 Every service needs the same libraries (aiohttp, nats, msgspec…), which take 0.3 s of CPU to import:
 seven services would spend two seconds before their first instruction. The nursery imports them
-once, and the MODULEs that these services need besides, and forks. A service that it starts runs
+once, and each MODULE that these services need besides, and forks. A service that it starts runs
 exactly what `python -m services.NAME` runs, in a process of its own; none of the services' own
 modules is loaded here.
 
