@@ -231,7 +231,7 @@ class ClaimCheckers:
         ]
 
     def _not_too_many(self, gang: str, node: str) -> None:
-        handles: set[str] = set()
+        handles: dict[str, str] = {}
         for pod in self._on_nodes():
             if pod["spec"]["nodeName"] != node:
                 continue
@@ -240,10 +240,12 @@ class ClaimCheckers:
                 name = claim["spec"].get("volumeName", "") if claim is not None else ""
                 volume = self._etcd.get(VOLUMES, "", name)
                 if volume is not None and (volume["spec"].get("csi") or {}).get("driver") == DRIVER:
-                    handles.add(volume["spec"]["csi"]["volumeHandle"])
+                    handles[volume["spec"]["csi"]["volumeHandle"]] = pod["metadata"]["name"]
         if len(handles) > PER_NODE:
             self._broken(
-                gang, f"{node} has {len(handles)} volumes of a driver that takes {PER_NODE}"
+                gang,
+                f"{node} has {len(handles)} volumes of a driver that takes {PER_NODE}: "
+                + ", ".join(f"{one} of {pod}" for one, pod in sorted(handles.items())),
             )
 
     # ---- what needs time

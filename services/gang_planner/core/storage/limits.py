@@ -1,8 +1,8 @@
 """How many volumes of a driver a node still takes: CSINode's limits against the volumes that pods
 there use, and those that are attached although no pod uses them any more.
 
-A volume counts once per node, whoever uses it; a claim that has none yet counts under its own name
-for the driver that will make it, as in kube-scheduler.
+A volume counts once per node, whoever uses it; a claim that has none yet, or one that is not in the
+picture yet, counts under its own name for the driver that makes it, as in kube-scheduler.
 """
 
 from collections.abc import Iterable, Mapping
@@ -160,8 +160,9 @@ class Attachments:
         claim = self._tables.claims.by_name.get(key)
         if claim is None:
             return None
-        if not fully_bound(claim):
-            found = class_of(claim, self._tables)
-            return (found.provisioner, f"{key[0]}/{key[1]}") if found is not None else None
-        volume = self._tables.volumes.by_name.get(("", claim.volume_name))
-        return (volume.driver, volume.handle) if volume is not None and volume.driver else None
+        bound = fully_bound(claim)
+        volume = self._tables.volumes.by_name.get(("", claim.volume_name)) if bound else None
+        if volume is not None:
+            return (volume.driver, volume.handle) if volume.driver else None
+        found = class_of(claim, self._tables)
+        return (found.provisioner, f"{key[0]}/{key[1]}") if found is not None else None

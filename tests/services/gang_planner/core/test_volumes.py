@@ -357,6 +357,24 @@ def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
     assert len(scene.settle()) == 1
 
 
+def test_a_volume_that_is_not_seen_yet_counts_as_its_claim() -> None:
+    """Claims and volumes are watched apart: the claim may say first that it has its volume."""
+    scene = Scene(hosts(1))
+    limits = (CsiLimit(driver="csi.example.com", volumes_max=1),)
+    scene.put(CsiNode(uid="csi-n0", name="n0", resource_version=1, drivers=limits))
+    scene.put(make_class("csi", provisioner="csi.example.com"))
+    claim = make_claim("made", storage_class="csi")
+    scene.put(claim, make_claim("new", storage_class="csi"))
+    scene.put(make_group("g", 1), *members("g", [("made",)]))
+    (decision,) = scene.settle()
+    scene.bind(decision, phase="Running")
+    scene.put(bound_to("made", "under-way", storage_class="csi"))
+    scene.put(make_group("h", 1), *members("h", [("new",)]))
+    assert scene.settle() == []
+    scene.step(after_ms=3000)
+    assert "1 node(s) exceed max volume count" in sentence(scene, "h")
+
+
 def test_a_volume_that_is_still_attached_counts_until_it_is_detached() -> None:
     """Its pod is gone; the driver has not let go of it yet."""
     scene = Scene(hosts(1))
