@@ -162,16 +162,24 @@ class Devices:
                     self._release(grant.devices)
 
     def pin(self, key: Key, pin: Pin) -> None:
-        """A decision read from the log has chosen this; it is taken up when its room is kept.
+        """A decision read from the log has chosen this; it is taken up when its room is kept, or at
+        once by a pod that is seen there already, while its claim is not seen with devices.
 
         The log wins over what was chosen here for a pod that others bound.
         """
         self.unpin(key)
+        slot = self._nodes.find(pin.node) if key in self.uses else None
+        if slot is not None:
+            self._drop(key)
         for _, device in pin.devices:
             other = self._chosen.get(device)
             if other is not None:
                 self._drop(other)
-        self._pins[key] = pin
+        if slot is not None:
+            self._grants[key] = Grant(slot, pin.claim_uid, pin.devices)
+            self._moved(key)
+        else:
+            self._pins[key] = pin
         self._hold(pin.devices, key)
 
     def unpin(self, key: Key) -> None:

@@ -3,7 +3,7 @@
 Hangs on a `Ground`: whatever takes room for a pod with claims takes them here, whatever gives it
 back gives them back, so that Statements, trial grounds, room kept and pods on nodes are all counted
 alike. The first pod to take an unbound claim chooses its volume; the choice lasts as long as a pod
-uses the claim, and means nothing any more once the cluster shows the claim bound.
+uses the claim, and means nothing any more once the cluster shows the claim and its volume bound.
 
 Invariant: no volume is chosen for two claims.
 """
@@ -216,11 +216,16 @@ class Storage:
         return touched
 
     def pin(self, key: Key, pin: Pin) -> None:
-        """A decision read from the log has chosen this; it is taken up when its room is kept.
+        """A decision read from the log has chosen this; it is taken up when its room is kept, or at
+        once by a pod that is seen there already, while its claim is not seen bound.
 
         The log wins over what was chosen here for a pod that others bound.
         """
         self.unpin(key)
+        slot = self.nodes.find(pin.node)
+        there = slot is not None and slot in self.uses.get(key, ())
+        if there and (before := self._choices.pop(key, None)) is not None:
+            self._chosen.drop(before.volume_uid)
         if pin.volume_uid:
             other = self._chosen.claim(pin.volume_uid)
             if other is not None:
@@ -229,7 +234,11 @@ class Storage:
                 self._moved(other)
             self._chosen.put(pin.volume_uid, key)
             self._wide += 1
-        self._pins[key] = pin
+        if slot is not None and there:
+            self._choices[key] = Choice(slot, pin.claim_uid, pin.volume, pin.volume_uid)
+            self._moved(key)
+        else:
+            self._pins[key] = pin
 
     def unpin(self, key: Key) -> None:
         """Nobody will take up what was pinned for the claim."""
@@ -310,14 +319,20 @@ class Storage:
         return found
 
     def _current(self) -> Chosen:
-        """What is chosen for claims that the cluster does not show bound."""
+        """What is chosen for claims, until the cluster shows claim and volume bound: both are
+        watched apart, and a volume that still looks free would be given away again.
+        """
         if self._pruned_at != self.changes:
             self._pruned_at = self.changes
             claims = self.tables.claims.by_name
             chosen: dict[Key, Choice | Pin] = {**self._pins, **self._choices}
             for key, one in chosen.items():
                 claim = claims.get(key)
-                if claim is not None and fully_bound(claim):
+                if claim is None or not fully_bound(claim):
+                    continue
+                volume = self.tables.volumes.get(one.volume_uid)
+                seen = volume is None or bool(volume.claim_name)
+                if seen or claim.volume_name != one.volume:
                     self._choices.pop(key, None)
                     self._pins.pop(key, None)
                     self._chosen.drop(one.volume_uid)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
+from services.gang_planner.core.devices.ledger import Pin
 from services.gang_planner.core.filters import dynamic_resources
 from shared.contracts.decisions import DeviceChoice
 from shared.model.objects import Node, Pod
@@ -102,6 +103,27 @@ def test_a_claim_that_has_devices_is_reserved_for_further_pods_where_they_can_be
     # Also for g-1: an undo that is not seen yet may have taken its reservation back.
     assert {one.pod_uid for one in decision.devices} == {"g-0", "g-1", "g-2"}
     assert not any(one.devices for one in decision.devices)
+
+
+def test_logged_devices_are_kept_for_a_pod_that_is_bound_before_its_claim_is_seen_with_them() -> (
+    None
+):
+    """A planner that takes over sees the pod on its node, and the claim as it was before."""
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 2))
+    scene.put(*(make_device_claim(name) for name in "abc"))
+    (bound,) = members("g", [("a",)])
+    scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
+    devices = scene.planner._state.ground.devices
+    devices.pin(("team", "a"), Pin("n0", "rc-a", (("r", (DRIVER, "n0", "gpu-1")),)))
+    devices.unpin(("team", "a"))  # nobody takes it up any more
+    assert devices.contradiction() == ""
+
+    scene.put(make_group("h", 1), *members("h", [("b",)]))
+    (decision,) = scene.settle()
+    assert [one.devices for one in decision.devices] == [(("r", DRIVER, "n0", "gpu-0"),)]
+    scene.put(make_group("i", 1), *members("i", [("c",)]))
+    assert scene.settle() == []
 
 
 def test_members_with_one_claim_share_its_devices_on_one_node() -> None:

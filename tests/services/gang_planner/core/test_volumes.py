@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.filters import volume_binding, volume_restrictions
+from services.gang_planner.core.storage.ledger import Pin
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.model.objects import Disk, Node, Pod
 from shared.model.surroundings import (
@@ -327,6 +328,25 @@ class TestSharing:
         assert len(scene.settle()) == 1
 
 
+def test_a_logged_choice_is_kept_for_a_pod_that_is_bound_before_its_claim_is_seen_bound() -> None:
+    """A planner that takes over sees the pod on its node, and the claim as it was before."""
+    scene = Scene(hosts(1))
+    scene.put(make_class("local"), *(make_volume(f"v{index}", "n0") for index in range(2)))
+    scene.put(*(make_claim(name) for name in "abc"))
+    (bound,) = members("g", [("a",)])
+    scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
+    storage = scene.planner._state.ground.storage
+    storage.pin(("team", "a"), Pin("n0", "pvc-a", "v1", "pv-v1"))
+    storage.unpin(("team", "a"))  # nobody takes it up any more
+    assert storage.contradiction() == ""
+
+    scene.put(make_group("h", 1), *members("h", [("b",)]))
+    (decision,) = scene.settle()
+    assert [one.volume for one in decision.volumes] == ["v0"]
+    scene.put(make_group("i", 1), *members("i", [("c",)]))
+    assert scene.settle() == []
+
+
 def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
     scene = Scene(hosts(2))
     limits = (CsiLimit(driver="csi.example.com", volumes_max=2),)
@@ -548,6 +568,19 @@ def test_a_member_whose_claim_could_not_be_prepared_is_tried_on_another_node() -
     nodes = {one.uid: one.node for one in second.bindings}
     assert nodes["g-0"] != failed.node
     assert {one.claim: one.node for one in second.volumes}["d0"] == nodes["g-0"]
+
+
+def test_a_volume_that_only_its_claim_shows_bound_is_chosen_for_nobody_else() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_class(), make_volume("a", "n0"), make_volume("b", "n0"))
+    scene.put(make_group("g", 1), make_claim("g"), *members("g", [("g",)]))
+    (first,) = scene.settle()
+    assert [one.volume for one in first.volumes] == ["a"]
+    scene.put(msgspec.structs.replace(bound_to("g", "a"), resource_version=2))
+    scene.bind(first, phase="Running")
+    scene.put(make_group("h", 1), make_claim("h"), *members("h", [("h",)]))
+    (second,) = scene.settle()
+    assert [one.volume for one in second.volumes] == ["b"]
 
 
 def test_what_the_cluster_shows_bound_is_no_choice_any_more() -> None:
