@@ -79,7 +79,9 @@ async def test_a_kube_batch_pod_group_keeps_unknown_fields_and_has_its_own_statu
     ("spec", "rule"),
     [
         ({"minMember": -1}, "spec.minMember in body should be greater"),
-        ({"minMember": 2**31}, "integer with format int32 in spec.minMember"),
+        pytest.param(
+            {"minMember": 2**31}, "integer with format int32 in spec.minMember", id="format"
+        ),
         ({"minResources": {"cpu": "lots"}}, "spec.minResources.cpu"),
         (
             {"networkTopology": {"mode": "firm"}},

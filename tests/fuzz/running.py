@@ -1,5 +1,6 @@
 """Feeds targets, and judges how each input ended: result, typed refusal, or a finding."""
 
+import contextlib
 import gc
 import resource
 import sys
@@ -21,6 +22,8 @@ _YAML_PER_BYTE_S: Final = 5e-4
 _YAML_BYTES_MAX: Final = 800
 #: The API server takes requests of up to 3 MiB; a watch line or a message is no longer either.
 _BYTES_MAX: Final = 3 << 20
+#: Inputs that are made until one is neither too long nor too deep to be written.
+_MAKES: Final = 4
 #: An input that was too slow is timed again: the machine may have been looking elsewhere.
 _TRIES: Final = 3
 #: Memory held at the peak, beyond what was held before: plain Python objects of a JSON text.
@@ -62,15 +65,14 @@ class Tally:
 def made_by(target: Target, seed: int) -> bytes:
     """The input of a seed."""
     bulk = _BULK if seed % _BULK_EVERY == 0 and not target.is_yaml else 1
-    made: bytes | None
-    try:
-        made = target.make(Random(seed), bulk)
-    except RecursionError:
-        # One damage inside another, deeper than the encoder goes; `TooDeep` is what is for that.
-        made = None
-    if made is None or len(made) > _BYTES_MAX:
-        made = target.make(Random(seed + 1), 1)
-    return made[: _YAML_BYTES_MAX if target.is_yaml else _BYTES_MAX]
+    most = _YAML_BYTES_MAX if target.is_yaml else _BYTES_MAX
+    for again in range(_MAKES):
+        # One damage inside another may be deeper than the encoder goes; `TooDeep` is for that.
+        with contextlib.suppress(RecursionError):
+            made = target.make(Random(seed + again), 1 if again else bulk)
+            if len(made) <= _BYTES_MAX:
+                return made[:most]
+    return b""
 
 
 def tried(target: Target, seed: int, tally: Tally) -> Finding | None:
