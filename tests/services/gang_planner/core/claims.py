@@ -1,7 +1,11 @@
 """Volumes, claims and devices for tests of the planner."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
+from shared.model.objects import Node, Pod
 from shared.model.surroundings import (
     Claim,
     DeviceClass,
@@ -12,6 +16,7 @@ from shared.model.surroundings import (
     Volume,
 )
 from shared.model.terms import Requirement, SelectorTerm
+from tests.services.gang_planner.core.scene import Scene, make_node, make_pods, make_shape
 
 GIB: Final = 1 << 30
 HOST: Final = "kubernetes.io/hostname"
@@ -90,3 +95,27 @@ def make_device_claim(name: str, count: int = 1, **fields: Any) -> ResourceClaim
         "requests": (DeviceRequest(name="r", device_class="gpu", count=count),),
     }
     return ResourceClaim(uid=f"rc-{name}", name=name, resource_version=1, **{**defaults, **fields})
+
+
+def hosts(count: int, **labels: str) -> list[Node]:
+    return [
+        make_node(f"n{index}", labels=tuple(sorted({HOST: f"n{index}", **labels}.items())))
+        for index in range(count)
+    ]
+
+
+def members(gang: str, claims: Iterable[tuple[str, ...]], **requests: int) -> list[Pod]:
+    """One pod per entry, each with these claims."""
+    pods = make_pods(gang, 0, b"")
+    for index, names in enumerate(claims):
+        shape = make_shape(requests, claims=names, namespace="team")
+        (pod,) = make_pods(gang, 1, shape)
+        name = f"{gang}-{index}"
+        pods.append(msgspec.structs.replace(pod, uid=name, name=name, index=index))
+    return pods
+
+
+def sentence(scene: Scene, gang: str) -> str:
+    why = scene.verdicts[f"group-{gang}"].why
+    assert why is not None
+    return why.sentence

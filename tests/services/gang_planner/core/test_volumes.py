@@ -1,29 +1,27 @@
 """Gangs whose members have claims: whole or nothing, each volume once."""
 
-from collections.abc import Iterable
-
 import msgspec
 import pytest
 
 from services.gang_planner.core.filters import volume_binding, volume_restrictions
 from services.gang_planner.core.storage.ledger import Pin
 from shared.contracts.decisions import GangDecision, VolumeChoice
-from shared.model.objects import Disk, Node, Pod
+from shared.model.objects import Disk, Pod
 from shared.model.surroundings import (
     Claim,
     CsiDriver,
-    CsiLimit,
-    CsiNode,
     StorageCapacity,
-    VolumeAttachment,
 )
 from shared.model.terms import Requirement, Selector, SelectorTerm
 from tests.services.gang_planner.core.claims import (
     HOST,
     bound_to,
+    hosts,
     make_claim,
     make_class,
     make_volume,
+    members,
+    sentence,
 )
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -37,30 +35,6 @@ PACKED = """
 actions: "allocate"
 tiers: [{plugins: [{name: gang}, {name: predicates}, {name: binpack}]}]
 """
-
-
-def hosts(count: int, **labels: str) -> list[Node]:
-    return [
-        make_node(f"n{index}", labels=tuple(sorted({HOST: f"n{index}", **labels}.items())))
-        for index in range(count)
-    ]
-
-
-def members(gang: str, claims: Iterable[tuple[str, ...]], **requests: int) -> list[Pod]:
-    """One pod per entry, each with these claims."""
-    pods = make_pods(gang, 0, b"")
-    for index, names in enumerate(claims):
-        shape = make_shape(requests, claims=names, namespace="team")
-        (pod,) = make_pods(gang, 1, shape)
-        name = f"{gang}-{index}"
-        pods.append(msgspec.structs.replace(pod, uid=name, name=name, index=index))
-    return pods
-
-
-def sentence(scene: Scene, gang: str) -> str:
-    why = scene.verdicts[f"group-{gang}"].why
-    assert why is not None
-    return why.sentence
 
 
 def test_a_gang_gets_one_local_volume_per_member_or_nothing() -> None:
@@ -345,113 +319,6 @@ def test_a_logged_choice_is_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     assert [one.volume for one in decision.volumes] == ["v0"]
     scene.put(make_group("i", 1), *members("i", [("c",)]))
     assert scene.settle() == []
-
-
-def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:
-    scene = Scene(hosts(2))
-    limits = (CsiLimit(driver="csi.example.com", volumes_max=2),)
-    for name in ("n0", "n1"):
-        scene.put(CsiNode(uid=f"csi-{name}", name=name, resource_version=1, drivers=limits))
-    for index in range(4):
-        volume = make_volume(
-            f"v{index}",
-            phase="Bound",
-            claim_name=f"d{index}",
-            driver="csi.example.com",
-            handle=f"h{index}",
-        )
-        scene.put(volume, bound_to(f"d{index}", volume.name))
-    scene.put(make_class("csi", provisioner="csi.example.com"))
-    scene.put(make_claim("new", storage_class="csi"))
-    # Two pods of one claim on one node are one volume.
-    scene.put(make_group("g", 5), *members("g", [("d0",), ("d1",), ("d2",), ("d3",), ("d0",)]))
-    (decision,) = scene.settle()
-    scene.bind(decision, phase="Running")
-    scene.put(make_group("h", 1), *members("h", [("new",)]))
-    assert not scene.settle()
-    scene.step(after_ms=3000)
-    assert "2 node(s) exceed max volume count" in sentence(scene, "h")
-    for binding in decision.bindings:
-        if binding.uid in {"g-1", "g-2"}:
-            scene.change(binding.uid, phase="Succeeded")
-    assert len(scene.settle()) == 1
-
-
-def test_a_volume_that_is_not_seen_yet_counts_as_its_claim() -> None:
-    """Claims and volumes are watched apart: the claim may say first that it has its volume."""
-    scene = Scene(hosts(1))
-    limits = (CsiLimit(driver="csi.example.com", volumes_max=1),)
-    scene.put(CsiNode(uid="csi-n0", name="n0", resource_version=1, drivers=limits))
-    scene.put(make_class("csi", provisioner="csi.example.com"))
-    claim = make_claim("made", storage_class="csi")
-    scene.put(claim, make_claim("new", storage_class="csi"))
-    scene.put(make_group("g", 1), *members("g", [("made",)]))
-    (decision,) = scene.settle()
-    scene.bind(decision, phase="Running")
-    scene.put(bound_to("made", "under-way", storage_class="csi"))
-    scene.put(make_group("h", 1), *members("h", [("new",)]))
-    assert scene.settle() == []
-    scene.step(after_ms=3000)
-    assert "1 node(s) exceed max volume count" in sentence(scene, "h")
-
-
-def test_a_volume_that_is_still_attached_counts_until_it_is_detached() -> None:
-    """Its pod is gone; the driver has not let go of it yet."""
-    scene = Scene(hosts(1))
-    limits = (CsiLimit(driver="csi.example.com", volumes_max=1),)
-    scene.put(CsiNode(uid="csi-n0", name="n0", resource_version=1, drivers=limits))
-    for name in ("old", "new"):
-        volume = make_volume(
-            name, phase="Bound", claim_name=name, driver="csi.example.com", handle=name
-        )
-        scene.put(volume, bound_to(name, name))
-    scene.put(make_group("g", 1), *members("g", [("old",)]))
-    (decision,) = scene.settle()
-    scene.bind(decision, phase="Running")
-    attached = VolumeAttachment(
-        uid="a", name="a", resource_version=1, node="n0", driver="csi.example.com", volume="old"
-    )
-    scene.put(attached)
-    scene.put(make_group("h", 1), *members("h", [("new",)]))
-    scene.change(decision.bindings[0].uid, phase="Succeeded")
-    assert scene.settle() == []
-    scene.step(after_ms=3000)
-    assert "1 node(s) exceed max volume count" in sentence(scene, "h")
-    scene.remove(attached)
-    assert len(scene.settle()) == 1
-
-
-def test_attaching_the_volumes_of_pods_that_are_there_moves_nothing() -> None:
-    scene = Scene(hosts(1))
-    limits = (CsiLimit(driver="csi.example.com", volumes_max=9),)
-    scene.put(CsiNode(uid="csi-n0", name="n0", resource_version=1, drivers=limits))
-    volume = make_volume("v", phase="Bound", claim_name="d", driver="csi.example.com", handle="h")
-    scene.put(volume, bound_to("d", "v"))
-    scene.put(make_group("g", 1), *members("g", [("d",)]))
-    (decision,) = scene.settle()
-    scene.bind(decision, phase="Running")
-    storage = scene.planner._state.ground.storage
-    shape = scene.planner._state.members[decision.bindings[0].uid].shape
-    before = storage.version(shape)
-
-    def attach(name: str, volume: str) -> None:
-        scene.put(
-            VolumeAttachment(
-                uid=name,
-                name=name,
-                resource_version=1,
-                node="n0",
-                driver="csi.example.com",
-                volume=volume,
-            )
-        )
-
-    attach("a", "v")
-    assert storage.version(shape) == before
-    scene.put(make_volume("w", driver="csi.example.com", handle="w"))
-    before = storage.version(shape)
-    attach("b", "w")
-    assert storage.version(shape) != before
 
 
 def with_disks(gang: str, count: int, *disks: Disk) -> list[Pod]:
