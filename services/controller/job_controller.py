@@ -4,6 +4,7 @@ Everything that is decided is decided in `core.jobs`; here are caches, and the o
 which is the plan's. Commands are deleted first and acted upon then: each acts at most once.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable
 from typing import Any, Final
@@ -39,6 +40,7 @@ _OBSTACLE_S: Final = 3.0
 _TRIES: Final = 5
 #: Counts alone are written no more often than this: a thousand pods start one after the other.
 _COUNTS_EVERY_S: Final = 1.0
+_COUNTS_LEAST_S: Final = 0.001
 #: While others wait for their pods, counts alone wait behind them, so long at most.
 _COUNTS_EVERY_S_MAX: Final = 10.0
 #: In these phases a job may lack a group that its queue has refused.
@@ -55,7 +57,7 @@ class _Known:
         self.memory = Memory()
         #: The action of a Command that is deleted and not carried out yet.
         self.command = ""
-        #: When its counts were written or its pods were made last, in monotonic seconds.
+        #: When its counts were written or its pods were made last, by the loop's clock.
         self.counted_s = 0.0
 
 
@@ -158,11 +160,11 @@ class JobReconciler:
         obstacle = await self._carry_out(writer, step)
         if step.status is not None and not step.status_first and not late and obstacle is None:
             await writer.write_status(step.status)
-            known.counted_s = time.monotonic()
+            known.counted_s = _now_s()
         if obstacle is None:
             if step.make_pods:
                 # That they are pending is no news, and mostly no longer true in a second.
-                known.counted_s = time.monotonic()
+                known.counted_s = _now_s()
             # What was lost while we wrote was noted meanwhile.
             came = tuple(one for one in known.memory.lost if one not in before.lost)
             known.memory = _with_lost(step.memory, came)
@@ -175,9 +177,10 @@ class JobReconciler:
 
     def _counts_wait_s(self, known: _Known) -> float:
         """How long a status that brings nothing but counts has to wait."""
-        age_s = time.monotonic() - known.counted_s
+        age_s = _now_s() - known.counted_s
         if age_s < _COUNTS_EVERY_S:
-            return _COUNTS_EVERY_S - age_s
+            # Never so little that the clock does not move by it.
+            return max(_COUNTS_EVERY_S - age_s, _COUNTS_LEAST_S)
         busy = age_s < _COUNTS_EVERY_S_MAX and self._runtime.writes.all_taken
         return _COUNTS_EVERY_S if busy else 0.0
 
@@ -340,3 +343,8 @@ def _with_lost(memory: Memory, more: tuple[Lost, ...]) -> Memory:
 
 def _soonest(*delays_s: float | None) -> float | None:
     return min((one for one in delays_s if one is not None), default=None)
+
+
+def _now_s() -> float:
+    """The loop's clock, by which whoever is told to come again later does come."""
+    return asyncio.get_running_loop().time()
