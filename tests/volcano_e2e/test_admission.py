@@ -4,12 +4,14 @@ the refusal, or none where it is accepted all the same.
 """
 
 import copy
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pytest
 
 from tests.controlplane.client import ApiError, Object
+from tests.support.waiting import eventually
 from tests.volcano_e2e.cluster import Cluster
 from tests.volcano_e2e.manifests import job, policy, queue, task
 
@@ -336,7 +338,14 @@ async def test_a_group_goes_where_it_says_or_where_its_namespace_says(e2e: Clust
     notes = {"annotations": {"scheduling.volcano.sh/queue-name": "of-namespace"}}
     where = f"/api/v1/namespaces/{e2e.namespace}"
     await e2e.api.patch(where, {"metadata": notes})
-    assert await goes("of-namespace", "default") == "of-namespace"
+
+    # The webhook reads namespaces from a stream, some milliseconds behind.
+    tries = itertools.count()
+
+    async def follows() -> bool:
+        return await goes(f"of-namespace-{next(tries)}", "default") == "of-namespace"
+
+    await eventually(follows, because="the namespace's queue is known")
     assert await goes("of-itself", "custom") == "custom"
 
 
