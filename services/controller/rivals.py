@@ -11,34 +11,18 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
-from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, KubeError
+from shared.kube.leases import Lease
 from shared.kube.resources import LEASES
 
 logger = logging.getLogger(__name__)
 
-#: The Lease of Volcano's controllers, wherever it is.
-VOLCANO_CONTROLLERS: Final = "vc-controller-manager"
-#: For how long after a renewal its holder lives.
-LIVES_S: Final = 60.0
 #: Of the Leases named after our schedulers' names, the one that `tutti up` writes.
 _OUR_OWN: Final = "tutti"
 _LOOK_EVERY_S: Final = 15.0
 #: Until somebody has looked, nobody acts.
 _RETRY_S: Final = 1.0
-
-
-class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
-    holder_identity: str = ""
-    renew_time: str = ""
-
-
-class _Lease(msgspec.Struct, frozen=True):
-    metadata: Metadata = Metadata()
-    spec: _LeaseSpec = _LeaseSpec()
 
 
 class Rivals:
@@ -113,18 +97,8 @@ class Rivals:
 
     async def _find(self) -> str:
         for name in self._leases:
-            page = await self._client.list(LEASES, _Lease, field_selector=f"metadata.name={name}")
+            page = await self._client.list(LEASES, Lease, field_selector=f"metadata.name={name}")
             for one in page.items:
-                if isinstance(one, _Lease) and _lives(one):
-                    return one.metadata.key
+                if isinstance(one, Lease) and one.spec.lives(datetime.now(UTC)):
+                    return f"{one.metadata.namespace}/{one.metadata.name}"
         return ""
-
-
-def _lives(lease: _Lease) -> bool:
-    """Whether somebody holds a Lease and has renewed it lately, by the wall clock."""
-    try:
-        renewed = datetime.fromisoformat(lease.spec.renew_time)
-    except ValueError:
-        return False
-    age_s = (datetime.now(UTC) - renewed).total_seconds()
-    return bool(lease.spec.holder_identity) and age_s < LIVES_S

@@ -20,7 +20,7 @@ from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Controller, Reconciler, Runtime
 from services.controller.reconciling.sharding import Shards
 from services.controller.reporting import Reporting
-from services.controller.rivals import VOLCANO_CONTROLLERS, Rivals
+from services.controller.rivals import Rivals
 from services.controller.status_controller import StatusController
 from services.controller.volcano_metrics import ControllerMetrics
 from services.controller.workload_controller import WorkloadReconciler
@@ -28,6 +28,7 @@ from services.controller.writing import Writer
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
+from shared.kube.leases import VOLCANO_CONTROLLERS
 from shared.runtime.backoff import delays_s
 from shared.runtime.lifecycle import Context, Step
 from shared.telemetry.api_calls import ApiCalls

@@ -3,7 +3,7 @@
 Whoever asks a NATS server names the subject for the answer, and the server's answers are not held
 to the asker's rights. So who holds any service's key can have an answer stored in DECISIONS: JSON
 of JetStream's API, an empty message, or a copy of another stream's record. It cannot choose the
-words, and what it has stored orders nothing: a stray. ADR 0043 says how it is stepped over.
+words, and what it has stored orders nothing: a stray. ADR 0044 says how it is stepped over.
 
 A tagged record whose tag nobody here knows is no stray: a newer version may have written it.
 """

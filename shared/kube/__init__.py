@@ -9,6 +9,7 @@ A map, from the wire inwards:
 * `listwatch` keeps one resource in view for ever, `pacing` says when it tries again,
 * `resources` names the resources, `objects` types them, `decoding` reads them so that no malformed
   object stops a stream,
+* `leases` reads who holds a Lease, and whether it lives,
 * `quantities` and `requests` do Kubernetes' arithmetic.
 
 It knows nothing of gangs, dialects or NATS. No exception of aiohttp, ssl or PyYAML leaves this

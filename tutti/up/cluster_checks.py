@@ -15,8 +15,9 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
 from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, TransportError, Unauthorized
+from shared.kube.leases import Lease
 from shared.kube.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, Resource
-from tutti.up.rivals import ConfigMap, Deployment, Lease, Surroundings
+from tutti.up.rivals import ConfigMap, Deployment, Surroundings
 
 _REACH_TIMEOUT_S: Final = 10.0
 #: Pages of this many, so that a cluster with thousands of Deployments is not read in one answer.

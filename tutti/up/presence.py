@@ -16,9 +16,10 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
+from shared.kube.leases import LIVES_S, Lease
 from shared.kube.resources import LEASES
 from tutti.up.own_process import start_ticks
-from tutti.up.rivals import LIVE_S, OWN_LEASE, Lease
+from tutti.up.rivals import OWN_LEASE
 
 _RENEW_S: Final = 20.0
 _RELEASE_TIMEOUT_S: Final = 2.0
@@ -136,8 +137,7 @@ class Presence:
         spec = lease.spec
         if spec.holder_identity in {"", self._holder} or is_dead(spec.holder_identity):
             return False
-        age_s = (self._wall() - spec.renew_time).total_seconds() if spec.renew_time else LIVE_S + 1
-        return age_s <= LIVE_S
+        return spec.lives(self._wall())
 
     def _manifest(self, found: Lease | None) -> dict[str, Any]:
         namespace, name = OWN_LEASE
@@ -153,7 +153,7 @@ class Presence:
             "metadata": metadata,
             "spec": {
                 "holderIdentity": self._holder,
-                "leaseDurationSeconds": int(LIVE_S),
+                "leaseDurationSeconds": int(LIVES_S),
                 "acquireTime": _micro_time(acquired or now),
                 "renewTime": _micro_time(now),
             },

@@ -16,17 +16,16 @@ from typing import Final, Literal
 
 import msgspec
 
+from shared.kube.leases import VOLCANO_CONTROLLERS, Lease, LeaseSpec, aware
 from shared.kube.objects import KubeStruct, ObjectMeta
 
-#: Whoever renewed within this time lives; leader election renews every 2 to 15 s.
-LIVE_S: Final = 60.0
 #: Where `tutti up` tells of itself.
 OWN_LEASE: Final = ("kube-system", "tutti")
 #: kube-batch locked a ConfigMap by this annotation.
 LOCK_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
 
 #: Volcano's controllers: among them one that makes PodGroups for bare pods.
-_PODGROUP_LEASES: Final = frozenset({"vc-controller-manager"})
+_PODGROUP_LEASES: Final = frozenset({VOLCANO_CONTROLLERS})
 _PODGROUP_DEPLOYMENTS: Final = frozenset({"volcano-controllers"})
 #: What a program serves that was not told its scheduler name, by a part of its image's or
 #: Deployment's name.
@@ -38,21 +37,6 @@ _DEFAULT_NAMES: Final = {
 _NAME_FLAG: Final = "--scheduler-name"
 
 Holding = Literal["name", "suite", "podgroups"]
-
-
-class LeaseSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a Lease."""
-
-    holder_identity: str = ""
-    acquire_time: datetime | None = None
-    renew_time: datetime | None = None
-
-
-class Lease(KubeStruct, frozen=True, kw_only=True):
-    """coordination.k8s.io/v1 Lease."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: LeaseSpec = LeaseSpec()
 
 
 class ConfigMap(KubeStruct, frozen=True, kw_only=True):
@@ -147,7 +131,7 @@ def _by_lease(
     lease: Lease, now: datetime, names: frozenset[str], is_ours: Callable[[str], bool]
 ) -> Rival | None:
     meta, spec = lease.metadata, lease.spec
-    if not _lives(spec, now):
+    if not spec.lives(now):
         return None
     who = f"Lease {meta.namespace}/{meta.name} ({_holder(spec, now)})"
     if (meta.namespace, meta.name) == OWN_LEASE:
@@ -169,7 +153,7 @@ def _by_lock(lock: ConfigMap, now: datetime, names: frozenset[str]) -> Rival | N
     except msgspec.MsgspecError:
         # Nobody's record of a leader: whoever wrote it could not read it back either.
         return None
-    if not _lives(spec, now):
+    if not spec.lives(now):
         return None
     who = f"ConfigMap {meta.namespace}/{meta.name} ({_holder(spec, now)})"
     return Rival(holding="name", name=meta.name, who=who)
@@ -210,25 +194,13 @@ def _default_names(text: str) -> set[str]:
     return {name for part, name in _DEFAULT_NAMES.items() if part in base}
 
 
-def _lives(spec: LeaseSpec, now: datetime) -> bool:
-    if not spec.holder_identity or spec.renew_time is None:
-        return False
-    return (now - _aware(spec.renew_time)).total_seconds() <= LIVE_S
-
-
 def _holder(spec: LeaseSpec, now: datetime) -> str:
-    assert spec.renew_time is not None, "a live lease has a time of renewal"
     since = f" since {_instant(spec.acquire_time)}" if spec.acquire_time else ""
-    age_s = max(0.0, (now - _aware(spec.renew_time)).total_seconds())
-    return f"held by {spec.holder_identity}{since}, renewed {age_s:.0f} s ago"
+    return f"held by {spec.holder_identity}{since}, renewed {max(0.0, spec.age_s(now)):.0f} s ago"
 
 
 def _instant(instant: datetime) -> str:
-    return _aware(instant).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _aware(instant: datetime) -> datetime:
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return aware(instant).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def refusal(rivals: Iterable[Rival]) -> str:

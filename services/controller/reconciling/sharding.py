@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
 from services.controller.reconciling.membership import Membership, Word
 from services.controller.reconciling.work_queue import WorkQueue
 from services.controller.rivals import Rivals
-from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
+from shared.kube.leases import Lease
 from shared.kube.resources import LEASES
 
 logger = logging.getLogger(__name__)
@@ -34,16 +32,6 @@ EXPIRE_S: Final = 7.0
 _FORGOTTEN_AFTER: Final = 20
 _LABEL: Final = "tutti.dev/controllers"
 _VIEW: Final = "tutti.dev/view"
-
-
-class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
-    holder_identity: str = ""
-    renew_time: str = ""
-
-
-class _Lease(msgspec.Struct, frozen=True):
-    metadata: Metadata = Metadata()
-    spec: _LeaseSpec = _LeaseSpec()
 
 
 class Shards:
@@ -146,14 +134,14 @@ class Shards:
 
     async def _words(self) -> dict[str, Word]:
         page = await self._client.list(
-            LEASES, _Lease, namespace=self._namespace, label_selector=f"{_LABEL}={self._group}"
+            LEASES, Lease, namespace=self._namespace, label_selector=f"{_LABEL}={self._group}"
         )
         words: dict[str, Word] = {}
         for lease in page.items:
-            if isinstance(lease, _Lease) and lease.spec.holder_identity:
+            if isinstance(lease, Lease) and lease.spec.holder_identity:
                 view = lease.metadata.annotations.get(_VIEW, "")
                 words[lease.spec.holder_identity] = Word(
-                    tuple(filter(None, view.split(","))), lease.spec.renew_time
+                    tuple(filter(None, view.split(","))), str(lease.spec.renew_time)
                 )
         return words
 

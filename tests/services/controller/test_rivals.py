@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from services.controller.rivals import LIVES_S, Rivals
+from services.controller.rivals import Rivals
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Forbidden
+from shared.kube.leases import LIVES_S
 from shared.kube.resources import LEASES
 from tests.services.controller.leases import a_lease
 from tests.support.waiting import eventually

@@ -14,12 +14,13 @@ from services.controller.core.events import EventIntent
 from services.controller.core.intents import Intent, PatchGroup, Situation, TellPlaced
 from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
-from services.controller.rivals import LIVES_S, Rivals
+from services.controller.rivals import Rivals
 from services.controller.state import Memory
 from services.controller.status_controller import StatusController
 from shared.bus.setup import ensure_streams
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from shared.kube.leases import LIVES_S
 from shared.kube.resources import LEASES
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for

@@ -10,13 +10,14 @@ import pytest
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from shared.kube.leases import Lease
 from shared.kube.resources import LEASES
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tutti.up.cluster_checks import ClusterUnreachable, look_around
 from tutti.up.own_process import start_ticks
 from tutti.up.presence import AnotherIsHere, Presence, identity, is_dead
-from tutti.up.rivals import OWN_LEASE, Lease
+from tutti.up.rivals import OWN_LEASE
 
 integration = pytest.mark.integration
 NAMES = ("tutti", "volcano")

@@ -46,6 +46,12 @@ async def nursery() -> AsyncIterator[NurseryLauncher]:
         yield made
 
 
+def parent_of(pid: int) -> psutil.Process:
+    found = psutil.Process(pid).parent()
+    assert found is not None
+    return found
+
+
 def lives(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -101,7 +107,7 @@ async def test_what_traces_is_imported_before_forking_and_only_where_there_are_t
     async with NurseryLauncher(TRACING) as launcher:
         assert await (await launcher.launch(asked)).wait() == 1
         sleeping = await launcher.launch(sleeper(tmp_path / "other", "sleep"))
-        psutil.Process(sleeping.pid).parent().kill()  # type: ignore[union-attr]  # it has one
+        parent_of(sleeping.pid).kill()
         await sleeping.wait()
         assert await (await launcher.launch(asked)).wait() == 1, "the next nursery knows it too"
 
@@ -117,7 +123,7 @@ async def test_a_nursery_that_was_killed_takes_its_children_along_and_is_started
     nursery: NurseryLauncher, tmp_path: Path
 ) -> None:
     child = await nursery.launch(sleeper(tmp_path / "log", "sleep"))
-    psutil.Process(child.pid).parent().kill()  # type: ignore[union-attr]  # it has one
+    parent_of(child.pid).kill()
     assert await child.wait() == -signal.SIGKILL
     await eventually(lambda: not lives(child.pid))
     again = await nursery.launch(sleeper(tmp_path / "log", "say"))
@@ -133,8 +139,7 @@ async def test_a_launch_that_was_cancelled_leaves_no_process(
     with pytest.raises(asyncio.CancelledError):
         await task
     other = await nursery.launch(sleeper(tmp_path / "second", "sleep"))
-    parent = psutil.Process(other.pid).parent()
-    assert parent is not None
+    parent = parent_of(other.pid)
     await eventually(lambda: [each.pid for each in parent.children()] == [other.pid])
 
 

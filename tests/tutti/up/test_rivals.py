@@ -5,17 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from shared.kube.leases import LIVES_S, Lease, LeaseSpec
 from shared.kube.objects import ObjectMeta
 from tutti.up.rivals import (
-    LIVE_S,
     LOCK_ANNOTATION,
     ConfigMap,
     Container,
     Deployment,
     DeploymentSpec,
     DeploymentStatus,
-    Lease,
-    LeaseSpec,
     PodTemplate,
     PodTemplateSpec,
     Rival,
@@ -80,7 +78,7 @@ def seen(*things: Lease | Deployment | ConfigMap) -> Surroundings:
     "thing",
     [
         pytest.param(lease("volcano"), id="volcano's lease, renewed 3 s ago"),
-        pytest.param(lease("volcano", age_s=LIVE_S), id="renewed a minute ago"),
+        pytest.param(lease("volcano", age_s=LIVES_S), id="renewed a minute ago"),
         pytest.param(lease("volcano", age_s=-5), id="renewed by a clock that is ahead of ours"),
         pytest.param(lease("volcano", namespace="elsewhere"), id="in any namespace"),
         pytest.param(deployment("volcano-scheduler"), id="volcano's deployment by its name"),
@@ -109,7 +107,7 @@ def test_a_live_holder_of_one_of_our_names_is_a_rival(
 @pytest.mark.parametrize(
     "thing",
     [
-        pytest.param(lease("volcano", age_s=LIVE_S + 1), id="a lease nobody renews any more"),
+        pytest.param(lease("volcano", age_s=LIVES_S + 1), id="a lease nobody renews any more"),
         pytest.param(lease("volcano", holder=""), id="a lease that was given back"),
         pytest.param(
             Lease(metadata=ObjectMeta(name="volcano"), spec=LeaseSpec(holder_identity="x")),

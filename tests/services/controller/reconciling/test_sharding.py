@@ -6,28 +6,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from typing_extensions import override
 
 from services.controller.reconciling.sharding import Shards
 from services.controller.reconciling.work_queue import WorkQueue
-from services.controller.rivals import LIVES_S, VOLCANO_CONTROLLERS, Rivals
-from shared.kinds.metadata import Metadata
+from services.controller.rivals import Rivals
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ConnectionLost
+from shared.kube.leases import LIVES_S, VOLCANO_CONTROLLERS, Lease
 from shared.kube.resources import LEASES
 from shared.kube.transport import Reply
 from tests.services.controller.leases import a_lease
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """As much of it as is looked at."""
-
-    metadata: Metadata = Metadata()
-
 
 KEYS = [f"default/job-{number}" for number in range(20)]
 
