@@ -1,5 +1,6 @@
 """Damages an input: plain values by their structure, bytes without any."""
 
+import copy
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final
@@ -67,7 +68,8 @@ def _replacement(here: Any, random: Random, bulk: int) -> Any:
         larger = here * 1000 if abs(here) < 2**50 else here // 2
         smaller = -here if abs(here) < 2**63 else -1
         return random.choice((smaller, larger, str(here), float(here)))
-    return random.choice(_ODD)
+    # A copy: a later change may go into it, and the next input must know nothing of that.
+    return copy.deepcopy(random.choice(_ODD))
 
 
 def _times(random: Random, bulk: int) -> int:
