@@ -24,7 +24,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ensure_binaries()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real_with_controllers() -> Iterator[ControlPlane]:
     with ControlPlane(ControlPlaneOptions(controllers=CONTROLLERS)) as running:
         yield running

@@ -12,7 +12,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import CRDS_DIR
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane() -> Iterator[ControlPlane]:
     """A control plane with the controllers that workloads need; a fixture named so is built for."""
     with workload_control_plane() as plane:
@@ -20,7 +20,7 @@ def control_plane() -> Iterator[ControlPlane]:
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def scheduler_conf(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:

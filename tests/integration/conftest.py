@@ -22,7 +22,7 @@ from tests.integration.suite import RunningSuite, running_suite
 from tests.support.waiting import eventually
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane() -> Iterator[ControlPlane]:
     """A control plane like the session's own, with controllers and the default scheduler."""
     options = ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS, scheduler=True)

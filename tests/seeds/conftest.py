@@ -16,7 +16,7 @@ from tests.integration.suite import RunningSuite, running_suite
 from tests.seeds.playing import Play
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane() -> Iterator[ControlPlane]:
     with ControlPlane(ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS)) as running:
         running.install_crds(CRDS_DIR)

@@ -28,7 +28,7 @@ tiers:
 WORKERS: Final = 4
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane() -> Iterator[ControlPlane]:
     """With the controllers that workloads need, and the default scheduler."""
     controllers = (*WORKLOAD_CONTROLLERS, "replicationcontroller-controller")
@@ -38,7 +38,7 @@ def control_plane() -> Iterator[ControlPlane]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def conf(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The suite runs while this is used; the file of its scheduler configuration."""
     folder = tmp_path_factory.mktemp("volcano-e2e")
