@@ -7,7 +7,7 @@ from typing import Final
 #: Go counts nanoseconds in 63 bits; longer durations are taken for this.
 MS_MAX: Final = 2**63 // 1_000_000
 _TEXT_CHARACTERS_MAX: Final = 64
-_PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+|0)")
 _MS: Final = {
     "ns": Fraction(1, 1_000_000),

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -35,3 +38,26 @@ def test_the_longest_come_first_and_the_others_as_they_stand() -> None:
     longest = [f"{unit}/test_a.py" if "." not in unit else unit for unit in LONGEST]
     found = sorted(["tests/a/test_a.py", *reversed(longest), "tests/a/test_b.py"], key=rank)
     assert found == [*longest, "tests/a/test_a.py", "tests/a/test_b.py"]
+
+
+@pytest.mark.slow
+def test_every_process_collects_the_same_tests() -> None:
+    """A name drawn by chance in one test alone keeps xdist from playing any."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    processes = [
+        subprocess.Popen(
+            [*command, "-m", "not certify", "tests"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for hash_seed in ("1", "2")
+    ]
+    one, other = (
+        [line for line in process.communicate()[0].splitlines() if "::" in line]
+        for process in processes
+    )
+    assert len(one) > 5000
+    assert sorted({*one} ^ {*other}) == []
+    assert one == other
