@@ -40,24 +40,26 @@ def test_the_longest_come_first_and_the_others_as_they_stand() -> None:
     assert found == [*longest, "tests/a/test_a.py", "tests/a/test_b.py"]
 
 
+def collected(hash_seed: str) -> list[str]:
+    """Names of all tests, as a process of its own finds them."""
+    command = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        (*command, "-m", "not certify", "tests"),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=200,
+        check=True,
+    )
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(420)
 def test_every_process_collects_the_same_tests() -> None:
     """A name drawn by chance in one test alone keeps xdist from playing any."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    processes = [
-        subprocess.Popen(
-            [*command, "-m", "not certify", "tests"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for hash_seed in ("1", "2")
-    ]
-    one, other = (
-        [line for line in process.communicate()[0].splitlines() if "::" in line]
-        for process in processes
-    )
-    assert len(one) > 5000
+    one, other = collected("1"), collected("2")
     assert sorted({*one} ^ {*other}) == []
     assert one == other
+    assert len(one) > 5000
