@@ -21,6 +21,7 @@ from shared.contracts.cluster import (
     SnapshotPage,
     StreamOpened,
 )
+from shared.contracts.strays import OnStray
 
 _KINDS: Final = ("queue", "namespace")
 
@@ -32,11 +33,16 @@ _SNAPSHOT_TIMEOUT_S: Final = 2.0
 class QueueFollower:
     """Keeps the queues current while `run` runs."""
 
-    def __init__(self, bus: Bus, ordinal: int, on_known: Callable[[], None]) -> None:
-        """Prepare; `on_known` is called after each snapshot."""
+    def __init__(
+        self, bus: Bus, ordinal: int, on_known: Callable[[], None], on_stray: OnStray
+    ) -> None:
+        """Prepare; `on_known` is called after each snapshot, `on_stray` with what no watcher
+        wrote.
+        """
         self._bus = bus
         self._consumer = subjects.webhook_consumer(ordinal)
         self._on_known = on_known
+        self._on_stray = on_stray
         self._book = QueueBook()
         self._heard_s = float("-inf")
         self._changed = asyncio.Event()
@@ -70,6 +76,7 @@ class QueueFollower:
             self._consumer,
             self,
             kinds=_KINDS,
+            on_stray=self._on_stray,
             filtered=True,
             timeout_s=_SNAPSHOT_TIMEOUT_S,
         )

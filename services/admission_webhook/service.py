@@ -63,7 +63,7 @@ class Webhook:
         settings = ctx.settings
         self._ctx = ctx
         self._reporting = Reporting(ctx.metrics)
-        self._follower = QueueFollower(ctx.bus, ctx.ordinal, self._on_queues)
+        self._follower = QueueFollower(ctx.bus, ctx.ordinal, self._on_queues, ctx.strays.met)
         adviser = Adviser(
             ctx.bus,
             timeout_s=settings.advice_timeout_ms / 1000,

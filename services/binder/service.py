@@ -48,6 +48,7 @@ from shared.contracts import subjects
 from shared.contracts.codec import decode_act
 from shared.contracts.decisions import Act, EvictionDecision
 from shared.contracts.outcomes import Outcome
+from shared.contracts.strays import is_stray
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.backoff import delays_s
@@ -115,7 +116,7 @@ class Binder:
         self._pulling = PullLoop(
             ctx.bus, subjects.DECISIONS, subjects.BINDER_CONSUMER, batch=_PULL_BATCH
         )
-        self._ledger = Ledger(ctx.bus)
+        self._ledger = Ledger(ctx.bus, ctx.strays.met)
         self._reporting = Reporting(ctx.metrics, ctx.tracer)
         self._reporting.watch(lambda: self._lanes.width)
         self._state = BinderState("")
@@ -183,6 +184,12 @@ class Binder:
         try:
             decision = decode_act(delivery.payload)
         except msgspec.MsgspecError as error:
+            if is_stray(subjects.DECISIONS, delivery.payload):
+                self._ctx.strays.met(
+                    subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
+                )
+                await acknowledge(delivery)
+                return
             await self._undecodable(delivery, sender, str(error))
             return
         reason = await self._judge(decision, sender)

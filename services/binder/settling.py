@@ -3,6 +3,9 @@
 Whoever has a decision in a second or later delivery claims it first, in the outcome's own subject
 (docs/adr/0002-what-the-binder-checks.md): an earlier delivery, whose binder may be alive and merely
 not heard, stores no outcome from then on.
+
+A stray on an outcome's subject is written behind as if it were not there; the other records are
+what they were: it takes neither an outcome nor a claim away.
 """
 
 import contextlib
@@ -12,11 +15,13 @@ from typing import Final, Literal
 from services.binder.core.outcome import Sender
 from shared.bus.connection import Bus
 from shared.bus.errors import AppendRefused, BusError, WrongLastSequence
+from shared.bus.newest import Newest, newest_record
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
 from shared.contracts import subjects
 from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.outcomes import DecisionClaimed, Outcome, OutcomeRecord
+from shared.contracts.strays import OnStray, unless_stray
 
 logger = logging.getLogger(__name__)
 
@@ -25,16 +30,19 @@ Claimed = Literal["ours", "finished", "overtaken"]
 
 #: Before a decision whose outcome the stream refuses (it is full) comes again.
 _RETRY_S: Final = 1.0
-#: Each failure means that somebody else has just written there.
-_CLAIMS_MAX: Final = 3
+#: Each failure means that somebody else has just written there: another binder once or twice.
+_CLAIMS_MAX: Final = 8
+
+_decode: Final = unless_stray(subjects.OUTCOMES, decode_outcome)
 
 
 class Ledger:
     """What is written of decisions in OUTCOMES, and by whom."""
 
-    def __init__(self, bus: Bus) -> None:
-        """Write over `bus`."""
+    def __init__(self, bus: Bus, on_stray: OnStray) -> None:
+        """Write over `bus`; `on_stray` is told of what no binder wrote."""
         self._bus = bus
+        self._on_stray = on_stray
         self._publisher = Publisher(bus)
 
     async def claim(self, gang_id: str, sender: Sender) -> Claimed:
@@ -49,11 +57,8 @@ class Ledger:
         """
         subject = subjects.outcome(gang_id, sender.decision_seq)
         for _ in range(_CLAIMS_MAX):
-            there = await self._bus.get_last(subjects.OUTCOMES, subject)
-            behind = 0
-            if there is not None:
-                behind = there.seq
-                record = decode_outcome(there.payload)
+            record, behind = await self._newest(subject)
+            if record is not None:
                 if isinstance(record, Outcome) and _same_life(record, sender.incarnation):
                     return "finished"
                 if _is_claim(record, sender.binder, sender.delivered):
@@ -103,19 +108,19 @@ class Ledger:
             with contextlib.suppress(WrongLastSequence):
                 await self._publish(subject, payload, behind)
                 return True
-            there = await self._bus.get_last(subjects.OUTCOMES, subject)
-            if there is None:
-                behind = 0
+            record, behind = await self._newest(subject)
+            if record is None:
                 continue
-            record = decode_outcome(there.payload)
             if isinstance(record, Outcome) and _same_life(record, outcome.incarnation):
                 logger.debug("%s: another outcome was first", subject)
                 return True
             mine = _is_claim(record, outcome.binder, outcome.delivered)
             if not mine and not _may_follow(record, outcome.delivered, outcome.incarnation):
                 return False
-            behind = there.seq
         return False
+
+    async def _newest(self, subject: str) -> Newest[OutcomeRecord]:
+        return await newest_record(self._bus, subjects.OUTCOMES, subject, _decode, self._on_stray)
 
     async def _publish(self, subject: str, payload: bytes, behind: int) -> None:
         await (

@@ -23,6 +23,7 @@ from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.codec import decode_verdict
+from shared.contracts.strays import OnStray, unless_stray
 from shared.contracts.verdicts import PodRef, Verdict
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, MalformedAnswer, NotFound
@@ -30,6 +31,8 @@ from shared.kube.objects import ObjectMeta, Pod
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, QUEUES_VOLCANO
 
 logger = logging.getLogger(__name__)
+
+_decode: Final = unless_stray(subjects.VERDICTS, decode_verdict)
 
 #: Gangs at the same time, and requests of each: pods wait for this before they can be scheduled,
 #: so it may take as many connections as a binder does.
@@ -48,10 +51,11 @@ class _Queue(msgspec.Struct, frozen=True):
 class PodGroupController:
     """Everything one podgroup controller does."""
 
-    def __init__(self, bus: Bus, client: KubeClient, rivals: Rivals) -> None:
+    def __init__(self, bus: Bus, client: KubeClient, rivals: Rivals, on_stray: OnStray) -> None:
         """Make one; nothing happens before `run`, nor while a rival lives, who makes them."""
         self._client = client
         self._rivals = rivals
+        self._on_stray = on_stray
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.PODGROUP_CONSUMER)
         self._gangs = asyncio.Semaphore(_GANGS)
         self._group = asyncio.TaskGroup()
@@ -77,10 +81,14 @@ class PodGroupController:
     async def _take(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             try:
-                verdict = decode_verdict(delivery.payload)
+                verdict = _decode(delivery.payload)
             except msgspec.MsgspecError as error:
                 logger.error("verdict %d cannot be read: %s", delivery.seq, error)
                 await delivery.term("cannot be read")
+                continue
+            if verdict is None:
+                self._on_stray(subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload)
+                await _ack(delivery)
                 continue
             if not verdict.group_wanted or verdict.phase == "Gone":
                 await _ack(delivery)

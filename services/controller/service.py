@@ -116,7 +116,7 @@ def _make(
         return Controller(reconciler, runtime.informers, shards)
     if name == "podgroup":
         return PodGroupController(
-            ctx.bus, client, _rivals(client, ctx.settings, VOLCANO_CONTROLLERS)
+            ctx.bus, client, _rivals(client, ctx.settings, VOLCANO_CONTROLLERS), ctx.strays.met
         )
     clock = SteadyClock()
     reporting = Reporting(ctx.metrics, ctx.tracer)
@@ -129,7 +129,7 @@ def _make(
     )
     # Statuses of groups and pods are their scheduler's: its Lease bears its scheduler name.
     rivals = _rivals(client, ctx.settings, *ctx.settings.scheduler_name)
-    return StatusController(ctx.bus, writer, clock, reporting, rivals)
+    return StatusController(ctx.bus, writer, clock, reporting, rivals, ctx.strays.met)
 
 
 def _rivals(client: KubeClient, settings: ControllerSettings, *leases: str) -> Rivals:

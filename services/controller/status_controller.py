@@ -36,11 +36,14 @@ from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.codec import decode_verdict
+from shared.contracts.strays import OnStray, unless_stray
 from shared.contracts.verdicts import Verdict
 from shared.dialects.discovery import dialects
 from shared.dialects.protocol import StatusPatch
 
 logger = logging.getLogger(__name__)
+
+_decode: Final = unless_stray(subjects.VERDICTS, decode_verdict)
 
 #: Writes at the same time: enough to keep the rate with an API server that takes 40 ms.
 _WRITERS: Final = 8
@@ -98,7 +101,13 @@ class StatusController:
     """Everything one status controller does."""
 
     def __init__(
-        self, bus: Bus, writer: Writer, clock: SteadyClock, reporting: Reporting, rivals: Rivals
+        self,
+        bus: Bus,
+        writer: Writer,
+        clock: SteadyClock,
+        reporting: Reporting,
+        rivals: Rivals,
+        on_stray: OnStray,
     ) -> None:
         """Make one; nothing happens before `run`, nor while a rival lives: what we would write is
         its to write.
@@ -108,6 +117,7 @@ class StatusController:
         self._clock = clock
         self._reporting = reporting
         self._rivals = rivals
+        self._on_stray = on_stray
         self._knobs = Knobs(started_ms=clock.now_ms())
         self._memories = Memories()
         self._agenda: Agenda[_Entry] = Agenda()
@@ -173,10 +183,14 @@ class StatusController:
         await self._look()
         for delivery in deliveries:
             try:
-                verdict = decode_verdict(delivery.payload)
+                verdict = _decode(delivery.payload)
             except msgspec.MsgspecError as error:
                 logger.error("verdict %d cannot be read: %s", delivery.seq, error)
                 await _tell_consumer(delivery.term("cannot be read"))
+                continue
+            if verdict is None:
+                self._on_stray(subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload)
+                await _tell_consumer(delivery.ack())
                 continue
             await self._offer(verdict, delivery.seq, delivery)
         self._reporting.waiting(len(self._agenda))
@@ -324,7 +338,12 @@ class StatusController:
             return None
         if last is None or last.seq <= entry.seq:
             return None
-        return decode_verdict(last.payload), last.seq
+        verdict = _decode(last.payload)
+        if verdict is None:
+            # It took the place of what we look for; the planner says that again (ADR 0047).
+            self._on_stray(subjects.VERDICTS, last.seq, last.subject, last.payload)
+            return None
+        return verdict, last.seq
 
     async def _keep_ours(self) -> None:
         while True:

@@ -16,15 +16,18 @@ from services.gang_planner.inbox import (
     StrayArrival,
     VerdictArrival,
 )
-from shared.contracts import codec
+from shared.contracts import codec, subjects
+from shared.contracts.strays import OnStray
 from shared.contracts.verdicts import Verdict
 
 
 class Applier:
     """The only place where records enter the planner's state."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Planner, on_stray: OnStray) -> None:
+        """`on_stray` is told of what no writer of a stream wrote."""
         self._planner = planner
+        self._on_stray = on_stray
         self._has_picture = False
         self._has_memory = False
         #: The newest verdict of each gang that is not gone, as published; read at a takeover.
@@ -62,8 +65,8 @@ class Applier:
                     self._apply_cluster(arrival)
                 case DecisionArrival():
                     self._apply_decision(arrival)
-                case StrayArrival(seq):
-                    self.decisions_seq = max(self.decisions_seq, seq)
+                case StrayArrival():
+                    self._step_over(arrival)
                 case OutcomeArrival() | ForeignArrival():
                     self._apply_outcome(arrival)
                 case VerdictArrival():
@@ -101,6 +104,22 @@ class Applier:
                 wishes.add(verdict.gang_id)
         self._verdicts.clear()
         return wishes
+
+    def _step_over(self, stray: StrayArrival) -> None:
+        """It is as good as applied. One on a verdict's subject has taken that verdict's place, who
+        leads next tells it anew.
+        """
+        self._on_stray(stray.stream, stray.seq, stray.subject, stray.payload)
+        match stray.stream:
+            case subjects.CLUSTER:
+                self.cluster_seq = max(self.cluster_seq, stray.seq)
+            case subjects.DECISIONS:
+                self.decisions_seq = max(self.decisions_seq, stray.seq)
+            case subjects.OUTCOMES:
+                self.outcomes_seq = max(self.outcomes_seq, stray.seq)
+            case _:
+                self.verdicts_seq = stray.seq
+                self._verdicts.pop(stray.subject.removeprefix(subjects.verdict("")), None)
 
     def _keep_verdict(self, arrival: VerdictArrival) -> None:
         self.verdicts_seq = arrival.seq

@@ -2,7 +2,6 @@
 records that it follows from, and the trace it is told in.
 
     info     what was done: decided, started, holds, what ended
-    error    a message in DECISIONS that no planner wrote
     warning  somebody's pods are removed, or what was bound of a gang is not whole
 
 Beyond `shared.runtime.logs`' rate lines are dropped, and counted; all of it is in DECISIONS.
@@ -28,8 +27,6 @@ log = logging.getLogger("services.gang_planner")
 
 #: Gangs whose name and trace are remembered for their notes, which have neither.
 GANGS_MAX: Final = 16_384
-#: So much of a message that is not ours is told.
-_STRAY_BYTES_MAX: Final = 200
 _WARNINGS: Final = frozenset({"release", "repair", "degraded"})
 
 
@@ -107,17 +104,6 @@ class DecisionLog:
                     record.reason,
                     why=record.message,
                 )
-
-    def stray(self, seq: int, subject: str, payload: bytes) -> None:
-        """A message in DECISIONS is no planner's."""
-        log.error(
-            "record %d of DECISIONS on %s was written by no planner and is stepped over: somebody "
-            "has a service's key to NATS; %d bytes, beginning %r",
-            seq,
-            subject,
-            len(payload),
-            payload[:_STRAY_BYTES_MAX],
-        )
 
     def _tell(
         self,

@@ -37,7 +37,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import DecisionClaimed
-from shared.contracts.strays import is_stray
+from shared.contracts.strays import is_stray, unless_stray
 from shared.contracts.verdicts import GangPhase
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,9 @@ class _VerdictHead(msgspec.Struct, frozen=True, kw_only=True, tag="gang.verdict"
     phase: GangPhase
 
 
-_decode_head: Final = msgspec.msgpack.Decoder(_VerdictHead).decode
+_decode_cluster: Final = unless_stray(subjects.CLUSTER, codec.decode_cluster)
+_decode_outcome: Final = unless_stray(subjects.OUTCOMES, codec.decode_outcome)
+_decode_head: Final = unless_stray(subjects.VERDICTS, msgspec.msgpack.Decoder(_VerdictHead).decode)
 
 
 async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
@@ -83,7 +85,7 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
     while len(pages) < page.pages:
         seq -= 1
         stored = await bus.get_message(subjects.DECISIONS, seq)
-        if stored is not None and is_stray(stored.payload):
+        if stored is not None and is_stray(subjects.DECISIONS, stored.payload):
             continue
         record = codec.decode_decision_record(stored.payload) if stored else None
         if not isinstance(record, Checkpoint) or record.up_to != page.up_to:
@@ -95,7 +97,7 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
 async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
     """The newest record on the checkpoints' subject that is no stray; None: there is none."""
     last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
-    if last is None or not is_stray(last.payload):
+    if last is None or not is_stray(subjects.DECISIONS, last.payload):
         return last
     end, reach = last.seq, _REACH_BACK
     while end > first_seq:
@@ -107,7 +109,7 @@ async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
             one = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT, seq)
             if one is None or one.seq >= end:
                 break
-            if not is_stray(one.payload):
+            if not is_stray(subjects.DECISIONS, one.payload):
                 found = one
             seq = one.seq + 1
         if found is not None:
@@ -120,7 +122,7 @@ async def read_opened(bus: Bus) -> StreamOpened | None:
     """The first record of DECISIONS; None when it has aged out."""
     # Not the newest on its subject, which may be a stray: this one was there before all others.
     found = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_OPENED, 1)
-    if found is None or is_stray(found.payload):
+    if found is None or is_stray(subjects.DECISIONS, found.payload):
         return None
     record = codec.decode_decision_record(found.payload)
     return record if isinstance(record, StreamOpened) else None
@@ -246,7 +248,10 @@ class Follower:
     async def _on_cluster(self, deliveries: list[Delivery]) -> None:
         arrivals: list[Arrival] = []
         for delivery in deliveries:
-            record = codec.decode_cluster(delivery.payload)
+            record = _decode_cluster(delivery.payload)
+            if record is None:
+                arrivals.append(_stray_arrival(subjects.CLUSTER, delivery))
+                continue
             if not isinstance(record, StreamOpened) and record.epoch > self._epoch:
                 await self._inbox.put(arrivals)
                 raise NewEpoch(record.epoch)
@@ -258,8 +263,8 @@ class Follower:
     async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
         await self._inbox.put(
             [
-                StrayArrival(d.seq, d.subject, d.payload, d.stored_ms)
-                if is_stray(d.payload)
+                _stray_arrival(subjects.DECISIONS, d)
+                if is_stray(subjects.DECISIONS, d.payload)
                 else DecisionArrival(d.seq, d.payload, d.stored_ms)
                 for d in deliveries
             ]
@@ -268,8 +273,10 @@ class Follower:
     async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
         await self._inbox.put([self._outcome_arrival(delivery) for delivery in deliveries])
 
-    def _outcome_arrival(self, delivery: Delivery) -> OutcomeArrival | ForeignArrival:
-        outcome = codec.decode_outcome(delivery.payload)
+    def _outcome_arrival(self, delivery: Delivery) -> Arrival:
+        outcome = _decode_outcome(delivery.payload)
+        if outcome is None:
+            return _stray_arrival(subjects.OUTCOMES, delivery)
         if isinstance(outcome, DecisionClaimed):
             return ForeignArrival(delivery.seq)
         if outcome.incarnation not in {"", self.incarnation}:
@@ -278,8 +285,16 @@ class Follower:
         return OutcomeArrival(delivery.seq, outcome, delivery.payload, delivery.stored_ms)
 
 
-def _verdict_arrival(delivery: Delivery) -> VerdictArrival:
+def _stray_arrival(stream: str, delivery: Delivery) -> StrayArrival:
+    return StrayArrival(
+        stream, delivery.seq, delivery.subject, delivery.payload, delivery.stored_ms
+    )
+
+
+def _verdict_arrival(delivery: Delivery) -> Arrival:
     head = _decode_head(delivery.payload)
+    if head is None:
+        return _stray_arrival(subjects.VERDICTS, delivery)
     return VerdictArrival(
         seq=delivery.seq,
         gang_id=head.gang_id,

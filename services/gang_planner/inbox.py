@@ -42,8 +42,11 @@ class DecisionArrival(NamedTuple):
 
 
 class StrayArrival(NamedTuple):
-    """A message in DECISIONS that no planner wrote: it orders nothing, and is stepped over."""
+    """A message in one of the streams that no writer of it wrote: it says nothing, and is stepped
+    over.
+    """
 
+    stream: str
     seq: int
     subject: str
     payload: bytes

@@ -12,7 +12,6 @@ from services.gang_planner.inbox import (
     ClusterArrival,
     DecisionArrival,
     OutcomeArrival,
-    StrayArrival,
 )
 from services.gang_planner.volcano_metrics import SchedulerMetrics
 from shared.contracts.cluster import Synced
@@ -68,7 +67,6 @@ class Reporting:
             ("Started", "NothingBound", "Released"),
         )
         self._verdicts = metrics.counter("verdicts_total", "Verdicts published.")
-        self._strays = metrics.counter("strays_total", "Messages in DECISIONS of no planner.")
         self._cycles = metrics.counter("cycles_total", "Planning cycles run.")
         self._cycle_s = metrics.histogram("cycle_seconds", "One planning cycle.", _CYCLE_S)
         self._append_s = metrics.histogram(
@@ -124,9 +122,6 @@ class Reporting:
                         self._synced_ms = record.at_ms
                 case DecisionArrival(_, _, stored_ms):
                     newest[DECISIONS] = stored_ms
-                case StrayArrival():
-                    self._strays.inc()
-                    self._log.stray(arrival.seq, arrival.subject, arrival.payload)
                 case OutcomeArrival(_, outcome, _, stored_ms):
                     newest[OUTCOMES] = stored_ms
                     self._outcomes(_result_of(outcome)).inc()

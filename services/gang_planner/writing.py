@@ -6,16 +6,17 @@ repeated until it is known: nothing else is decided meanwhile.
 """
 
 import asyncio
-import functools
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 
 from services.gang_planner.applying import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival, StrayArrival
+from services.gang_planner.mending import Mender
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.tracing import GangTraces
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
@@ -60,11 +61,14 @@ class Writer:
         self._applier = applier
         self._fence: FencedLog | None = None
         self._publisher = Publisher(context.bus)
+        self._mender = Mender(context.bus, context.strays.met)
         #: By subject.
         self._in_flight: dict[str, Verdict] = {}
         #: Gangs whose wish for a PodGroup is in the stream.
         self._wishes: set[str] = set()
         self._unsent: dict[str, Verdict] = {}
+        #: Gangs whose last verdict is not in the stream any more.
+        self._lost: set[str] = set()
         self._checkpoint_seq = 0
         self._checkpoint_ms = 0
 
@@ -82,7 +86,7 @@ class Writer:
         if self._fence is None:
             return
         for arrival in arrivals:
-            if isinstance(arrival, StrayArrival):
+            if isinstance(arrival, StrayArrival) and arrival.stream == subjects.DECISIONS:
                 self._fence.applied(arrival.seq)
             if isinstance(arrival, DecisionArrival) and arrival.seq > self._fence.last_applied:
                 raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
@@ -106,8 +110,9 @@ class Writer:
         except Superseded:
             return False
         # Not before: the epoch is named by the sequence that its record gets.
-        fence.overlook(is_stray)
+        fence.overlook(partial(is_stray, subjects.DECISIONS))
         self._fence = fence
+        self._mender.begin(self._applier.verdicts_seq)
         self._wishes = self._applier.recall_verdicts(self._reporting.recalled)
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
@@ -138,7 +143,7 @@ class Writer:
                 self._applier.decided(seq)
                 self._reporting.appended(seq, record)
             self._reporting.appending_took(time.perf_counter() - planned_s)
-        for verdict in [*self._take_unsent(), *step.verdicts]:
+        for verdict in [*self._take_unsent(), *self._take_lost(), *step.verdicts]:
             await self._publish(verdict)
         planner = self._planner
         self._reporting.observe(
@@ -146,6 +151,15 @@ class Writer:
         )
         await self._checkpoint_if_due(self._fence)
         return step.next_wakeup_ms
+
+    async def mend(self) -> None:
+        """Tell again, until cancelled, the verdicts whose place a stray has taken."""
+
+        def tell_again(gang_ids: list[str]) -> None:
+            self._lost.update(gang_ids)
+            self._wake()
+
+        await self._mender.run(tell_again)
 
     async def flush(self) -> None:
         """Wait until every verdict sent is answered."""
@@ -190,7 +204,7 @@ class Writer:
     ) -> None:
         self._in_flight[subject] = verdict
         stored = await self._publisher.publish(subject, payload, ttl_s=ttl_s)
-        stored.add_done_callback(functools.partial(self._stored, subject, verdict))
+        stored.add_done_callback(partial(self._stored, subject, verdict))
 
     def _stored(self, subject: str, verdict: Verdict, stored: asyncio.Future[Stored]) -> None:
         newest = self._in_flight.get(subject) is verdict
@@ -199,6 +213,8 @@ class Writer:
         if stored.cancelled():
             return
         error = stored.exception()
+        if error is None:
+            self._mender.stored(stored.result().seq)
         if not newest:
             return
         gang_id = verdict.gang_id
@@ -214,6 +230,12 @@ class Writer:
             self._context.ready.set("verdicts")
         if subject == subjects.wanted(gang_id) and not verdict.group_wanted:
             self._wishes.discard(gang_id)
+
+    def _take_lost(self) -> list[Verdict]:
+        last = (self._planner.last_verdict(gang_id) for gang_id in sorted(self._lost))
+        lost = [verdict for verdict in last if verdict is not None]
+        self._lost.clear()
+        return lost
 
     def _take_unsent(self) -> list[Verdict]:
         unsent = list(self._unsent.values())

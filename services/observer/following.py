@@ -10,6 +10,7 @@ from shared.bus.cluster_log import follow_cluster
 from shared.bus.connection import Bus
 from shared.contracts import subjects
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
+from shared.contracts.strays import OnStray
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +22,20 @@ _CATCH_UP_S: Final = 5.0
 class ClusterFollower:
     """Keeps the state's picture current while `run` runs."""
 
-    def __init__(self, bus: Bus, state: ObserverState, on_change: Callable[[], None]) -> None:
-        """Prepare; `on_change` is called after everything that changed the picture."""
+    def __init__(
+        self,
+        bus: Bus,
+        state: ObserverState,
+        on_change: Callable[[], None],
+        on_stray: OnStray,
+    ) -> None:
+        """Prepare; `on_change` is called after everything that changed the picture, `on_stray` with
+        what no watcher wrote.
+        """
         self._bus = bus
         self._state = state
         self._on_change = on_change
+        self._on_stray = on_stray
         self._moved = asyncio.Event()
 
     async def caught_up(self, seq: int) -> None:
@@ -42,7 +52,7 @@ class ClusterFollower:
     async def run(self) -> None:
         """Follow until cancelled."""
         consumer = subjects.observer_consumer(subjects.CLUSTER)
-        await follow_cluster(self._bus, consumer, self, kinds=_KINDS)
+        await follow_cluster(self._bus, consumer, self, kinds=_KINDS, on_stray=self._on_stray)
 
     def replace(self, pages: Sequence[SnapshotPage]) -> None:
         """As `ClusterReader`."""

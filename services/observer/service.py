@@ -20,12 +20,13 @@ from services.observer.state import ObserverState
 from shared.bus.asking import serve as serve_questions
 from shared.bus.errors import AppendRefused, BusError, LogGap, WrongLastSequence
 from shared.bus.log_reader import LogReader
+from shared.bus.newest import newest_record
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
 from shared.bus.waiting import stream_there
 from shared.contracts import codec, subjects
 from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
-from shared.contracts.strays import is_stray
+from shared.contracts.strays import is_stray, unless_stray
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.whole_files import write_whole
 
@@ -35,6 +36,9 @@ log = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 #: Between two looks at what stands: with thousands of decisions each costs milliseconds.
 _LOOK_S: Final = 0.05
+
+
+_decode_outcome: Final = unless_stray(subjects.OUTCOMES, codec.decode_outcome)
 
 
 async def serve(ctx: Context[ObserverSettings]) -> None:
@@ -52,7 +56,7 @@ class Observer:
             stand_ms=int(settings.stand_s * 1000), gone_max=settings.gone_max
         )
         self._reporting = Reporting(ctx.metrics)
-        self._follower = ClusterFollower(ctx.bus, self._state, self._on_change)
+        self._follower = ClusterFollower(ctx.bus, self._state, self._on_change, ctx.strays.met)
         self._publisher = Publisher(ctx.bus)
         self._incarnation = ""
         #: What pages after the first are cut from.
@@ -106,7 +110,10 @@ class Observer:
 
     async def _take(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
-            if is_stray(delivery.payload):
+            if is_stray(subjects.DECISIONS, delivery.payload):
+                self._ctx.strays.met(
+                    subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
+                )
                 continue
             decision = codec.decode_act(delivery.payload)
             await self._follower.caught_up(max(decision.cycle.cluster_seq, 1))
@@ -146,17 +153,36 @@ class Observer:
         )
         subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)
         try:
-            stored = await self._publisher.publish(
-                subject, codec.encode(outcome), expected_last_subject_sequence=0
-            )
-            await stored
-        except WrongLastSequence:
-            log.debug("%s has its outcome", subject)
+            if not await self._store(subject, codec.encode(outcome)):
+                return False
         except (AppendRefused, BusError) as error:
             log.warning("%s is not stored: %s", subject, error)
             return False
         self._state.standing.drop(one.seq)
         return True
+
+    async def _store(self, subject: str, payload: bytes) -> bool:
+        """Store an outcome as the first, unless there is one; False: a stray came between."""
+        behind = 0
+        while True:
+            try:
+                await (
+                    await self._publisher.publish(
+                        subject, payload, expected_last_subject_sequence=behind
+                    )
+                )
+            except WrongLastSequence:
+                found = await newest_record(
+                    self._ctx.bus, subjects.OUTCOMES, subject, _decode_outcome, self._ctx.strays.met
+                )
+                if found.record is not None:
+                    log.debug("%s has its outcome", subject)
+                    return True
+                if behind:
+                    return False
+                behind = found.last_seq
+            else:
+                return True
 
     # The report.
 

@@ -12,6 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NoReturn
 
 import msgspec
@@ -22,10 +23,11 @@ from services.watcher.errors import InvariantViolation
 from services.watcher.reporting import Reporting
 from services.watcher.state import WatcherState
 from shared.bus.connection import Bus
-from shared.bus.errors import AppendRefused, BusUnavailable
-from shared.bus.fence import FencedLog
+from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
+from shared.bus.fence import FencedLog, last_of_strays
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import Synced
+from shared.contracts.strays import is_stray
 from shared.kube.pacing import TokenBucket
 from shared.runtime.backoff import delays_s
 
@@ -44,6 +46,8 @@ _CALM_FLUSHES_PER_S: Final = 10
 MESSAGE_BYTES: Final = subjects.MESSAGE_BYTES_MAX // 4
 #: Between attempts while CLUSTER refuses: it has no leader, no room, or is being set up.
 _PAUSE_S_MAX: Final = 2.0
+
+_is_stray: Final = partial(is_stray, subjects.CLUSTER)
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +84,8 @@ class Publishing:
         self._now_ms = now_ms
         self._reporting = reporting
         self._log: FencedLog | None = None
+        self._bus: Bus | None = None
+        self._incarnation = ""
         self._stuck = ""
         self._synced: Synced | None = None
         self._due = asyncio.Event()
@@ -108,13 +114,13 @@ class Publishing:
         Raises:
             Superseded: Another watcher appended at this very moment.
         """
-        incarnation = (await bus.stream_info(subjects.CLUSTER)).incarnation
+        self._bus = bus
+        self._incarnation = (await bus.stream_info(subjects.CLUSTER)).incarnation
         last = await bus.get_last(subjects.CLUSTER, subjects.CLUSTER_SUBJECTS)
         # Empty after more than an hour without watcher: its records have aged out. Nothing in them
         # would matter to us, so the stream's own count serves as well.
         last_seq = last.seq if last else (await bus.stream_info(subjects.CLUSTER)).last_seq
-        self._log = FencedLog(bus, subjects.CLUSTER, last_applied=last_seq, incarnation=incarnation)
-        await self._open_epoch(last_seq + 1)
+        await self._open_epoch(last_seq)
 
     async def open(self) -> int:
         """Open a new epoch right behind the take-over; returns it.
@@ -126,14 +132,35 @@ class Publishing:
         """
         assert self._log is not None
         self._state.picture.open_epoch()
-        return await self._open_epoch(self._log.last_applied + 1)
-
-    async def _open_epoch(self, epoch: int) -> int:
-        self._synced = self._renewed(epoch)
-        (seq,) = await self._append([(subjects.CLUSTER_SYNCED, codec.encode(self._synced))])
-        if seq != epoch:
-            raise InvariantViolation(f"epoch {epoch} was opened by record {seq}")
+        epoch = await self._open_epoch(self._log.last_applied)
+        self._log.overlook(_is_stray)
         return epoch
+
+    async def _open_epoch(self, last_applied: int) -> int:
+        """Append an epoch's first record behind the last that we know, or behind strays after it.
+        Its number is in the record: what is refused because of strays is another record then.
+        """
+        assert self._bus is not None
+        while True:
+            self._log = FencedLog(
+                self._bus,
+                subjects.CLUSTER,
+                last_applied=last_applied,
+                incarnation=self._incarnation,
+            )
+            epoch = last_applied + 1
+            self._synced = self._renewed(epoch)
+            try:
+                (seq,) = await self._append([(subjects.CLUSTER_SYNCED, codec.encode(self._synced))])
+            except Superseded:
+                behind = await last_of_strays(self._bus, subjects.CLUSTER, last_applied, _is_stray)
+                if behind == last_applied:
+                    raise
+                last_applied = behind
+                continue
+            if seq != epoch:
+                raise InvariantViolation(f"epoch {epoch} was opened by record {seq}")
+            return epoch
 
     async def run(self, ill: Callable[[], str]) -> NoReturn:
         """Flush on every poke and renew each second, until cancelled.

@@ -1,5 +1,7 @@
 """Follows CLUSTER: the watcher's snapshot, then the log from there on.
 
+Strays are stepped over, and tell nothing of the watcher: neither news nor that it lives.
+
 A new epoch of the watcher, a gap, or a CLUSTER made anew starts it again with a new snapshot. For
 readers that only keep a picture of their own; the planner, which has to put the log in order with
 others, does it itself.
@@ -7,7 +9,7 @@ others, does it itself.
 
 import logging
 from collections.abc import Sequence
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 from shared.bus.connection import Bus
 from shared.bus.errors import LogGap, StreamReplaced
@@ -16,8 +18,11 @@ from shared.bus.pull import Delivery
 from shared.bus.snapshots import NewEpoch, fetch_snapshot
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import ClusterRecord, SnapshotPage, StreamOpened
+from shared.contracts.strays import OnStray, unless_stray
 
 log = logging.getLogger(__name__)
+
+_decode: Final = unless_stray(subjects.CLUSTER, codec.decode_cluster)
 
 
 class ClusterReader(Protocol):
@@ -42,6 +47,7 @@ async def follow_cluster(
     reader: ClusterReader,
     *,
     kinds: tuple[str, ...],
+    on_stray: OnStray,
     filtered: bool = False,
     timeout_s: float = 5.0,
 ) -> NoReturn:
@@ -52,18 +58,25 @@ async def follow_cluster(
         consumer: Name of the durable consumer, which setup made.
         reader: Who is told.
         kinds: What of the snapshot is wanted.
+        on_stray: Told of messages that no watcher wrote.
         filtered: The consumer delivers some kinds only.
         timeout_s: For the watcher's answer to one question.
     """
     epoch = 0
 
     async def take(deliveries: list[Delivery]) -> None:
+        some = False
         for delivery in deliveries:
-            record = codec.decode_cluster(delivery.payload)
+            record = _decode(delivery.payload)
+            if record is None:
+                on_stray(subjects.CLUSTER, delivery.seq, delivery.subject, delivery.payload)
+                continue
             if not isinstance(record, StreamOpened) and record.epoch > epoch:
                 raise NewEpoch(record.epoch)
             reader.apply(delivery.seq, record)
-        reader.applied()
+            some = True
+        if some:
+            reader.applied()
 
     while True:
         records = LogReader(bus, subjects.CLUSTER, consumer, filtered=filtered)

@@ -260,6 +260,19 @@ class FencedLog:
         return self._machine.on_read_failed()
 
 
+async def last_of_strays(bus: Bus, stream: str, seq: int, is_stray: Callable[[bytes], bool]) -> int:
+    """Sequence of the last of the strays that stand right behind record `seq`; `seq` when none do.
+
+    Raises:
+        BusError: The stream's leader cannot be asked.
+    """
+    while (found := await bus.get_message(stream, seq + 1)) is not None:
+        if not is_stray(found.payload):
+            break
+        seq += 1
+    return seq
+
+
 def _none_is(payload: bytes) -> bool:
     """No message is a stray."""
     del payload

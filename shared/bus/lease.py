@@ -157,8 +157,12 @@ class Lease:
         return True
 
     def _free(self, seen: StoredMessage) -> bool:
-        # Our own value: a renewal whose answer was lost.
-        return seen.headers.get("KV-Operation") == "DEL" or seen.payload == self._value
+        # Our own value: a renewal whose answer was lost. A stray holds nothing.
+        return (
+            seen.headers.get("KV-Operation") == "DEL"
+            or seen.payload == self._value
+            or not _names_holder(seen.payload)
+        )
 
     async def _put(self, value: bytes, revision: int, headers: dict[str, str] | None = None) -> int:
         """Write the key if its newest revision is `revision` (0: it has none); returns the new
@@ -182,6 +186,8 @@ class Lease:
     async def _on_renewal(self, message: Message) -> None:
         if message.headers.get("KV-Operation") == "DEL":
             self._released = True
+        elif not _names_holder(message.payload):
+            return
         self._news.set()
 
     def _note(self, *, held: bool) -> None:
@@ -193,3 +199,10 @@ class Lease:
             self._held.clear()
         if self._on_change is not None:
             self._on_change(held)
+
+
+def _names_holder(value: bytes) -> bool:
+    """Whether a value is a holder's. What is stored without the right to write (ADR 0047) is empty,
+    JSON, or a record in msgpack, and holds nothing.
+    """
+    return value.isascii() and value[:1] not in {b"", b"{"}

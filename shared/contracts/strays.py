@@ -1,21 +1,28 @@
-"""Tells what no planner can have written into DECISIONS from what one has.
+"""Tells what no writer of a stream can have written into it from what one has.
 
 Whoever asks a NATS server names the subject for the answer, and the server's answers are not held
-to the asker's rights. So who holds any service's key can have an answer stored in DECISIONS: JSON
+to the asker's rights. So who holds any service's key can have an answer stored in any stream: JSON
 of JetStream's API, an empty message, or a copy of another stream's record. It cannot choose the
-words, and what it has stored orders nothing: a stray. ADR 0044 says how it is stepped over.
+words, and what it has stored says nothing: a stray. ADRs 0044 and 0047 say how it is stepped over.
 
 A tagged record whose tag nobody here knows is no stray: a newer version may have written it.
 """
 
-from typing import Final, get_args
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar, get_args
 
 import msgspec
 
+from shared.contracts import subjects
 from shared.contracts.cluster import ClusterRecord
 from shared.contracts.decisions import DecisionRecord
 from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.verdicts import Verdict
+
+#: Told of a stray: its stream, its place there, its subject, its content.
+OnStray = Callable[[str, int, str, bytes], None]
+
+T = TypeVar("T")
 
 
 class _Tagged(msgspec.Struct, frozen=True, gc=False):
@@ -28,14 +35,36 @@ def _tags(*kinds: type[msgspec.Struct]) -> frozenset[object]:
     return frozenset(kind.__struct_config__.tag for kind in kinds)
 
 
-_OWN: Final = _tags(*get_args(DecisionRecord))
-_FOREIGN: Final = _tags(*get_args(ClusterRecord), *get_args(OutcomeRecord), Verdict) - _OWN
+_OWN: Final[Mapping[str, frozenset[object]]] = {
+    subjects.CLUSTER: _tags(*get_args(ClusterRecord)),
+    subjects.DECISIONS: _tags(*get_args(DecisionRecord)),
+    subjects.OUTCOMES: _tags(*get_args(OutcomeRecord)),
+    subjects.VERDICTS: _tags(Verdict),
+}
+_KNOWN: Final[frozenset[object]] = frozenset[object]().union(*_OWN.values())
 _read_tag: Final = msgspec.msgpack.Decoder(_Tagged).decode
 
 
-def is_stray(payload: bytes) -> bool:
-    """Whether a message in DECISIONS is no record of it, in this version or any other."""
+def is_stray(stream: str, payload: bytes) -> bool:
+    """Whether a message in `stream` is no record of it, in this version or any other."""
     try:
-        return _read_tag(payload).type in _FOREIGN
+        tag = _read_tag(payload).type
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return True
+    return tag in _KNOWN and tag not in _OWN[stream]
+
+
+def unless_stray(stream: str, decode: Callable[[bytes], T]) -> Callable[[bytes], T | None]:
+    """Make a decoder of a stream's messages that gives None for a stray, and raises as `decode`
+    does for whatever else it cannot read. Records cost nothing more.
+    """
+
+    def read(payload: bytes) -> T | None:
+        try:
+            return decode(payload)
+        except msgspec.MsgspecError:
+            if is_stray(stream, payload):
+                return None
+            raise
+
+    return read

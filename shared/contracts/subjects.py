@@ -10,6 +10,8 @@ CLUSTER: Final = "CLUSTER"
 DECISIONS: Final = "DECISIONS"
 OUTCOMES: Final = "OUTCOMES"
 VERDICTS: Final = "VERDICTS"
+#: All streams of records.
+STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 #: Key-value bucket of leases: liveness only, safety never depends on it.
 LEASES: Final = "LEASES"
 

@@ -34,6 +34,7 @@ from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
 from shared.runtime.settings_told import told
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.strays import StrayCounter
 from shared.telemetry.tracing import Tracer, tracer_for
 
 S = TypeVar("S", bound=CommonSettings)
@@ -97,6 +98,7 @@ class Context(Generic[S]):
         self.instance = instance_of(service, settings)
         self.ready = Readiness()
         self.metrics = Metrics(service)
+        self.strays = StrayCounter(self.metrics)
         self.tracer: Tracer = tracer_for(
             settings.otlp_endpoint,
             service=service,

@@ -73,7 +73,7 @@ class Stolen:
         bus = self.hall.bus
         last = (await bus.stream_info(subjects.DECISIONS)).last_seq
         found = [await bus.get_message(subjects.DECISIONS, seq) for seq in range(1, last + 1)]
-        return sum(one is not None and is_stray(one.payload) for one in found)
+        return sum(one is not None and is_stray(subjects.DECISIONS, one.payload) for one in found)
 
 
 @asynccontextmanager
@@ -121,7 +121,7 @@ async def test_junk_in_decisions_stops_no_planner_and_is_told(tmp_path: Path) ->
         await hall.wait_decided("fourth")
         assert len(await hall.decisions()) == 4
         told = (tmp_path / "planner-1.log").read_text()
-    assert told.count("was written by no planner and is stepped over") == 11
+    assert told.count("was written by nobody who writes there and is stepped over") == 11
 
 
 async def test_a_record_of_decisions_cannot_be_stored_a_second_time(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from shared.runtime.health import Readiness
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.settings import CommonSettings
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.strays import StrayCounter
 from shared.telemetry.tracing import tracer_for
 
 S = TypeVar("S", bound=CommonSettings)
@@ -27,6 +28,7 @@ class Stand(Context[S], Generic[S]):
         self.bus = bus
         self.ready = Readiness()
         self.metrics = Metrics(service)
+        self.strays = StrayCounter(self.metrics)
         self.tracer = tracer_for("", service=service, instance=instance)
         self.stopping = asyncio.Event()
         self.active = True

@@ -13,6 +13,7 @@ from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status, decode_verdict
+from shared.contracts.strays import unless_stray
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
 from shared.contracts.verdicts import Verdict
 from shared.runtime.redaction import without_secrets
@@ -27,6 +28,10 @@ _AT_ONCE: Final = 128
 #: The end of each log.
 LOG_BYTES: Final = 1 << 20
 _RECORDINGS: Final = "*.tutti-recording"
+
+
+#: Of what is purged an empty message is left for a while: a stray like others.
+_decode_verdict: Final = unless_stray(VERDICTS, decode_verdict)
 
 
 class _Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,10 +106,10 @@ async def _verdicts(bus: Bus) -> list[Verdict]:
         numbers = range(start, min(start + _AT_ONCE, info.last_seq + 1))
         stored = await asyncio.gather(*(bus.get_message(VERDICTS, seq) for seq in numbers))
         for message in stored:
-            # What is purged leaves an empty message for a while.
-            if message is not None and message.payload:
-                verdict = decode_verdict(message.payload)
-                last[verdict.gang_id] = verdict
+            if message is not None:
+                verdict = _decode_verdict(message.payload)
+                if verdict is not None:
+                    last[verdict.gang_id] = verdict
     return list(last.values())
 
 

@@ -89,7 +89,7 @@ async def _newest(
 
 
 def _decoded(message: StoredMessage, decode: Callable[[bytes], T]) -> T | None:
-    """None: not of interest, or of a newer version than this program."""
+    """None: not of interest, a stray, or of a newer version than this program."""
     if message.subject.startswith("cluster.") and message.subject not in _TOLD:
         return None
     try:

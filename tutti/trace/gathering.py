@@ -9,11 +9,14 @@ from uuid import UUID
 from shared.bus.connection import Bus, StoredMessage
 from shared.contracts import codec, subjects
 from shared.contracts.outcomes import Outcome
-from shared.contracts.strays import is_stray
+from shared.contracts.strays import is_stray, unless_stray
 from shared.contracts.verdicts import Verdict
 from tutti.trace.timeline import Story
 
 _UUID_CHARACTERS: Final = 36
+
+_decode_outcome: Final = unless_stray(subjects.OUTCOMES, codec.decode_outcome)
+_decode_verdict: Final = unless_stray(subjects.VERDICTS, codec.decode_verdict)
 
 
 class UnknownGang(Exception):
@@ -58,11 +61,11 @@ async def gather(bus: Bus, wanted: Wanted) -> Story:
         (found.seq, codec.decode_decision_record(found.payload))
         for subject in (subjects.act(gang_id), subjects.note(gang_id))
         async for found in _records(bus, subjects.DECISIONS, subject)
-        if not is_stray(found.payload)
+        if not is_stray(subjects.DECISIONS, found.payload)
     ]
     outcomes: dict[int, Outcome] = {}
     async for found in _records(bus, subjects.OUTCOMES, f"outcomes.{gang_id}.*"):
-        outcome = codec.decode_outcome(found.payload)
+        outcome = _decode_outcome(found.payload)
         if isinstance(outcome, Outcome):
             outcomes[outcome.decision_seq] = outcome
     return Story(verdict, sorted(records, key=lambda each: each[0]), outcomes)
@@ -71,13 +74,14 @@ async def gather(bus: Bus, wanted: Wanted) -> Story:
 async def _find(bus: Bus, wanted: Wanted) -> Verdict:
     if wanted.gang_id:
         found = await bus.get_last(subjects.VERDICTS, subjects.verdict(wanted.gang_id))
-        if found is None:
+        verdict = _decode_verdict(found.payload) if found is not None else None
+        if verdict is None:
             raise UnknownGang(f"no gang {wanted.gang_id} is known")
-        return codec.decode_verdict(found.payload)
+        return verdict
     known: list[Verdict] = []
     async for found in _records(bus, subjects.VERDICTS, subjects.VERDICTS_SUBJECTS):
-        verdict = codec.decode_verdict(found.payload)
-        if wanted.names(verdict):
+        verdict = _decode_verdict(found.payload)
+        if verdict is not None and wanted.names(verdict):
             known.append(verdict)
     if not known:
         raise UnknownGang(

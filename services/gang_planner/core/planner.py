@@ -123,6 +123,10 @@ class Planner:
             # A gang that waits has no decision yet that remembers since when.
             self._state.gangs.history(verdict.gang_id).first_seen_ms = verdict.first_seen_ms
 
+    def last_verdict(self, gang_id: str) -> Verdict | None:
+        """What was said last of a gang; None when it is gone, or nothing was."""
+        return self._book.published.get(gang_id)
+
     def restore(self, pages: Sequence[Checkpoint]) -> None:
         """Begin with a checkpoint instead of the log before it."""
         memory.restore(self._state, pages)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 @asynccontextmanager
 async def a_follower(url: str) -> AsyncIterator[QueueFollower]:
     bus = await Bus.connect(url, name="admission-webhook")
-    follower = QueueFollower(bus, 0, lambda: None)
+    follower = QueueFollower(bus, 0, lambda: None, lambda *_: None)
     task = asyncio.create_task(follower.run(), name="follower")
     try:
         yield follower

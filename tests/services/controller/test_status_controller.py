@@ -68,7 +68,9 @@ async def a_controller(
 ) -> AsyncIterator[StatusController]:
     reporting = Reporting(Metrics("controller"), tracer_for("", service="controller", instance="0"))
     rivals = rivals or Rivals(cast("Any", None), ())
-    controller = StatusController(desk.bus, cast("Any", writer), SteadyClock(), reporting, rivals)
+    controller = StatusController(
+        desk.bus, cast("Any", writer), SteadyClock(), reporting, rivals, lambda *_: None
+    )
     task = asyncio.create_task(controller.run(), name="status")
     try:
         yield controller

@@ -258,7 +258,7 @@ class Hall:
         for seq in range(1, last + 1):
             stored = await self.bus.get_message(subjects.DECISIONS, seq)
             assert stored is not None
-            if not is_stray(stored.payload):
+            if not is_stray(subjects.DECISIONS, stored.payload):
                 records.append(codec.decode_decision_record(stored.payload))
         return records
 

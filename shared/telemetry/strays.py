@@ -1,0 +1,38 @@
+"""Counts strays and tells them: messages in a stream that no writer of it wrote (ADR 0047)."""
+
+import logging
+from typing import Final
+
+from shared.contracts import subjects
+from shared.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+#: So much of a message that is not ours is told.
+_BYTES_MAX: Final = 200
+
+
+class StrayCounter:
+    """One service's count, by stream; a line of log for each, as many as the log's rate allows."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Register the metric, once per process."""
+        self._count = metrics.counters(
+            "strays_total",
+            "Messages met in a stream that no writer of it wrote, by stream.",
+            "stream",
+            subjects.STREAMS,
+        )
+
+    def met(self, stream: str, seq: int, subject: str, payload: bytes) -> None:
+        """A reader stepped over one, or a writer found it in its way."""
+        self._count(stream).inc()
+        log.error(
+            "record %d of %s on %s was written by nobody who writes there and is stepped over: "
+            "somebody has a service's key to NATS; %d bytes, beginning %r",
+            seq,
+            stream,
+            subject,
+            len(payload),
+            payload[:_BYTES_MAX],
+        )
