@@ -114,16 +114,17 @@ class Lease:
                     _log.warning("lease %s: not renewed in time: %s", self._subject, error)
                     break
         self._revision = 0
-        if not await self._try():
+        if not await self._try(unrenewed=True):
             self._note(held=False)
 
     async def _stand_by(self) -> None:
         """Try to take it whenever its last renewal is overdue or it was released."""
         patience_s = self._ttl_s
+        unrenewed = False
         while True:
             self._released = False
             self._news.clear()
-            if await self._try():
+            if await self._try(unrenewed=unrenewed):
                 return
             try:
                 async with asyncio.timeout(patience_s):
@@ -131,8 +132,10 @@ class Lease:
             except TimeoutError:
                 # Overdue. The server may take a moment longer to forget the key: look often now.
                 patience_s = OVERDUE_PAUSE_S
+                unrenewed = True
                 continue
             patience_s = self._ttl_s
+            unrenewed = False
             if not self._released:
                 await self._hear_renewals()
 
@@ -144,11 +147,14 @@ class Lease:
                 async with asyncio.timeout(self._ttl_s):
                     await self._news.wait()
 
-    async def _try(self) -> bool:
-        """Take it if it is free, or ours already. Problems of the bus count as not free."""
+    async def _try(self, *, unrenewed: bool) -> bool:
+        """Take it if it is free, or ours already. Problems of the bus count as not free, and so
+        does a stray in its place, unless the lease is known to be `unrenewed`.
+        """
         try:
             seen = await self._bus.get_last(_STREAM, self._subject)
-            if seen is not None and not self._free(seen):
+            stray = seen is not None and not _names_holder(seen.payload)
+            if seen is not None and not self._free(seen) and not (stray and unrenewed):
                 return False
             self._revision = await self._put(self._value, seen.seq if seen else 0)
         except (BusError, _Taken):
@@ -157,12 +163,8 @@ class Lease:
         return True
 
     def _free(self, seen: StoredMessage) -> bool:
-        # Our own value: a renewal whose answer was lost. A stray holds nothing.
-        return (
-            seen.headers.get("KV-Operation") == "DEL"
-            or seen.payload == self._value
-            or not _names_holder(seen.payload)
-        )
+        # Our own value: a renewal whose answer was lost.
+        return seen.headers.get("KV-Operation") == "DEL" or seen.payload == self._value
 
     async def _put(self, value: bytes, revision: int, headers: dict[str, str] | None = None) -> int:
         """Write the key if its newest revision is `revision` (0: it has none); returns the new

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,7 @@ from shared.contracts.cluster import Gone
 from shared.model.surroundings import Namespace
 from tests.services.admission_webhook.reviews import volcano_queue
 from tests.services.admission_webhook.stand_in_watcher import a_watcher
+from tests.support.junk import store_answer
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -132,3 +134,30 @@ async def test_a_cluster_stream_made_anew_is_followed_from_its_beginning(
         await eventually(lambda: exists(follower, "new") and not exists(follower, "old"))
         await watcher.change(volcano_queue("newer"))
         await eventually(lambda: exists(follower, "newer"))
+
+
+async def test_junk_is_stepped_over_by_who_follows_and_by_who_begins(
+    nats_server: NatsServer,
+) -> None:
+    async with a_watcher(nats_server.url) as watcher:
+        for name in ("for-the-first", "for-the-second"):
+            async with a_follower(nats_server.url) as follower:
+                await eventually(lambda: follower.queues is not None)
+                for subject in (subjects.CLUSTER_QUEUES, subjects.CLUSTER_NAMESPACES):
+                    await store_answer(watcher.bus, subjects.CLUSTER, subject)
+                await watcher.change(volcano_queue(name))
+                await eventually(partial(exists, follower, name))
+
+
+async def test_junk_is_no_sign_of_a_watchers_life(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "FRESH_S", 0.5)
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        await eventually(lambda: follower.queues is not None)
+
+        async def forgotten() -> bool:
+            await store_answer(watcher.bus, subjects.CLUSTER, subjects.CLUSTER_QUEUES)
+            return follower.queues is None
+
+        await eventually(forgotten)

@@ -7,6 +7,7 @@ import pytest
 
 from services.binder.core.answers import Answer
 from shared.bus.connection import Bus
+from shared.bus.jetstream_api import ApiAnswer
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import annotations, subjects
 from shared.contracts.codec import decode_outcome
@@ -14,6 +15,7 @@ from shared.contracts.outcomes import DecisionClaimed, Outcome
 from tests.services.binder.core.samples import make_decision, make_release
 from tests.services.binder.harness import EPOCH, Desk, MemoryPods, a_binder, a_desk
 from tests.support.full_stream import a_full_stream
+from tests.support.junk import store_answer
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -524,3 +526,56 @@ async def test_a_decision_made_while_the_binder_runs_costs_no_claim(
         seq = await desk.decide(make_decision(1))
         assert (await answered(desk, seq)).delivered == 1
         assert (await desk.bus.stream_info(subjects.OUTCOMES)).last_seq == 1
+
+
+async def test_junk_in_decisions_is_acknowledged_and_not_answered(nats_server: NatsServer) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk:
+        junk = await store_answer(desk.bus, subjects.DECISIONS, subjects.act("g"))
+        async with a_binder(nats_server.url, pods) as binder:
+            seq = await desk.decide(make_decision(2))
+            assert (await answered(desk, seq)).bound == 2
+            await all_acknowledged(desk)
+            assert await desk.outcome(junk) is None
+            assert binder.metrics.figures()['strays_total{stream="DECISIONS"}'] == 1
+
+
+async def test_junk_where_an_outcome_belongs_does_not_take_its_place(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk:
+        subject = subjects.outcome("g", EPOCH + 1)
+        for _ in range(3):
+            await store_answer(desk.bus, subjects.OUTCOMES, subject)
+        async with a_binder(nats_server.url, pods) as binder:
+            seq = await desk.decide(make_decision(2))
+            assert (await answered(desk, seq)).bound == 2
+            await all_acknowledged(desk)
+            assert binder.metrics.figures()['strays_total{stream="OUTCOMES"}'] == 3
+
+
+async def test_junk_behind_an_outcome_does_not_let_a_second_one_be_stored(
+    nats_server: NatsServer,
+) -> None:
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk:
+        seq = await desk.decide(make_decision(2))
+        async with a_binder(nats_server.url, pods):
+            first = await answered(desk, seq)
+            await all_acknowledged(desk)
+        subject = subjects.outcome("g", seq)
+        await store_answer(desk.bus, subjects.OUTCOMES, subject)
+        # Delivered once more, when the newest message there is junk.
+        await desk.bus.api(
+            f"CONSUMER.RESET.{subjects.DECISIONS}.{subjects.BINDER_CONSUMER}",
+            {"seq": seq},
+            ApiAnswer,
+        )
+        last = (await desk.bus.stream_info(subjects.OUTCOMES)).last_seq
+        async with a_binder(nats_server.url, pods, "binder-1"):
+            await all_acknowledged(desk)
+        assert (await desk.bus.stream_info(subjects.OUTCOMES)).last_seq == last
+        found = await desk.bus.get_message(subjects.OUTCOMES, last - 1)
+        assert found is not None
+        assert decode_outcome(found.payload) == first

@@ -18,6 +18,7 @@ from services.controller.rivals import Rivals
 from services.controller.state import Memory
 from services.controller.status_controller import StatusController
 from shared.bus.setup import ensure_streams
+from shared.contracts import subjects
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.leases import LIVES_S
@@ -27,6 +28,7 @@ from shared.telemetry.tracing import tracer_for
 from tests.services.controller.core.samples import make_running
 from tests.services.controller.harness import Desk, a_desk
 from tests.services.controller.leases import a_lease
+from tests.support.junk import store_answer
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.nats_server import NatsServer
@@ -258,3 +260,22 @@ async def test_a_late_write_of_an_overtaken_verdict_is_looked_after_too(
         await stopping
         await controller.finish()
     assert writer.written == [1, newest]
+
+
+async def test_junk_in_verdicts_is_acknowledged_and_what_it_replaced_may_come_again(
+    nats_server: NatsServer,
+) -> None:
+    """Also when it is met by who looks, after a write, for something newer."""
+    writer = HeldWriter()
+    async with a_desk(nats_server.url) as desk, a_controller(desk, writer):
+        verdict = make_running(running=1, first_seen_ms=LATER_MS)
+        await desk.say(verdict)
+        await eventually(lambda: writer.begun)
+        for subject in (subjects.verdict(verdict.gang_id), subjects.verdict("junk")):
+            await store_answer(desk.bus, subjects.VERDICTS, subject)
+        writer.go.set()
+        await desk.all_written()
+        assert writer.written == [1]
+        await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
+        await desk.all_written()
+    assert writer.written == [1, 2]

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -87,6 +88,7 @@ class MemoryWatcher:
         self.groups: dict[str, PodGroup] = {}
         self.pods: dict[str, Pod] = {}
         self._log = FencedLog(bus, subjects.CLUSTER, last_applied=1)
+        self._log.overlook(partial(is_stray, subjects.CLUSTER))
         self.epoch = 2
         self._appending = asyncio.Lock()
 

@@ -19,9 +19,11 @@ from shared.contracts import codec, subjects
 from shared.contracts.cluster import StreamOpened, Synced
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
+from tests.services.controller.core.samples import make_verdict
 from tests.services.watcher.core.objects import pod
 from tests.services.watcher.running import Reader
 from tests.support.full_stream import a_full_stream
+from tests.support.junk import store_answer, store_copy
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -289,3 +291,38 @@ async def test_a_full_log_is_an_alarm_and_nothing_is_dropped(
         for changed in record.changed
     }
     assert told == {"a", "b"}
+
+
+async def test_an_epoch_opens_behind_junk_and_later_junk_is_written_behind(
+    bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    """The last message of CLUSTER may bear a subject that is none of CLUSTER's."""
+    verdict = codec.encode(make_verdict())
+    await bus.request(subjects.verdict("g"), verdict, timeout_s=1.0)
+    source = (subjects.VERDICTS, subjects.CONTROLLER_CONSUMER)
+    assert await store_copy(bus, subjects.CLUSTER, *source, subjects.CLUSTER_SYNCED) == 2
+    await publishing.take_over(bus)
+    await store_answer(bus, subjects.CLUSTER, subjects.CLUSTER_SYNCED)
+    assert await publishing.open() == 5
+    await store_answer(bus, subjects.CLUSTER, subjects.cluster("pod"))
+    state.picture.observe("pods", pod("later"))
+    async with running(publishing) as task:
+        publishing.poke()
+        boundary = await publishing.boundary()
+        assert not task.done()
+    assert boundary.cluster_seq == 7
+
+
+async def test_behind_junk_another_watcher_is_still_met(
+    bus: Bus, state: WatcherState, publishing: Publishing
+) -> None:
+    reporting = Reporting(Metrics("watcher"), tracer_for("", service="watcher", instance="w"))
+    old = Publishing(state, watcher="old", now_ms=lambda: 1, reporting=reporting)
+    await opened(old, bus)
+    await store_answer(bus, subjects.CLUSTER, subjects.cluster("pod"))
+    await opened(publishing, bus)
+    state.picture.observe("pods", pod("seen-by-the-old-one"))
+    async with running(old) as task:
+        old.poke()
+        await asyncio.wait([task], timeout=5)
+        assert superseded(task)

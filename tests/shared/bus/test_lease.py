@@ -106,3 +106,22 @@ async def test_it_is_taken_again_after_a_crash_of_the_server(
     await asyncio.sleep(1.5)
     assert holder.lease.held
     await holder.lease.release()
+
+
+async def test_junk_in_its_place_holds_no_lease_and_takes_none_away(
+    bus: LossyBus, connect: ConnectBus
+) -> None:
+    holder = Holder(bus, "a")
+    await holder.lease.wait_held()
+    second = Holder(await connect("other"), "b")
+    for _ in range(6):
+        await bus.publish("$KV.LEASES.planner", b'{"type":"an answer"}')
+        await asyncio.sleep(0.2)
+        await bus.publish("$KV.LEASES.planner", b"")
+        await asyncio.sleep(0.1)
+    assert (holder.changes, second.changes) == ([True], [])
+    holder.die()
+    await bus.publish("$KV.LEASES.planner", b'{"type":"an answer"}')
+    async with asyncio.timeout(3.0):
+        await second.lease.wait_held()
+    await second.lease.release()
