@@ -24,6 +24,18 @@ LONGEST: Final = (
     "tests/integration",
     "tests/simulation/test_simulation.py",
     "tests/volcano_e2e",
+    "tests/simulation/test_canaries.py",
+    "tests/tutti/up/test_up.py",
+    "tests/conformance",
+    "tests/api_suite",
+    "tests/bench/test_on_kubernetes.py",
+    "tests/controlplane/test_control_plane.py",
+    "tests/chaos/test_chaos.py",
+    "tests/services/admission_webhook/test_process.py",
+    "tests/bench/test_recovery.py",
+    "tests/tutti/up/test_up_embedded.py",
+    "tests/tutti/up/test_launchers.py",
+    "tests/support/test_spreading.py",
 )
 
 
