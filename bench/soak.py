@@ -43,8 +43,10 @@ _NATS_MIB_PER_MINUTE: Final = 4.0
 #: Descriptors and tasks at the end, beyond their highest in the middle.
 _SPARE: Final = 8
 #: VERDICTS keeps a gang that is gone for an hour, and no longer; the other streams have limits of
-#: their own (shared/bus/setup.py).
+#: their own (shared/bus/setup.py). Pods and groups are watched apart: where the end of a group is
+#: seen before that of its pods, they are a gang of their owner for a moment, with a verdict.
 _GONE_KEPT_S: Final = 3600
+_VERDICTS_OF_A_GANG: Final = 2
 _VERDICTS_SPARE: Final = 200
 _NATS: Final = "nats-server"
 
@@ -150,7 +152,7 @@ def judged(eyes: SuiteEyes, traffic: Traffic, minutes: float, began_s: float) ->
     blind = blind_s(eyes.looks, began_s, began_s + minutes * 60)
     if blind > _BLIND_MAX_S:
         problems.append(f"nobody looked for {blind:.0f} s: nothing is known of that time")
-    kept = traffic.came_within(_GONE_KEPT_S) + _VERDICTS_SPARE
+    kept = _VERDICTS_OF_A_GANG * traffic.came_within(_GONE_KEPT_S) + _VERDICTS_SPARE
     if streams["VERDICTS"][0] > kept:
         problems.append(f"VERDICTS holds {streams['VERDICTS'][0]} messages")
     return Soaked(
