@@ -4,28 +4,23 @@ A canary replaces one function of the services, or one header of the bus, by wha
 could make of it. Nothing here is about the checkers: they are the ones that a release runs with.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 
-from services.binder import claims
 from services.binder.api import KubePods
-from services.binder.core import preparing
 from services.binder.core.admission import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
 from services.gang_planner.core.decisions import inflight, memory
-from services.gang_planner.core.devices.ledger import Devices
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.preempting import asking, following
 from services.gang_planner.core.recovery import releasing, repairing
 from services.gang_planner.core.recovery.debts import DebtTable
-from services.gang_planner.core.storage.ledger import Storage
 from services.gang_planner.core.tables.gangs import Gang
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
@@ -33,23 +28,8 @@ from shared.contracts.decisions import NoteClosed, NoteOpened
 from shared.contracts.outcomes import Outcome
 from shared.kube.client import KubeClient
 from tests.simulation.bus import SimWire
-
-Replaced = Sequence[tuple[Any, str, Any]]
-
-
-class Canary(msgspec.Struct, frozen=True):
-    """One planted bug."""
-
-    #: What is replaced, and by what.
-    plant: Callable[[], Replaced]
-    #: A checker must see it within so many seeds.
-    seeds: int
-    #: Words of which one must be in what the checker says.
-    caught_by: tuple[str, ...]
-    #: Words of checkers that would see it earlier, and are not meant here.
-    overlook: tuple[str, ...] = ()
-    #: Gangs ask for volumes and devices in all its seeds.
-    claims: bool = False
+from tests.simulation.claim_canaries import CANARIES as CLAIM_CANARIES
+from tests.simulation.planting import Canary, Replaced
 
 
 def _without_header(name: str, subject: str) -> Replaced:
@@ -211,25 +191,6 @@ def _half_a_gang() -> Replaced:
     return [(Gang, "min_member", property(lambda self: max(1, minimum(self) - 1)))]
 
 
-def _claims_not_prepared() -> Replaced:
-    return [(Machine, "_prepare", lambda self: self._bind())]
-
-
-def _devices_chosen_twice() -> Replaced:
-    return [(Devices, "_hold", lambda *_: None), (Devices, "_release", lambda *_: None)]
-
-
-def _volumes_anywhere() -> Replaced:
-    def everywhere(self: Storage, _: Any) -> Any:
-        return np.ones(self.nodes.size, dtype=np.bool_)
-
-    return [(Storage, "volumes_fit", everywhere)]
-
-
-def _devices_not_given_out() -> Replaced:
-    return [(claims, "device_step", lambda *_: preparing.DONE)]
-
-
 CANARIES: Final[dict[str, Canary]] = {
     # The fence's own memory of what it stored sees it, too, and crashes with its story.
     "fencing_off": Canary(
@@ -263,15 +224,8 @@ CANARIES: Final[dict[str, Canary]] = {
         _eviction_without_placement, 24, ("has no proven placement",)
     ),
     "preemption_without_end": Canary(_preemption_without_end, 24, ("is still open", "not ended")),
-    "claims_not_prepared": Canary(
-        _claims_not_prepared, 4, ("has no volume", "of 1 devices", "of 2 devices"), claims=True
-    ),
-    "devices_not_given_out": Canary(_devices_not_given_out, 4, (" devices",), claims=True),
-    "devices_chosen_twice": Canary(
-        _devices_chosen_twice, 6, ("is chosen for two claims", "is allocated twice"), claims=True
-    ),
-    "volumes_anywhere": Canary(_volumes_anywhere, 8, ("cannot be reached",), claims=True),
     "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "nobody repairs", "not ended")),
+    **CLAIM_CANARIES,
 }
 
 

@@ -15,7 +15,15 @@ from shared.kube.resources import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 from tests.simulation.devices import DeviceControllers, delete_claim, device_claim
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.lives import NAMESPACE, Life, Lives
-from tests.simulation.volumes import LOCAL, READY, ZONAL, ClaimKey, VolumeControllers, key_of
+from tests.simulation.volumes import (
+    CAPACITY_GIB,
+    LOCAL,
+    READY,
+    ZONAL,
+    ClaimKey,
+    VolumeControllers,
+    key_of,
+)
 from tests.simulation.workload import Plan, Shape
 
 Kind = Literal["local", "zonal", "scratch", "shared", "exclusive", "gpus", "shared_gpus"]
@@ -24,8 +32,6 @@ that goes with it (an ephemeral volume). shared: all pods one volume, on one nod
 first place has a claim for one pod at a time, which other gangs want, too. gpus: each pod has a
 claim from a template. shared_gpus: all pods one claim."""
 
-#: Gangs of a run with claims that have any.
-_SHARE: Final = 0.5
 #: Claims for one pod at a time, over which gangs meet.
 _EXCLUSIVES: Final = 2
 _USER: Final = "user"
@@ -38,6 +44,20 @@ _APART: Final[tuple[Kind, ...]] = ("local", "zonal", "scratch", "gpus", "gpus", 
 _TOGETHER: Final[tuple[Kind, ...]] = ("shared", "shared_gpus", "shared", "shared_gpus")
 
 
+class ClaimShape(msgspec.Struct, frozen=True, kw_only=True):
+    """How many gangs have claims, and of which kinds; what serves them. As it stands every gang can
+    be placed in the end; one that is made tighter need not let that be so.
+    """
+
+    #: Gangs that have any.
+    share: float = 0.5
+    #: Only these; (): all.
+    kinds: tuple[Kind, ...] = ()
+    zone_gib: int = CAPACITY_GIB
+    #: The provisioner takes up to so much longer.
+    slow_s: float = 0.0
+
+
 class Asked(msgspec.Struct, frozen=True):
     """What the pods of one gang ask for."""
 
@@ -46,15 +66,15 @@ class Asked(msgspec.Struct, frozen=True):
     number: int
 
 
-def draw(rng: Random, plans: Iterable[Plan], shape: Shape) -> dict[str, Asked]:
+def draw(rng: Random, plans: Iterable[Plan], shape: Shape, claims: ClaimShape) -> dict[str, Asked]:
     """By gang: what its pods ask for."""
     asked: dict[str, Asked] = {}
     for plan in plans:
-        if rng.random() >= _SHARE:
+        if rng.random() >= claims.share:
             continue
         # It may grow by one, and with these all of it goes to one node.
         on_one_node = (plan.size + 1) * plan.cpu_milli <= shape.node_cpu_milli
-        kind = rng.choice((*_APART, *_TOGETHER) if on_one_node else _APART)
+        kind = rng.choice(claims.kinds or ((*_APART, *_TOGETHER) if on_one_node else _APART))
         number = {
             "exclusive": rng.randrange(_EXCLUSIVES),
             "gpus": rng.randint(1, 2),
@@ -67,10 +87,15 @@ def draw(rng: Random, plans: Iterable[Plan], shape: Shape) -> dict[str, Asked]:
 class Claims:
     """Users with claims, and the controllers that serve them."""
 
-    def __init__(self, etcd: Etcd, lives: Lives, *, note: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, etcd: Etcd, lives: Lives, shape: ClaimShape, *, note: Callable[[str, str], None]
+    ) -> None:
         self.etcd = etcd
         self.loop = etcd.loop
-        self.volumes = VolumeControllers(etcd, note=note)
+        self.shape = shape
+        self.volumes = VolumeControllers(
+            etcd, note=note, zone_gib=shape.zone_gib, slow_s=shape.slow_s
+        )
         self.devices = DeviceControllers(etcd)
         self.lives = lives
         self.asked: dict[str, Asked] = {}
@@ -84,7 +109,7 @@ class Claims:
 
     def begin(self, plans: list[Plan], shape: Shape) -> None:
         """What there is before the first gang arrives."""
-        self.asked = draw(self._rng, plans, shape)
+        self.asked = draw(self._rng, plans, shape, self.shape)
         self.volumes.begin()
         self.devices.begin()
         for number in range(_EXCLUSIVES):

@@ -18,6 +18,7 @@ import msgspec
 from tests.simulation import claim_faults
 from tests.simulation import storm as storms
 from tests.simulation.checkers import Checkers, Violation
+from tests.simulation.claims import ClaimShape
 from tests.simulation.coverage import Coverage
 from tests.simulation.kube_server import Write
 from tests.simulation.loop import EPOCH_MS, Dice, SimLoop, Stuck
@@ -62,8 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     faults: frozenset[int] | None = None
     #: Whether single requests and messages fail as well.
     small: bool = True
-    #: Whether gangs ask for volumes and devices; None: the seed says.
-    claims: bool | None = None
+    #: Gangs ask for volumes and devices like this; None: the seed says whether.
+    claims: ClaimShape | None = None
     #: Words of broken promises that count as kept.
     overlook: tuple[str, ...] = ()
 
@@ -103,15 +104,15 @@ class Run:
         self._fault_times: list[int] = []
         self._digest = hashlib.sha256()
         self.truth = Truth(lambda: self.loop.now_ms)
-        with_claims = options.claims
-        if with_claims is None:
-            with_claims = options.seed % _CLAIMS_EVERY == 7
+        claims = options.claims
+        if claims is None and options.seed % _CLAIMS_EVERY == 7:
+            claims = ClaimShape()
         self.world = World(
             self.loop,
             options.shape,
             on_fault=self._small_fault,
             note=self.story.note,
-            with_claims=with_claims,
+            claims=claims,
         )
         self.world.only = options.gangs
         self.nats = SimNats(self.loop, self.loop.dice.rng("nats"))

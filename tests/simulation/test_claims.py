@@ -6,7 +6,7 @@ import pytest
 
 from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 from tests.simulation.claim_checkers import ClaimCheckers
-from tests.simulation.claims import Asked
+from tests.simulation.claims import Asked, ClaimShape
 from tests.simulation.devices import FINALIZER, device_claim, devices_of
 from tests.simulation.kube_server import Obj, with_
 from tests.simulation.lives import NAMESPACE
@@ -27,7 +27,7 @@ class Scene:
             Shape(gangs=0),
             on_fault=lambda _: None,
             note=lambda _gang, _what: None,
-            with_claims=True,
+            claims=ClaimShape(),
         )
         self.world.begin()
         self.etcd = self.world.etcd

@@ -46,8 +46,17 @@ ClaimKey = tuple[str, str]
 class VolumeControllers:
     """All that serves claims for volumes."""
 
-    def __init__(self, etcd: Etcd, *, note: Callable[[str, str], None]) -> None:
-        """`note(gang, what)` is told what befalls claims."""
+    def __init__(
+        self,
+        etcd: Etcd,
+        *,
+        note: Callable[[str, str], None],
+        zone_gib: int = CAPACITY_GIB,
+        slow_s: float = 0.0,
+    ) -> None:
+        """`note(gang, what)` is told what befalls claims. A zone has room for `zone_gib`, and the
+        provisioner takes up to `slow_s` longer even when nothing is wrong.
+        """
         self.etcd = etcd
         self.loop = etcd.loop
         self.is_up = True
@@ -55,6 +64,8 @@ class VolumeControllers:
         self.full: set[str] = set()
         #: The provisioner takes so much longer.
         self.slow_s = 0.0
+        self._zone_gib = zone_gib
+        self._always_slow_s = slow_s
         self._note = note
         self._rng = etcd.loop.dice.rng("volumes")
         self._life = 1
@@ -81,7 +92,7 @@ class VolumeControllers:
                 "metadata": {"name": f"room-{zone}", "namespace": "storage"},
                 "storageClassName": ZONAL,
                 "nodeTopology": {"matchLabels": {ZONE: zone}},
-                "capacity": f"{CAPACITY_GIB}Gi",
+                "capacity": f"{self._zone_gib}Gi",
             }
             self.etcd.create(CSI_CAPACITIES, capacity, by=_PROVISIONER)
 
@@ -236,7 +247,8 @@ class VolumeControllers:
         if uid in self._making:
             return
         self._making.add(uid)
-        late_s = 0.05 + self._rng.random() ** 2 * 2.0 + self._rng.random() * self.slow_s
+        slow_s = max(self.slow_s, self._always_slow_s)
+        late_s = 0.05 + self._rng.random() ** 2 * 2.0 + self._rng.random() * slow_s
         self.loop.at(late_s, self._if_alive, self._life, self._made, (claim, zone))
 
     def _made(self, claim: Obj, zone: str) -> None:
@@ -287,7 +299,7 @@ class VolumeControllers:
 
     def _room_gib(self, zone: str) -> int:
         made = [one for one in self.etcd.all(VOLUMES) if _zone(one) == zone]
-        return CAPACITY_GIB - sum(_capacity_gib(one) for one in made)
+        return self._zone_gib - sum(_capacity_gib(one) for one in made)
 
     # ---- nodes
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from shared.dialects.discovery import kinds
 from shared.kube.resources import NODES, PODS, QUEUES_VOLCANO
-from tests.simulation.claims import Claims
+from tests.simulation.claims import Claims, ClaimShape
 from tests.simulation.kube_api import ENDED, ApiServer
 from tests.simulation.kube_server import Etcd, with_
 from tests.simulation.lives import NAMESPACE, Lives
@@ -30,9 +30,9 @@ class World:
         *,
         on_fault: Callable[[str], None],
         note: Callable[[str, str], None],
-        with_claims: bool = False,
+        claims: ClaimShape | None = None,
     ) -> None:
-        """`on_fault(kind)` and `note(gang, what)` are told what happens; `with_claims` some gangs
+        """`on_fault(kind)` and `note(gang, what)` are told what happens; with `claims` some gangs
         ask for volumes and devices.
         """
         self.loop = loop
@@ -42,7 +42,7 @@ class World:
         self.api = ApiServer(self.etcd, on_fault=on_fault)
         self.nodes = Nodes(self.etcd, self._runs_for, may_end=self._may_end)
         self.lives = Lives(self.etcd, self.nodes, note)
-        self.claims = Claims(self.etcd, self.lives, note=note) if with_claims else None
+        self.claims = Claims(self.etcd, self.lives, claims, note=note) if claims else None
         self.api.policies.append(self.lives.policy)
         self._rng = loop.dice.rng("foreign")
         self._foreign = 0

@@ -1,0 +1,118 @@
+"""Planted bugs in what is done about claims; `canaries` plants them with the others.
+
+Where chance hardly ever brings together what shows a bug, its canary has a world that is tighter
+than that of a seed: only gangs with such claims, less room, a slower provisioner.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from services.binder import claims
+from services.binder.core import preparing
+from services.binder.core.machine import Machine
+from services.gang_planner.core.devices.ledger import Devices
+from services.gang_planner.core.storage import provisioning
+from services.gang_planner.core.storage.ledger import Storage
+from shared.contracts.decisions import VolumeChoice
+from tests.simulation.claims import ClaimShape
+from tests.simulation.planting import Canary, Replaced
+
+
+def _claims_not_prepared() -> Replaced:
+    return [(Machine, "_prepare", lambda self: self._bind())]
+
+
+def _devices_chosen_twice() -> Replaced:
+    return [(Devices, "_hold", lambda *_: None), (Devices, "_release", lambda *_: None)]
+
+
+def _volumes_anywhere() -> Replaced:
+    def everywhere(self: Storage, _: Any) -> Any:
+        return np.ones(self.nodes.size, dtype=np.bool_)
+
+    return [(Storage, "volumes_fit", everywhere)]
+
+
+def _devices_not_given_out() -> Replaced:
+    return [(claims, "device_step", lambda *_: preparing.DONE)]
+
+
+def _choices_forgotten() -> Replaced:
+    """A planner that starts does not know which volumes and devices are given away already."""
+    return [(Storage, "pin", lambda *_: None), (Devices, "pin", lambda *_: None)]
+
+
+def _exclusive_claim_shared() -> Replaced:
+    return [(Storage, "in_use", lambda *_: False)]
+
+
+def _volume_limits_ignored() -> Replaced:
+    return [(Storage, "over_limits", lambda *_: None)]
+
+
+def _capacity_ignored() -> Replaced:
+    return [(provisioning, "enough", provisioning.allowed)]
+
+
+def _selected_node_taken_off() -> Replaced:
+    """What was written for a volume that may be on its way is taken back like the rest."""
+    undo = preparing.volume_undo
+
+    def tidy(claim: Any, volume: Any, choice: VolumeChoice) -> Any:
+        notes = ((claim or {}).get("metadata") or {}).get("annotations") or {}
+        if choice.volume or notes.get(preparing.SELECTED_NODE) != choice.node:
+            return undo(claim, volume, choice)
+        return preparing.Write(
+            "claim", preparing._patch(claim, {"annotations": {preparing.SELECTED_NODE: None}})
+        )
+
+    return [(claims, "volume_undo", tidy)]
+
+
+CANARIES: Final[dict[str, Canary]] = {
+    "claims_not_prepared": Canary(
+        _claims_not_prepared,
+        4,
+        ("has no volume", "of 1 devices", "of 2 devices"),
+        claims=ClaimShape(),
+    ),
+    "devices_not_given_out": Canary(_devices_not_given_out, 4, (" devices",), claims=ClaimShape()),
+    "devices_chosen_twice": Canary(
+        _devices_chosen_twice,
+        6,
+        ("is chosen for two claims", "is allocated twice"),
+        claims=ClaimShape(),
+    ),
+    "volumes_anywhere": Canary(_volumes_anywhere, 8, ("cannot be reached",), claims=ClaimShape()),
+    "choices_forgotten": Canary(
+        _choices_forgotten,
+        8,
+        ("is chosen for two claims", "is allocated twice"),
+        claims=ClaimShape(share=1.0, kinds=("local", "gpus")),
+    ),
+    "exclusive_claim_shared": Canary(
+        _exclusive_claim_shared,
+        8,
+        ("is used by two pods",),
+        claims=ClaimShape(share=1.0, kinds=("exclusive",)),
+    ),
+    "volume_limits_ignored": Canary(
+        _volume_limits_ignored,
+        8,
+        ("volumes of a driver",),
+        claims=ClaimShape(share=1.0, kinds=("zonal",)),
+    ),
+    "capacity_ignored": Canary(
+        _capacity_ignored,
+        8,
+        ("GiB are left",),
+        claims=ClaimShape(share=1.0, kinds=("zonal",), zone_gib=20),
+    ),
+    "selected_node_taken_off": Canary(
+        _selected_node_taken_off,
+        8,
+        ("cannot be reached",),
+        claims=ClaimShape(share=1.0, kinds=("zonal",), slow_s=25.0),
+    ),
+}

@@ -1,0 +1,29 @@
+"""What a planted bug is: what it replaces, and who must see it how soon."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from tests.simulation.claims import ClaimShape
+
+Replaced = Sequence[tuple[Any, str, Any]]
+
+
+class Canary(msgspec.Struct, frozen=True):
+    """One planted bug."""
+
+    #: What is replaced, and by what.
+    plant: Callable[[], Replaced]
+    #: A checker must see it within so many seeds.
+    seeds: int
+    #: Words of which one must be in what the checker says.
+    caught_by: tuple[str, ...]
+    #: Words of checkers that would see it earlier, and are not meant here.
+    overlook: tuple[str, ...] = ()
+    #: Gangs ask for volumes and devices like this in all its seeds; None: as the seed says.
+    claims: ClaimShape | None = None
+
+    def is_caught_by(self, what: str) -> bool:
+        """Whether a broken promise is the one that this bug breaks."""
+        return any(words in what for words in self.caught_by)
