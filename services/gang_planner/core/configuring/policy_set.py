@@ -129,8 +129,8 @@ class PolicySet:
         A gang that holds room and has not reached its quorum wastes it as long as it waits, so
         nothing outranks it.
         """
-        half_placed = gang.have() and not gang.history.started and not gang.quorum_held
-        key: list[int | str] = [0 if half_placed else 1]
+        half_placed = not gang.history.started and gang.have() and not gang.quorum_held
+        key: OrderKey = (0 if half_placed else 1,)
         for one in self._group_keys:
             key += one(gang)
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)

@@ -89,9 +89,12 @@ def _seconds(gang: Gang, key: str) -> int | None:
 
 
 def _given(gang: Gang, key: str) -> str | None:
-    for one in (gang.group, gang.queue.queue):
-        if one is not None and one.settings:
-            for name, value in one.settings:
-                if name == key:
-                    return value
+    # Asked for every gang that is placed, and hardly anybody says anything.
+    group, queue = gang.group, gang.queue.queue
+    of_group = group.settings if group is not None else ()
+    of_queue = queue.settings if queue is not None else ()
+    for settings in (of_group, of_queue) if of_group or of_queue else ():
+        for name, value in settings:
+            if name == key:
+                return value
     return None

@@ -71,8 +71,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
     member.pod = pod
     labelling.follow(state, member, before)
     if gang is not None:
-        gang.implied += pod.group_implied - before.group_implied
-        gang.stuck += bool(pod.waiting) - bool(before.waiting)
+        gang.follow(pod, before)
     if (
         pod.node != before.node
         or pod.phase != before.phase

@@ -2,7 +2,7 @@
 decision that is read from the log.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from services.gang_planner.core.devices import ledger as devices
@@ -11,7 +11,7 @@ from services.gang_planner.core.storage import ledger as storage
 from services.gang_planner.core.storage.demand import Key, claim_keys
 from services.gang_planner.core.storage.disks import Disks
 from services.gang_planner.core.tables.ground import Ground
-from services.gang_planner.core.tables.members import Member
+from services.gang_planner.core.tables.members import Member, Seats
 from services.gang_planner.core.tables.shapes import ShapeEntry
 from services.gang_planner.state import State
 from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
@@ -35,11 +35,9 @@ class Choices(NamedTuple):
 NOTHING: Final = Choices()
 
 
-def choices_of(state: State, placed: Sequence[tuple[Member, int]]) -> Choices:
+def choices_of(state: State, seats: Seats) -> Choices:
     """What was chosen for the claims of these members, whose room is taken."""
-    attached = [one for one in placed if one[0].shape.attached]
-    if not attached:
-        return NOTHING
+    attached = [one for one in seats.pairs() if one[0].shape.attached]
     return Choices(
         tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
         tuple(one for member, slot in attached for one in _devices(state, member, slot)),

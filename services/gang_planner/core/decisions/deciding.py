@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from services.gang_planner.core.configuring.settings import preflight_always
+from services.gang_planner.core.configuring.settings import Defaults, preflight_always
 from services.gang_planner.core.decisions import attaching, inflight
 from services.gang_planner.core.placement.statement import Allocation
 from services.gang_planner.core.placement.sub_gangs import part_of
@@ -15,7 +15,7 @@ from services.gang_planner.core.queueing.backlog import Need
 from services.gang_planner.core.recovery.debts import Debt
 from services.gang_planner.core.recovery.release_costs import release_cost
 from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.tables.members import Member, placing_order
+from services.gang_planner.core.tables.members import Member, Seats, placing_order
 from services.gang_planner.core.telling.assessing import (
     DECISION_BYTES_MAX,
     binding_bytes,
@@ -36,8 +36,7 @@ Turns: TypeAlias = tuple[str, int, Iterator[Sequence[int]]]
 def members_max(state: State, gang: Gang, need: Need) -> int:
     """How many members one decision may hold so that it stays below the size of a message."""
     wanted = sum(count for _, _, count in need.wanted)
-    shapes = state.shapes.entries
-    if wanted <= ALWAYS_FIT and not any(shapes[one].attached for _, one, _ in need.wanted):
+    if wanted <= ALWAYS_FIT and not need.attached:
         return wanted
     longest = max(
         binding_bytes(state, member)
@@ -51,7 +50,7 @@ def decide(
     state: State,
     gang: Gang,
     need: Need,
-    placed: Sequence[tuple[Member, int]],
+    seats: Seats,
     cycle: Cycle,
     *,
     fills: Sequence[Debt] = (),
@@ -68,15 +67,8 @@ def decide(
     history.known_as = gang.gang_id
     domain = "" if history.started else domain
     history.home = domain or history.home
-    names = state.nodes.names
-    bindings = [
-        Binding(
-            uid=(pod := member.pod).uid, namespace=pod.namespace, name=pod.name, node=names[slot]
-        )
-        for member, slot in placed
-    ]
-    gang.latest = tuple(bindings)
-    choices = attaching.choices_of(state, placed)
+    gang.latest = _bindings(state.nodes.names, seats)
+    choices = attaching.choices_of(state, seats) if need.attached else attaching.NOTHING
     decision = GangDecision(
         gang_id=gang.gang_id,
         gang=gang.full_name,
@@ -85,24 +77,32 @@ def decide(
         attempt=history.attempt,
         bindings=gang.latest,
         quorum=need.quorum,
-        preflight=_preflight(gang, placed, always=preflight_always(gang, state.defaults)),
-        why=_why(need, placed, fills),
+        preflight=_preflight(gang, seats.members, state.defaults),
+        why=_why(need, seats, fills),
         trace_id=gang_trace_id(gang.trace_root, history.attempt),
         first_seen_ms=history.first_seen_ms,
         cycle=cycle,
-        traceparent=_traceparent(gang, placed),
-        fills=tuple(debt.uid for debt in fills),
+        traceparent=_traceparent(gang, seats.members),
+        fills=tuple([debt.uid for debt in fills]),
         volumes=choices.volumes,
         devices=choices.devices,
         preemption=preemption,
         domain=domain,
     )
     history.full_name = decision.gang
-    inflight.adopt(state, gang, decision, placed, charged=charged)
+    inflight.adopt(state, gang, decision, seats, charged=charged)
     return decision
 
 
-def assign(state: State, gang: Gang, allocations: Iterable[Allocation]) -> list[tuple[Member, int]]:
+def _bindings(names: Sequence[str], seats: Seats) -> tuple[Binding, ...]:
+    found = []
+    for member, slot in seats.pairs():
+        pod = member.pod
+        found.append(Binding(uid=pod.uid, namespace=pod.namespace, name=pod.name, node=names[slot]))
+    return tuple(found)
+
+
+def assign(state: State, gang: Gang, allocations: Iterable[Allocation]) -> Seats:
     """Members in their order to nodes in the order of topology and names: neighbours in rank are
     neighbours on the network.
     """
@@ -115,7 +115,8 @@ def assign(state: State, gang: Gang, allocations: Iterable[Allocation]) -> list[
             counts[slot] = counts.get(slot, 0) + count
     order = state.nodes.topology.order(gang.group.topology if gang.group is not None else None)
     refused = refused_members(gang) if gang.history.bad else set[str]()
-    placed: list[tuple[Member, int]] = []
+    seated: list[Member] = []
+    taken: list[int] = []
     for (role, shape_id, part), counts in sorted(per_group.items(), key=_group_place):
         slots = np.fromiter(counts, dtype=np.int64)
         slots = slots[np.argsort(order[slots])]
@@ -127,21 +128,24 @@ def assign(state: State, gang: Gang, allocations: Iterable[Allocation]) -> list[
         if refused:
             # Where not all are placed, those that a policy refused are left out.
             members.sort(key=lambda member: member.pod.uid in refused)
-        placed.extend(zip(members, expanded, strict=False))
-    return placed
+        seated += members[: len(expanded)]
+        taken += expanded
+    return Seats(seated, taken)
 
 
-def assign_all(gang: Gang, turns: Iterable[Turns]) -> list[tuple[Member, int]]:
+def assign_all(gang: Gang, turns: Iterable[Turns]) -> Seats:
     """As `assign`, where all that waits of these roles and shapes has a node, the nodes are in
     order, and it is this gang's turn.
     """
-    placed: list[tuple[Member, int]] = []
+    seated: list[Member] = []
+    taken: list[int] = []
     for role, shape_id, slots in turns:
         members: Collection[Member] = gang.waiting[role, shape_id].values()
         if len(members) > 1:
             members = sorted(members, key=placing_order)
-        placed += zip(members, next(slots), strict=True)
-    return placed
+        seated += members
+        taken += next(slots)
+    return Seats(seated, taken)
 
 
 def _group_place(
@@ -150,40 +154,39 @@ def _group_place(
     return item[0]
 
 
-def _preflight(gang: Gang, placed: Sequence[tuple[Member, int]], *, always: bool) -> bool:
+def _preflight(gang: Gang, members: Sequence[Member], defaults: Defaults) -> bool:
     """Prove all before binding any: where half a gang would have to be released, and that costs
     something, or has been tried in vain.
 
     A single binding is whole or nothing by itself, and of a started gang each member counts alone.
     """
-    if len(placed) < 2 or gang.history.started:
+    if len(members) < 2 or gang.history.started:
         return False
-    if always or gang.history.attempt > 1:
-        return True
-    owner = placed[0][0].pod.owner
-    if release_cost(owner) != "nothing":
+    if gang.history.attempt > 1 or preflight_always(gang, defaults):
         return True
     # Members of one gang have one owner, nearly always.
-    others = [one.pod.owner for one, _ in placed if one.pod.owner != owner]
-    return any(release_cost(other) != "nothing" for other in others)
+    owner = members[0].pod.owner
+    return release_cost(owner) != "nothing" or any(
+        release_cost(one.pod.owner) != "nothing" for one in members if one.pod.owner != owner
+    )
 
 
-def _traceparent(gang: Gang, placed: Sequence[tuple[Member, int]]) -> str:
+def _traceparent(gang: Gang, members: Sequence[Member]) -> str:
     if gang.group is not None and gang.group.traceparent:
         return gang.group.traceparent
-    for member, _ in placed:
+    for member in members:
         if member.pod.traceparent:
             return member.pod.traceparent
     return ""
 
 
-def _why(need: Need, placed: Sequence[tuple[Member, int]], fills: Sequence[Debt]) -> str:
-    extras = len(placed) - need.quorum
+def _why(need: Need, seats: Seats, fills: Sequence[Debt]) -> str:
+    members, nodes = len(seats.members), len(set(seats.slots))
     if fills:
         others = f", and {len(fills) - 1} other lost members" if len(fills) > 1 else ""
-        return f"{len(placed)} members in place of lost ones: {fills[0].message}{others}"
-    nodes = len({slot for _, slot in placed})
+        return f"{members} members in place of lost ones: {fills[0].message}{others}"
     if not need.quorum:
-        return f"{len(placed)} members placed one by one on {nodes} nodes"
+        return f"{members} members placed one by one on {nodes} nodes"
+    extras = members - need.quorum
     more = f" and {extras} above it" if extras else ""
     return f"quorum of {need.quorum}{more} placed together on {nodes} nodes"

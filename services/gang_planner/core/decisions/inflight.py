@@ -6,7 +6,6 @@ elsewhere while its room stays a while. What an outcome calls bound and a later 
 keeps showing unbound was forgotten by the API server.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.decisions import attaching
@@ -14,7 +13,7 @@ from services.gang_planner.core.decisions.accounting import assume, end_room, se
 from services.gang_planner.core.decisions.open_acts import OpenAct, OpenEviction, Unresolved
 from services.gang_planner.core.preempting.telling import tell_victims
 from services.gang_planner.core.tables.gangs import Failure, Gang
-from services.gang_planner.core.tables.members import ASSUMED, TERMINAL, Member
+from services.gang_planner.core.tables.members import ASSUMED, TERMINAL, Seats
 from services.gang_planner.core.tables.room import UNDATED, Room
 from services.gang_planner.state import State
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
@@ -40,7 +39,7 @@ def adopt(
     state: State,
     gang: Gang,
     decision: GangDecision,
-    placed: Sequence[tuple[Member, int]],
+    seats: Seats,
     *,
     charged: bool,
 ) -> None:
@@ -49,8 +48,8 @@ def adopt(
     """
     act = OpenAct(0, decision)
     state.unnumbered.append(act)
-    state.rooms.adopt(act, placed)
-    taken = gang.assume([member for member, _ in placed])
+    state.rooms.adopt(act, seats)
+    taken = gang.assume(seats.members)
     if not charged:
         for shape, count in taken:
             gang.queue.charge(shape, count)

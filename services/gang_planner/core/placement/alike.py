@@ -154,14 +154,14 @@ class Gathering:
             keys = sorted((group.role, group.shape.id) for group in wish.groups)
             turns = [(role, shape_id, places[role, shape_id]) for role, shape_id in keys]
             for gang in gangs:
-                placed = deciding.assign_all(gang, turns)
+                seats = deciding.assign_all(gang, turns)
                 wish.queue.promise(gang.gang_id, {})
                 work.decisions.append(
                     deciding.decide(
                         state,
                         gang,
                         wish.need,
-                        placed,
+                        seats,
                         work.cycle,
                         domain=space.name,
                         charged=True,

@@ -207,7 +207,7 @@ def _deserved(work: CycleWork) -> tuple[object, ...]:
 def _decide(work: CycleWork, gang: "Gang", kind: Kind, found: Found) -> None:
     state = work.state
     names = state.nodes.names
-    placed = deciding.assign(state, gang, found.allocations)
+    seats = deciding.assign(state, gang, found.allocations)
     victims = sorted(found.victims, key=lambda one: (one.pod.namespace, one.pod.name, one.pod.uid))
     attempt = gang.history.attempt
     act = EvictionDecision(
@@ -229,7 +229,7 @@ def _decide(work: CycleWork, gang: "Gang", kind: Kind, found: Found) -> None:
                 name=member.pod.name,
                 node=names[slot],
             )
-            for member, slot in placed
+            for member, slot in seats.pairs()
         ),
         trace_id=gang_trace_id(gang.trace_root, attempt + 1),
         first_seen_ms=gang.history.first_seen_ms,

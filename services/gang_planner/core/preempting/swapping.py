@@ -46,6 +46,7 @@ def swaps(gang: "Gang", need: Need, candidates: "Candidates") -> "Iterator[Swap]
             if top in priorities
         ),
         best_effort=False,
+        attached=need.attached,
         avoid=need.avoid,
     )
     units = [one for one in candidates.within(gang) if one.importance < top]

@@ -65,6 +65,7 @@ class Need:
     __slots__ = (
         "_amounts",
         "_largest",
+        "attached",
         "avoid",
         "best_effort",
         "lacking",
@@ -85,6 +86,7 @@ class Need:
         minima: tuple[tuple[str, int], ...],
         wanted: tuple[Wanted, ...],
         best_effort: bool,
+        attached: bool,
         avoid: tuple[str, ...] = (),
         structure: Structure | None = None,
         ranks: tuple[int, ...] = (),
@@ -98,6 +100,8 @@ class Need:
         self.wanted = wanted
         #: Nothing but best-effort pods: the backfill action's.
         self.best_effort = best_effort
+        #: Somebody has claims.
+        self.attached = attached
         #: Nodes that refused one of its members lately.
         self.avoid = avoid
         #: Priorities beside `wanted`, where they differ: what counts more is placed first when not

@@ -20,13 +20,14 @@ from services.gang_planner.core.tables.members import (
     SUCCEEDED,
     WAITING,
     Member,
+    task_priority,
 )
 from services.gang_planner.core.tables.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.tables.shapes import ShapeEntry
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import MemberResult
 from shared.model.gang_keys import GangKey
-from shared.model.objects import Owner, PodGroup, SubGroup
+from shared.model.objects import Owner, Pod, PodGroup, SubGroup
 
 if TYPE_CHECKING:
     from services.gang_planner.core.queueing.backlog import Bucket
@@ -165,6 +166,8 @@ class Gang:
         "pod_queue",
         "priority",
         "queue",
+        "rank",
+        "ranked",
         "refusal",
         "refused",
         "roles",
@@ -197,6 +200,9 @@ class Gang:
         #: What its pods say, where no object does.
         self.pod_priority: int | None = None
         self.pod_minimum = 0
+        #: Its members' priority within it, and whether they have had several.
+        self.rank: int | None = None
+        self.ranked = False
         self.pod_queue = ""
         self.created_ms = 0
         self.history = History()
@@ -367,6 +373,7 @@ class Gang:
         self.stuck += bool(pod.waiting)
         if self.pod_priority is None or pod.priority > self.pod_priority:
             self.pod_priority = pod.priority
+        self._rank(pod)
         self.pod_minimum = max(self.pod_minimum, pod.group_min_member)
         self.pod_queue = self.pod_queue or pod.queue
         self._count(member, member.state, 1)
@@ -385,7 +392,14 @@ class Gang:
         if not self.bound:
             self.bound_ms = 0
         if not self.members:
-            self.pod_priority = None
+            self.pod_priority = self.rank = None
+            self.ranked = False
+
+    def follow(self, pod: Pod, before: Pod) -> None:
+        """A member's pod has changed in nothing that says where it belongs."""
+        self.implied += pod.group_implied - before.group_implied
+        self.stuck += bool(pod.waiting) - bool(before.waiting)
+        self._rank(pod)
 
     def move(self, member: Member, state: int) -> None:
         """A member changes its state."""
@@ -452,6 +466,13 @@ class Gang:
             if not self.held:
                 del self.queue.holders[self]
         self.queue.charge(shape, count)
+
+    def _rank(self, pod: Pod) -> None:
+        rank = task_priority(pod)
+        if self.rank is None:
+            self.rank = rank
+        elif self.rank != rank:
+            self.ranked = True
 
     def _count(self, member: Member, state: int, by: int) -> None:
         pod = member.pod

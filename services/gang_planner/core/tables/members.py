@@ -7,7 +7,10 @@ bound to a node that does not exist. LEAVING: being deleted. GATED: has scheduli
 UNSUPPORTED: has constraints nobody here can judge. FOREIGN: another scheduler's, not bound.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from services.gang_planner.core.tables.shapes import ShapeEntry
 from shared.model.objects import Pod
@@ -61,6 +64,17 @@ class Member:
         self.room: Room | None = None
         #: Its gang and queue are charged for it.
         self.charged = False
+
+
+class Seats(msgspec.Struct, frozen=True, eq=False):
+    """Members, and for each the slot of the node on which it is to be."""
+
+    members: Sequence[Member]
+    slots: Sequence[int]
+
+    def pairs(self) -> Iterator[tuple[Member, int]]:
+        """Each member with its slot."""
+        return zip(self.members, self.slots, strict=True)
 
 
 def state_of(member: Member, *, node_exists: bool) -> int:

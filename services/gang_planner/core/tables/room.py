@@ -31,9 +31,7 @@ from services.gang_planner.core.tables.ground import Ground
 from services.gang_planner.core.tables.shapes import ShapeEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from services.gang_planner.core.tables.members import Member
+    from services.gang_planner.core.tables.members import Seats
 
 Reason = Literal["assumed", "late", "repair", "debt", "preemptor", "reservation"]
 
@@ -88,14 +86,14 @@ class RoomTable:
         if room.act is not None:
             room.act.rows += 1
 
-    def adopt(self, act: OpenAct, members: "Sequence[tuple[Member, int]]") -> None:
-        """Add a row for each member of a decision, on this slot; its room has been taken from the
-        ground already. The member's newest room is this one.
+    def adopt(self, act: OpenAct, seats: "Seats") -> None:
+        """Add a row for each member of a decision; its room has been taken from the ground already.
+        The member's newest room is this one.
         """
         owner = act.act.gang_id
         assert owner, "room of a decision has no owner"
         rows, per_slot = self._rows, self._per_slot
-        for member, slot in members:
+        for member, slot in seats.pairs():
             uid = member.pod.uid
             room = Room(owner=owner, uid=uid, shape=member.shape, slot=slot, act=act)
             if uid in rows:
@@ -104,7 +102,7 @@ class RoomTable:
                 rows[uid] = [room]
             per_slot[slot] = per_slot.get(slot, 0) + 1
             member.room = room
-        act.rows += len(members)
+        act.rows += len(seats.members)
 
     def end(self, room: Room, *, handed_over: bool = False) -> None:
         """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""

@@ -103,12 +103,14 @@ def assess(
     if not need.wanted:
         # A policy refused lately all that wait, and the gang has started without them.
         gang.refused = "BindingRefused"
-        state.backlog.take(gang)
-    elif ("backfill" if need.best_effort else "allocate") in actions:
-        state.backlog.put(gang, need, policies.order(gang))
-    else:
+    elif _too_large(state, gang, need):
+        gang.refused = "GangTooLarge"
+    elif ("backfill" if need.best_effort else "allocate") not in actions:
         gang.refused = "ActionMissing"
+    if gang.refused:
         state.backlog.take(gang)
+    else:
+        state.backlog.put(gang, need, policies.order(gang))
     return just_started
 
 
@@ -243,9 +245,7 @@ def _refusal(state: State, gang: Gang) -> str:
         return backoff.reason if named else "Backoff"
     if gang.counts[ASSUMED] and not gang.history.started and _being_proved(gang):
         return "AwaitsOutcome"
-    if state.preemptions.of(gang) is not None:
-        return PREEMPTING
-    return _size_refusal(state, gang)
+    return PREEMPTING if state.preemptions.of(gang) is not None else ""
 
 
 def evicted_whole(state: State, gang: Gang) -> bool:
@@ -305,24 +305,23 @@ def _member_refusal(gang: Gang) -> str:
     for role, count in gang.role_minima:
         if gang.able(role) < count:
             return "NotEnoughPodsOfTask"
-    return "" if sub_gangs.enough_exist(gang) else "NotEnoughPodsOfSubGroup"
+    group = gang.group
+    if group is None or not group.sub_groups or sub_gangs.enough_exist(gang):
+        return ""
+    return "NotEnoughPodsOfSubGroup"
 
 
-def _size_refusal(state: State, gang: Gang) -> str:
+def _too_large(state: State, gang: Gang, need: Need) -> bool:
+    """Whether one decision cannot hold the gang's quorum."""
     needed = _quorum(gang)
-    if needed < _ALWAYS_FIT:
-        shapes = state.shapes.entries
-        for _, shape_id in gang.waiting:
-            if shapes[shape_id].attached:
-                break
-        else:
-            return ""
+    if needed < _ALWAYS_FIT and not need.attached:
+        return False
     sizes = sorted(
         binding_bytes(state, member)
         for members in gang.waiting.values()
         for member in members.values()
     )
-    return "GangTooLarge" if sum(sizes[:needed]) > DECISION_BYTES_MAX else ""
+    return sum(sizes[:needed]) > DECISION_BYTES_MAX
 
 
 def _quorum(gang: Gang) -> int:
@@ -334,32 +333,29 @@ def _quorum(gang: Gang) -> int:
 
 def need_of(state: State, gang: Gang) -> Need:
     """What its waiting members ask of the cluster."""
+    started = gang.history.started
     quorum = _quorum(gang)
-    minima: tuple[tuple[str, int], ...] = ()
-    role_minima = gang.role_minima
-    if role_minima and not gang.history.started:
-        minima = tuple(
-            (role, count - gang.have(role))
-            for role, count in role_minima
-            if count > gang.have(role)
-        )
-    quorum = max(quorum, sum(count for _, count in minima))
+    minima = () if started else _minima(gang)
+    if minima:
+        quorum = max(quorum, sum(count for _, count in minima))
     wanted = _wanted(gang, quorum, minima)
     structure = _structure(state, gang)
-    avoid, ranks, lacking = _avoided(gang), _ranks(gang, wanted), _lacking(gang, structure)
+    avoid, ranks = _avoided(gang), _ranks(gang, wanted)
+    lacking = _lacking(gang, structure) if started else 0
     queue = gang.queue.name
     # What makes a `Need.signature`: equal gangs share what is known of the first that waits.
     signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking
     bucket = state.backlog.buckets.get(signature)
     if bucket is not None:
         return bucket.need
-    shapes = state.shapes.entries
+    shapes = [state.shapes.entries[shape_id] for _, shape_id, _ in wanted]
     return Need(
         queue=queue,
         quorum=quorum,
         minima=minima,
         wanted=wanted,
-        best_effort=all(shapes[shape_id].best_effort for _, shape_id, _ in wanted),
+        best_effort=all(one.best_effort for one in shapes),
+        attached=any(one.attached for one in shapes),
         avoid=avoid,
         structure=structure,
         ranks=ranks,
@@ -367,11 +363,20 @@ def need_of(state: State, gang: Gang) -> Need:
     )
 
 
+def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:
+    """How many more of each role must be placed with the quorum."""
+    role_minima = gang.role_minima
+    if not role_minima:
+        return ()
+    lacking = [(role, count - gang.have(role)) for role, count in role_minima]
+    return tuple(one for one in lacking if one[1] > 0)
+
+
 def _lacking(gang: Gang, structure: Structure | None) -> int:
     """How many members a started gang is short of its minima. One that was evicted for others does
     not count: it would take their room back.
     """
-    if not gang.history.started or gang.evicted[0]:
+    if gang.evicted[0]:
         return 0
     of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
     lacking = max(gang.min_member - gang.have(), of_roles, 0)
@@ -385,13 +390,13 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
     """Priorities of the gang's groups, if they differ. One member stands for its group: within a
     role they hardly ever do, and then only the order of members follows them.
     """
-    if len(wanted) < 2:
+    if len(wanted) < 2 or not gang.ranked:
         return ()
-    found: list[int] = []
-    for role, shape_id, _ in wanted:
-        for member in gang.waiting[role, shape_id].values():
-            found.append(task_priority(member.pod))
-            break
+    waiting = gang.waiting
+    found = [
+        task_priority(next(iter(waiting[role, shape_id].values())).pod)
+        for role, shape_id, _ in wanted
+    ]
     return tuple(found) if len(set(found)) > 1 else ()
 
 
@@ -419,7 +424,7 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
         (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
     ]
     everybody.sort()
-    refused = refused_members(gang)
+    refused = refused_members(gang) if gang.history.bad else ()
     if not refused or (gang.group is not None and gang.group.sub_groups):
         return tuple(everybody)
     others = [
@@ -438,8 +443,6 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
 
 def refused_members(gang: Gang) -> set[str]:
     """Pods that a policy refused lately, whatever the node."""
-    if not gang.history.bad:
-        return set()
     return {uid for uid, node in gang.history.bad if not node and uid in gang.members}
 
 

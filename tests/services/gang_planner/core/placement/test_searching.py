@@ -62,6 +62,7 @@ def attempt_of(case: Case) -> Attempt:
         minima=case.minima,
         wanted=tuple(wanted),
         best_effort=False,
+        attached=False,
     )
     return Attempt(session, state.queues.entry("default"), need, members_max=case.quorum)
 

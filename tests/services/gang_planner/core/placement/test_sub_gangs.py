@@ -84,6 +84,7 @@ def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> Attempt:
         minima=(),
         wanted=(("w", shape.id, sum(sizes)),),
         best_effort=False,
+        attached=False,
         structure=Structure(sub_gangs=parts),
     )
     return Attempt(session, state.queues.entry("default"), need, members_max=sum(sizes))

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from services.gang_planner.core.decisions.open_acts import OpenAct
 from services.gang_planner.core.tables.columns import ResourceIndex
 from services.gang_planner.core.tables.ground import Ground
-from services.gang_planner.core.tables.members import Member
+from services.gang_planner.core.tables.members import Member, Seats
 from services.gang_planner.core.tables.nodes import NodeTable
 from services.gang_planner.core.tables.room import UNDATED, Room, RoomTable
 from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
@@ -80,7 +80,7 @@ class RoomMachine(RuleBasedStateMachine):
         self.ground.take_many(np.array([slot]), np.array([1]), entry)
         (pod,) = make_pods("g", 1, SHAPES[shape])
         member = Member(msgspec.structs.replace(pod, uid=uid), entry)
-        self.rooms.adopt(self.act(), [(member, slot)])
+        self.rooms.adopt(self.act(), Seats([member], [slot]))
         assert member.room is self.rooms.rows(uid)[-1]
 
     def act(self) -> OpenAct:
