@@ -334,14 +334,17 @@ class Planner:
         state = work.state
         changed = list(state.gangs.changed.values())
         state.gangs.changed.clear()
+        now_ms = work.now_ms
         for gang in changed:
             looked_at[gang.gang_id] = gang
             if gang.just_decided:
                 assessing.start(state, gang)
                 continue
             launchers.watch(work, gang)
-            self._carry_on(work, gang)
-            if self._assess_gang(gang, work.now_ms):
+            history = gang.history
+            if history.notes or gang.unread or history.started or history.bad or gang.bound:
+                self._carry_on(work, gang)
+            if self._assess_gang(gang, now_ms):
                 work.started(gang)
                 deadlines.started(work, gang)
             if gang.vacant:
@@ -351,10 +354,10 @@ class Planner:
         state.gangs.retold.clear()
 
     def _carry_on(self, work: CycleWork, gang: Gang) -> None:
-        """Take what is open of a gang further: pauses, repair, release, deadlines."""
+        """Take what is open of a gang further: pauses, repair, release, deadlines. Nothing is of
+        one that has done nothing but wait.
+        """
         history = gang.history
-        if not (history.notes or gang.unread or gang.bound or history.started or history.bad):
-            return
         if history.known_as not in {"", gang.gang_id}:
             work.rename(gang)
         retrying.close_pause(work, gang)

@@ -164,11 +164,10 @@ def _preflight(gang: Gang, members: Sequence[Member], defaults: Defaults) -> boo
         return False
     if gang.history.attempt > 1 or preflight_always(gang, defaults):
         return True
-    # Members of one gang have one owner, nearly always.
-    owner = members[0].pod.owner
-    return release_cost(owner) != "nothing" or any(
-        release_cost(one.pod.owner) != "nothing" for one in members if one.pod.owner != owner
-    )
+    owners = [one.pod.owner for one in members]
+    if owners.count(owners[0]) == len(owners):
+        return release_cost(owners[0]) != "nothing"
+    return any(release_cost(one) != "nothing" for one in owners)
 
 
 def _traceparent(gang: Gang, members: Sequence[Member]) -> str:

@@ -51,8 +51,8 @@ def adopt(
     state.rooms.adopt(act, seats)
     taken = gang.assume(seats.members)
     if not charged:
-        for shape, count in taken:
-            gang.queue.charge(shape, count)
+        for (_, shape_id), count in taken.items():
+            gang.queue.charge(state.shapes.entries[shape_id], count)
     state.gangs.touch(gang)
     gang.just_decided = _all_begins(gang)
 

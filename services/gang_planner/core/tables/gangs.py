@@ -409,41 +409,37 @@ class Gang:
         if self.bound_ms and not self.bound:
             self.bound_ms = 0
 
-    def assume(self, members: Collection[Member]) -> list[tuple[ShapeEntry, int]]:
+    def assume(self, members: Collection[Member]) -> dict[tuple[str, int], int]:
         """Members that were waiting have been decided: they are assumed, and hold room.
 
         The same as moving and charging one after the other, but that it is left to the caller to
-        charge the queue with what is returned.
+        charge the queue with what is returned: how many, by role and shape.
         """
-        counts, waiting = self.counts, self.waiting
-        taken: dict[tuple[str, int], tuple[ShapeEntry, int]] = {}
+        counts, waiting, held = self.counts, self.waiting, self.held
+        for member in members:
+            assert member.state == WAITING, f"{member.pod.uid} did not wait"
+            member.state, member.charged = ASSUMED, True
         if len(members) == counts[WAITING]:
-            for key, group in waiting.items():
-                taken[key] = next(iter(group.values())).shape, len(group)
-                for member in group.values():
-                    member.state, member.charged = ASSUMED, True
+            taken = {key: len(group) for key, group in waiting.items()}
             waiting.clear()
         else:
+            taken = {}
             for member in members:
-                assert member.state == WAITING, f"{member.pod.uid} did not wait"
-                member.state, member.charged = ASSUMED, True
-                shape = member.shape
-                key = member.pod.role, shape.id
+                key = member.pod.role, member.shape.id
+                taken[key] = taken.get(key, 0) + 1
                 group = waiting[key]
                 del group[member.pod.uid]
                 if not group:
                     del waiting[key]
-                taken[key] = shape, taken.get(key, (shape, 0))[1] + 1
         counts[WAITING] -= len(members)
         counts[ASSUMED] += len(members)
-        held = self.held
-        for (role, shape_id), (_, count) in taken.items():
+        for (role, shape_id), count in taken.items():
             of_role = self.roles[role]
             of_role[WAITING] -= count
             of_role[ASSUMED] += count
             held[shape_id] = held.get(shape_id, 0) + count
         self.queue.holders[self] = None
-        return list(taken.values())
+        return taken
 
     def reshape(self, member: Member, shape: ShapeEntry) -> None:
         """A member's labels mean something else to others: it has another entry of its shape."""
