@@ -337,9 +337,6 @@ class Planner:
         now_ms = work.now_ms
         for gang in changed:
             looked_at[gang.gang_id] = gang
-            if gang.just_decided:
-                assessing.start(state, gang)
-                continue
             launchers.watch(work, gang)
             history = gang.history
             if history.notes or gang.unread or history.started or history.bad or gang.bound:

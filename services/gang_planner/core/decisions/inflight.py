@@ -53,8 +53,10 @@ def adopt(
     if not charged:
         for (_, shape_id), count in taken.items():
             gang.queue.charge(state.shapes.entries[shape_id], count)
-    state.gangs.touch(gang)
-    gang.just_decided = _all_begins(gang)
+    if _all_begins(gang):
+        state.gangs.starts(gang)
+    else:
+        state.gangs.touch(gang)
 
 
 def _all_begins(gang: Gang) -> bool:

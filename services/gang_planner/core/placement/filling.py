@@ -141,17 +141,19 @@ def _level_by_bisection(wanted: int, most: Ints, first: Ints, step: Ints) -> Int
     low = int((first - step * (most - 1)).min())
     high = int(first.max()) + 1
     # At level `low` all are taken, at `high` none; keys are distinct, so some level takes exactly
-    # `wanted`.
-    while high - low > 1:
-        middle = (low + high) // 2
-        taken = int(_above(middle, most, first, step).sum())
-        if taken == wanted:
-            low = middle
-            break
-        if taken > wanted:
-            low = middle
+    # `wanted`, and it does not matter which one is found. What is taken falls nearly evenly with
+    # the level, so a straight line between the ends meets it soon; every third probe halves.
+    above, below = int(most.sum()) - wanted, wanted
+    probes = 0
+    while above and high - low > 1:
+        probes += 1
+        ahead = (high - low) * above // (above + below) if probes % 3 else (high - low) // 2
+        middle = min(max(low + ahead, low + 1), high - 1)
+        surplus = int(_above(middle, most, first, step).sum()) - wanted
+        if surplus >= 0:
+            low, above = middle, surplus
         else:
-            high = middle
+            high, below = middle, -surplus
     return _above(low, most, first, step)
 
 

@@ -66,9 +66,16 @@ class GangTable:
         """Have the gang assessed; one that was dropped is nobody's business, whatever is still owed
         to it: another one may have its key by now.
         """
-        gang.just_decided = False
         if self.gangs.get(gang.key) is gang:
             self.changed[gang.key] = gang
+
+    def starts(self, gang: Gang) -> None:
+        """All of a gang has just been decided, and nothing is open of it: an assessment would find
+        no more than that.
+        """
+        gang.phase, gang.refused = "Starting", ""
+        self.count_phase(gang, "Starting")
+        self.retold[gang.key] = gang
 
     def touch_all(self) -> None:
         """Have every gang assessed: a queue, a priority class or the configuration changed."""

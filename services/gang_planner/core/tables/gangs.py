@@ -148,7 +148,6 @@ class Gang:
         "history",
         "hold_ended",
         "implied",
-        "just_decided",
         "key",
         "kube_batch_members",
         "late",
@@ -236,8 +235,6 @@ class Gang:
         #: The phase that it is counted under.
         self.counted = ""
         self.refused = ""
-        #: All of it was decided, and nothing else has happened to it since: see `assessing.start`.
-        self.just_decided = False
         self.order: OrderKey = ()
         #: The backlog's bucket that it waits in.
         self.bucket: Bucket | None = None

@@ -114,13 +114,6 @@ def assess(
     return just_started
 
 
-def start(state: State, gang: Gang) -> None:
-    """What an assessment would say of a gang that was decided whole since its last one."""
-    gang.just_decided = False
-    gang.phase, gang.refused = "Starting", ""
-    state.gangs.count_phase(gang, gang.phase)
-
-
 def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
     """Bring the lobby in line: who waits for nothing but to be admitted is in it."""
     lobby = state.gangs.lobby
