@@ -95,7 +95,7 @@ def decide(
 
 
 def _bindings(names: Sequence[str], seats: Seats) -> tuple[Binding, ...]:
-    found = []
+    found: list[Binding] = []
     for member, slot in seats.pairs():
         pod = member.pod
         found.append(Binding(uid=pod.uid, namespace=pod.namespace, name=pod.name, node=names[slot]))

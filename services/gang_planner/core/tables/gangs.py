@@ -416,11 +416,11 @@ class Gang:
         for member in members:
             assert member.state == WAITING, f"{member.pod.uid} did not wait"
             member.state, member.charged = ASSUMED, True
+        taken: dict[tuple[str, int], int] = {}
         if len(members) == counts[WAITING]:
-            taken = {key: len(group) for key, group in waiting.items()}
+            taken.update((key, len(group)) for key, group in waiting.items())
             waiting.clear()
         else:
-            taken = {}
             for member in members:
                 key = member.pod.role, member.shape.id
                 taken[key] = taken.get(key, 0) + 1
