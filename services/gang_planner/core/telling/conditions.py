@@ -34,6 +34,11 @@ class _Claim(NamedTuple):
     message: str = ""
 
 
+_NOT_WAITING: Final = _Claim("Unschedulable", holds=False)
+_IS_SCHEDULED: Final = _Claim("Scheduled", True, SCHEDULED)
+_NOT_SCHEDULED: Final = _Claim("Scheduled", holds=False)
+
+
 def conditions(
     gang: Gang,
     owed: Sequence[Debt],
@@ -80,7 +85,7 @@ def _eventful(gang: Gang, owed: Sequence[Debt]) -> bool:
 
 def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
     if why is None or gang.told_phase not in _WAITING_PHASES:
-        return _Claim("Unschedulable", holds=False)
+        return _NOT_WAITING
     quorum, members = max(gang.min_member, 1), len(gang.members)
     # Of those that there are no more can be short than there are.
     short = min(max(0, quorum - gang.have()), members)
@@ -97,8 +102,7 @@ def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
 
 
 def _scheduled(gang: Gang) -> _Claim:
-    holds = gang.told_phase in _RAN_PHASES
-    return _Claim("Scheduled", holds, SCHEDULED if holds else "")
+    return _IS_SCHEDULED if gang.told_phase in _RAN_PHASES else _NOT_SCHEDULED
 
 
 def _partly_bound(gang: Gang) -> _Claim:

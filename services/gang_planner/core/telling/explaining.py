@@ -83,11 +83,25 @@ class Explainer:
         self._state = state
         self._session = session
         self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
+        #: What was said of a bucket's first gang that waits for that reason since that instant.
+        self._said: dict[tuple[Bucket, str, int], Why] = {}
         #: Queues by the names of those that they are part of, their own included.
         self._subtrees: dict[str, list[QueueEntry]] | None = None
 
     def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
         """Why the gang waits, given the reason that the assessment or the backlog found."""
+        bucket = gang.bucket
+        if bucket is None or gang.held or gang.history.preemption_ended:
+            return self._why(gang, reason, since_ms)
+        if reason != bucket.reason or self._state.debts.of(gang):
+            return self._why(gang, reason, since_ms)
+        # Nothing of it is the gang's own.
+        said = self._said.get((bucket, reason, since_ms))
+        if said is None:
+            said = self._said[bucket, reason, since_ms] = self._why(gang, reason, since_ms)
+        return said
+
+    def _why(self, gang: Gang, reason: str, since_ms: int) -> Why:
         if gang.bucket is not None and reason == gang.bucket.reason:
             found = self.bucket(gang.bucket)
             if gang.bucket.exceeded:

@@ -10,8 +10,11 @@ server's time from those that wait to be bound, a tenth of it with gangs of 20. 
 rush is over, after 20 s at most: told after 10 s, the news of a drain's first half came upon its
 second and halved its rate.
 
-Not held back is what corrects something: whoever was told that a gang waits (and why) would act on
-it, so that gang's news is told at once; nor what wants a PodGroup made.
+*Starting*, of a gang that was told to wait: whoever read that would act on it, but not in half a
+second, and most such gangs run by then. So it is told after half a second.
+
+Not held back is what else corrects something: that a gang runs that was told to wait; nor what
+wants a PodGroup made.
 """
 
 from itertools import islice
@@ -27,6 +30,8 @@ from shared.model.objects import Owner, PodGroup
 
 _STARTING_MS: Final = 20_000
 _RUNNING_MS: Final = 20_000
+#: A quarter of what the controller lets pass before it marks the pods of a gang that waits.
+_CORRECTING_MS: Final = 500
 #: Pods under way from which on there is a rush: a moment's work for the API server.
 RUSH: Final = 128
 
@@ -74,7 +79,10 @@ class HeldBack:
     def __init__(self) -> None:
         """None."""
         self._starting: dict[str, _Entry] = {}
+        self._correcting: dict[str, _Entry] = {}
         self._running: dict[str, _Entry] = {}
+        #: In this order they are told.
+        self._each = self._running, self._correcting, self._starting
 
     def holds(
         self, gang: Gang, last: Verdict | None, epoch: int, now_ms: int, *, under_way: int
@@ -82,16 +90,17 @@ class HeldBack:
         """Whether nothing is to be said yet of this gang that starts or runs; `last` is what was
         said last, `under_way` how many pods are being bound.
         """
-        if last is not None and last.why is not None:
-            return False
+        waited = last is not None and last.why is not None
         if gang.phase == "Starting":
             if last is not None and last.phase == "Starting":
                 return False
             held, wait_ms = self._starting, _STARTING_MS
+            if waited:
+                held, wait_ms = self._correcting, _CORRECTING_MS
         else:
             self._starting.pop(gang.gang_id, None)
             fresh = last is None or last.phase in {"Pending", "Inqueue"}
-            if under_way < RUSH or not fresh:
+            if waited or under_way < RUSH or not fresh:
                 return False
             held, wait_ms = self._running, _RUNNING_MS
         entry = held.get(gang.gang_id)
@@ -111,15 +120,15 @@ class HeldBack:
 
     def said(self, gang_id: str) -> None:
         """Something was said of the gang."""
-        self._starting.pop(gang_id, None)
-        self._running.pop(gang_id, None)
+        for held in self._each:
+            held.pop(gang_id, None)
 
     def take_due(self, now_ms: int, limit: int, *, under_way: int) -> list[GangKey]:
         """Gangs, at most `limit`, that have waited for long enough; they are let go."""
         if under_way < RUSH:
             self._all_due(self._running, now_ms)
         keys: list[GangKey] = []
-        for held in (self._running, self._starting):
+        for held in self._each:
             due: list[str] = []
             for gang_id, entry in islice(held.items(), limit - len(keys)):
                 if entry.due_ms > now_ms:
@@ -130,18 +139,18 @@ class HeldBack:
 
     def take_gone(self, gang_id: str, now_ms: int) -> Verdict | None:
         """What to say of a gang that is no more: it was decided, so its attempt has to end."""
-        entry = self._starting.pop(gang_id, None) or self._running.pop(gang_id, None)
-        return None if entry is None else entry.gone(now_ms)
+        found = [held.pop(gang_id, None) for held in self._each]
+        return next((entry.gone(now_ms) for entry in found if entry is not None), None)
 
     def next_ms(self) -> int | None:
         """When the next one is due; None: none is held back."""
-        firsts = (next(iter(held.values()), None) for held in (self._running, self._starting))
+        firsts = (next(iter(held.values()), None) for held in self._each)
         return min((entry.due_ms for entry in firsts if entry is not None), default=None)
 
     def forget_pace(self, now_ms: int) -> None:
         """The clock was set back: all are due at this instant."""
-        self._all_due(self._starting, now_ms)
-        self._all_due(self._running, now_ms)
+        for held in self._each:
+            self._all_due(held, now_ms)
 
     @staticmethod
     def _all_due(held: dict[str, _Entry], now_ms: int) -> None:

@@ -2,7 +2,7 @@
 
 * Meaning (phase, reason, object, queue, size, attempt): told in the cycle in which it changed, but
   for Starting, and Running in a rush (`holding_back`).
-* Counts: at most once per second and gang.
+* Counts, and whether it is nodes or quota that lack room: at most once per second and gang.
 * Numbers of a refusal that holds on while the cluster moves: at most once per 5 s and gang.
 * Of the last two at most 100 in one cycle; the others follow in later cycles.
 
@@ -12,7 +12,7 @@
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
@@ -44,6 +44,8 @@ _REFRESHES_MAX: Final = 100
 _REFS_BYTES_MAX: Final = 400 * 1024
 #: Field names, lengths and markers of one reference in msgpack.
 _REF_OVERHEAD_BYTES: Final = 24
+#: So many names of any length, of pod, node and as UID, take no more.
+_REFS_ALWAYS_FIT: Final = _REFS_BYTES_MAX // (_REF_OVERHEAD_BYTES + 3 * 253)
 #: Unnamed members told at a time, with names of any length: what the other two leave of a message.
 _UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
@@ -56,6 +58,9 @@ _MOVING: Final = frozenset(
         "SearchBudgetExceeded",
     }
 )
+#: Refusals that are one to Volcano's users: see `conditions`.
+_OF_ROOM: Final = frozenset({"NotEnoughQuota", "NotEnoughResources"})
+_UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
 
@@ -121,7 +126,8 @@ class Book:
             unsaid.pop(gang_id, None)
             if not known:
                 continue
-            if gang.shown and gang.shown == _meaning(state, gang, reason):
+            meant = _meaning(state, gang, reason)
+            if gang.shown and (gang.shown == meant or _passing(gang, meant, now_ms)):
                 self._queue(gang)
                 continue
             if self._holds_back(state, gang, reason, now_ms):
@@ -130,7 +136,7 @@ class Book:
                 self._in_ring.add(gang.key)
                 self._ring.append(gang.key)
             self._publish(verdicts, state, explainer, gang, reason, now_ms)
-            gang.shown = _meaning(state, gang, reason)
+            gang.shown = meant
         self._refresh(verdicts, state, explainer, now_ms, stale=stale)
         return verdicts
 
@@ -169,7 +175,8 @@ class Book:
                     verdicts.append(verdict)
             elif last is not None and gang_id not in state.gangs.by_id:
                 del self.published[gang_id]
-                verdicts.append(_gone_verdict(state, last, now_ms))
+                # Of an attempt that nobody heard of it is told that it ends, too.
+                verdicts.append(unheard or _gone_verdict(state, last, now_ms))
             elif unheard is not None and gang_id not in state.gangs.by_id:
                 verdicts.append(unheard)
         state.gangs.retired.clear()
@@ -242,6 +249,7 @@ class Book:
         if reason is None:
             return 0
         self._publish(verdicts, state, explainer, gang, reason, now_ms)
+        gang.shown = _meaning(state, gang, reason)
         return 1
 
     def _publish(
@@ -288,8 +296,10 @@ def build(
             last.why.since_ms if kept and last is not None and last.why is not None else now_ms
         )
         why = explainer.why(gang, reason, since_ms)
-    counts = gang.counts
-    owner = gang.owner
+    counts, history, members = gang.counts, gang.history, len(gang.members)
+    owner = gang.owner if group is None else None
+    known = last.conditions if last is not None else ()
+    wanted = _group_wanted(gang)
     return Verdict(
         gang_id=gang.gang_id,
         epoch=state.epoch,
@@ -298,27 +308,25 @@ def build(
         namespace=gang.namespace,
         name=gang.name,
         uid=group.uid if group is not None else "",
-        owner_uid=owner.uid if group is None and owner is not None else "",
-        group_wanted=_group_wanted(gang),
+        owner_uid=owner.uid if owner is not None else "",
+        group_wanted=wanted,
         queue=gang.queue.name,
         phase=gang.told_phase,
         min_member=gang.declared,
-        members=len(gang.members),
-        pending=len(gang.members) - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
+        members=members,
+        pending=members - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
         running=counts[RUNNING],
         succeeded=counts[SUCCEEDED],
         failed=counts[FAILED],
-        conditions=conditions(
-            gang, state.debts.of(gang), why, last.conditions if last is not None else (), now_ms
-        ),
+        conditions=conditions(gang, state.debts.of(gang), why, known, now_ms),
         why=why,
-        attempt=gang.history.attempt,
+        attempt=history.attempt,
         waiting=_waiting(gang) if why is not None else (),
         placed=_placed(gang, last),
         evicted=gang.evicted[2],
-        unnamed=_unnamed(gang),
-        trace_id=gang_trace_id(gang.trace_root, max(gang.history.attempt, 1)),
-        first_seen_ms=gang.history.first_seen_ms,
+        unnamed=_unnamed(gang) if wanted else (),
+        trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
+        first_seen_ms=history.first_seen_ms,
         domain=_domain(gang),
     )
 
@@ -329,12 +337,24 @@ def _domain(gang: Gang) -> str:
     return gang.history.home if topology is not None and not topology.label_key else ""
 
 
+def _passing(gang: Gang, meant: tuple[object, ...], now_ms: int) -> bool:
+    """Whether nothing but the kind of room that it lacks has changed, a moment after it was told
+    last: on a full cluster that changes with every gang that ends.
+    """
+    return (
+        meant[0] in _OF_ROOM
+        and gang.shown[0] in _OF_ROOM
+        and 0 <= now_ms - gang.shown_ms < _COUNTS_MS
+        and gang.shown[1:] == meant[1:]
+    )
+
+
 def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
     group = gang.group
     owed = state.debts.of(gang)
     return (
-        gang.told_phase,
         reason,
+        gang.told_phase,
         group.uid if group is not None else "",
         group.errors if group is not None else (),
         gang.queue.name,
@@ -353,17 +373,17 @@ def _group_wanted(gang: Gang) -> str:
 
 
 def _unnamed(gang: Gang) -> tuple[PodRef, ...]:
-    if not _group_wanted(gang):
-        return ()
     found = (member.pod for member in gang.members.values() if member.pod.group_implied)
     return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(found, _UNNAMED_MAX))
 
 
 def _waiting(gang: Gang) -> tuple[PodRef, ...]:
     return _bounded(
-        PodRef(uid=uid, name=member.pod.name)
-        for uid, member in gang.members.items()
-        if member.state in {WAITING, UNSUPPORTED}
+        [
+            PodRef(uid=uid, name=member.pod.name)
+            for uid, member in gang.members.items()
+            if member.state in _UNPLACED_STATES
+        ]
     )
 
 
@@ -374,27 +394,29 @@ def _placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
     """
     if not gang.history.started:
         return ()
-    uids = tuple(one.uid for one in gang.latest)
+    uids = [one.uid for one in gang.latest]
     if not uids and last is not None and last.attempt == gang.history.attempt:
-        uids = tuple(one.uid for one in last.placed)
-    found = (gang.members.get(uid) for uid in uids)
+        uids = [one.uid for one in last.placed]
+    members = gang.members
     return _bounded(
-        PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node)
-        for member in found
-        if member is not None and member.state in _PLACED_STATES
+        [
+            PodRef(uid=uid, name=member.pod.name, node=member.pod.node)
+            for uid in uids
+            if (member := members.get(uid)) is not None and member.state in _PLACED_STATES
+        ]
     )
 
 
-def _bounded(pods: Iterable[PodRef]) -> tuple[PodRef, ...]:
+def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
     """As many as leave the verdict below the size of a message."""
-    kept: list[PodRef] = []
+    if len(pods) <= _REFS_ALWAYS_FIT:
+        return tuple(pods)
     left = _REFS_BYTES_MAX
-    for one in pods:
+    for index, one in enumerate(pods):
         left -= len(one.uid) + len(one.name) + len(one.node) + _REF_OVERHEAD_BYTES
         if left < 0:
-            break
-        kept.append(one)
-    return tuple(kept)
+            return tuple(pods[:index])
+    return tuple(pods)
 
 
 def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:

@@ -1,4 +1,4 @@
-"""Starting is told when it lasts, Running after a rush; what corrects something at once."""
+"""Starting is told when it lasts, Running after a rush; what corrects something, soon."""
 
 from services.gang_planner.core.telling.holding_back import RUSH, HeldBack
 from shared.contracts.decisions import GangDecision
@@ -54,15 +54,43 @@ def test_a_member_that_is_bound_does_not_end_the_wait() -> None:
     assert [one.phase for one in scene.told] == ["Starting"]
 
 
-def test_a_gang_that_was_told_to_wait_is_corrected_at_once() -> None:
+def decided_after_waiting() -> tuple[Scene, GangDecision]:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
     scene.settle()
     assert scene.verdict("a").waiting
     scene.put(make_node("n1"))
-    assert len(scene.settle()) == 1
+    (decision,) = scene.settle()
+    return scene, decision
+
+
+def test_a_gang_that_was_told_to_wait_is_corrected_half_a_second_after_its_decision() -> None:
+    scene, _ = decided_after_waiting()
+    assert scene.verdict("a").waiting
+    decided_ms = scene.now_ms
+    assert scene.wakeup_ms == decided_ms + 500
+    scene.step(after_ms=500)
     corrected = scene.verdict("a")
     assert (corrected.phase, corrected.why, corrected.waiting) == ("Starting", None, ())
+    scene.step(after_ms=20_000)
+    assert scene.verdict("a").at_ms == decided_ms + 500
+
+
+def test_a_gang_that_was_told_to_wait_and_runs_in_half_a_second_needs_one_verdict_more() -> None:
+    scene, decision = decided_after_waiting()
+    told = len(scene.told)
+    scene.bind(decision)
+    scene.step(after_ms=100)
+    scene.step(after_ms=20_000)
+    assert [one.phase for one in scene.told[told:]] == ["Running"]
+
+
+def test_a_gang_that_waited_and_goes_before_its_decision_is_told_ends_that_attempt() -> None:
+    scene, decision = decided_after_waiting()
+    scene.remove(make_group("a", 2), *make_pods("a", 2, FULL))
+    scene.step(after_ms=100)
+    gone = scene.told[-1]
+    assert (gone.phase, gone.attempt, gone.trace_id) == ("Gone", 1, decision.trace_id)
 
 
 def test_a_gang_that_goes_before_anything_was_said_is_told_to_be_gone() -> None:

@@ -5,6 +5,7 @@ import pytest
 from shared.contracts import codec
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 from shared.contracts.verdicts import Condition, PodRef, Verdict
+from shared.model.objects import Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -40,7 +41,7 @@ def test_conditions_speak_volcanos_words_and_turn_false_when_they_no_longer_hold
     assert scheduled is not None
     assert (turned.status, scheduled.status) == ("False", "True")
     assert scheduled.reason == "tasks in gang are ready to be scheduled"
-    assert scheduled.since_ms == scene.now_ms > turned.since_ms
+    assert scheduled.since_ms == turned.since_ms == scene.now_ms
 
 
 def test_a_gang_never_lacks_more_members_than_it_has() -> None:
@@ -136,6 +137,37 @@ def test_counts_alone_are_told_once_a_second() -> None:
     assert scene.verdict("a").running == 4
 
 
+def test_that_nodes_and_no_longer_quota_lack_room_is_told_once_a_second() -> None:
+    scene = Scene([make_node("n0", {"cpu": 8_000, "pods": 110})])
+    scene.put(
+        Queue(
+            uid="q", dialect="volcano", name="q", resource_version=1, capability=(("cpu", 5_000),)
+        )
+    )
+    ends = (make_group("a", 1, queue="q"), *make_pods("a", 1, make_shape({"cpu": 2_000})))
+    scene.put(*ends, make_group("b", 1), *make_pods("b", 1, make_shape({"cpu": 6_000})))
+    for decision in scene.settle():
+        scene.bind(decision)
+    scene.put(make_group("w", 1, queue="q"), *make_pods("w", 1, FULL))
+    scene.settle()
+    asked_ms = scene.now_ms
+
+    def reason() -> str:
+        why = scene.verdict("w").why
+        assert why is not None
+        return why.reason
+
+    assert reason() == "NotEnoughQuota"
+    scene.remove(*ends)
+    scene.step(after_ms=100)
+    assert reason() == "NotEnoughQuota"
+    assert scene.wakeup_ms == asked_ms + 1_000
+    scene.step(after_ms=900)
+    assert reason() == "NotEnoughResources"
+    (one,) = [one for one in scene.verdict("w").conditions if one.type == "Unschedulable"]
+    assert (one.reason, one.since_ms) == ("NotEnoughResources", asked_ms)
+
+
 def test_a_thousand_waiting_gangs_are_not_told_again_each_time_the_cluster_moves() -> None:
     scene = Scene([make_node("n0")])
     for index in range(1000):
@@ -177,6 +209,7 @@ def test_a_stale_picture_decides_nothing_and_says_so_to_who_comes_then() -> None
     assert why is not None
     assert why.reason == "ClusterViewStale"
     assert scene.step(fresh=True).decisions
+    scene.step(after_ms=500)
     assert scene.verdict("a").phase == "Starting"
 
 
