@@ -55,7 +55,7 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     node: str = ""
 
 
-class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the search found for one role and shape of a waiting gang."""
 
     role: str = ""
@@ -66,7 +66,7 @@ class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     reasons: tuple[Reason, ...] = ()
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Why a gang waits: one sentence, and all of it."""
 
     #: CamelCase: NotEnoughResources, SearchBudgetExceeded (it may fit: the search for room was
@@ -90,7 +90,9 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     holders_count: int = 0
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.verdict"):
+class Verdict(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="gang.verdict"
+):
     """Phase, counts and conditions of one gang; while it waits, why."""
 
     gang_id: str

@@ -68,8 +68,11 @@ class _Pass:
         """Try a queue's next gang. False: nothing of it was placed, and its equals are refused."""
         line = self._line
         index, bucket, gang = line.head(queue)
-        if self._shortfalls.remains(bucket) or self._kept_out(bucket, gang):
+        if self._shortfalls.remains(bucket):
             self._refuse(bucket, gang, UNLIMITED)
+            return False
+        if self._kept_out(bucket, gang):
+            self._refuse(bucket, gang, UNLIMITED, short=True)
             return False
         limit = self._claims.limit(gang.queue, bucket.need)
         if limit is UNLIMITED and self._gather(bucket):
@@ -90,9 +93,11 @@ class _Pass:
         self._refuse(bucket, gang, fair)
         return False
 
-    def _refuse(self, bucket: Bucket, gang: Gang, limit: Limit) -> None:
+    def _refuse(
+        self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None
+    ) -> None:
         """The bucket's first gang does not fit now."""
-        refuse(self._work, bucket, limit)
+        refuse(self._work, bucket, limit, short=short)
         self._claims.judge(bucket)
         if gang.queue.strict:
             strict_queues.park(self._work.state, self._line.drop(gang.queue.name), gang)
@@ -156,12 +161,17 @@ def place(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> bool:
     return True
 
 
-def refuse(work: CycleWork, bucket: Bucket, limit: Limit = UNLIMITED) -> None:
-    """Nothing of the bucket fits until something is freed, or nobody claims what it would take."""
+def refuse(
+    work: CycleWork, bucket: Bucket, limit: Limit = UNLIMITED, *, short: bool | None = None
+) -> None:
+    """Nothing of the bucket fits until something is freed, or nobody claims what it would take.
+    `short`: whether a ceiling keeps it out; None: that is not known yet.
+    """
     state = work.state
-    queue = state.queues.entry(bucket.need.queue)
     before = bucket.reason
-    short = queue.exceeded_by(bucket.need.amounts(state.shapes))
+    if short is None:
+        queue = state.queues.entry(bucket.need.queue)
+        short = queue.exceeded_by(bucket.need.amounts(state.shapes))
     held = not short and limit.withheld is not None and sharing.fits_otherwise(work, bucket)
     state.backlog.refuse(
         bucket,

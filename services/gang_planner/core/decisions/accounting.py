@@ -55,7 +55,8 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
         pod.shape != before.shape
         or pod.role != before.role
         or pod.ours != before.ours
-        or key_of(pod) != key_of(before)
+        or pod.group_name != before.group_name
+        or (not pod.group_name and key_of(pod) != key_of(before))
     ):
         _take_out(state, member)
         if pod.shape != before.shape:

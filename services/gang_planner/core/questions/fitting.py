@@ -110,6 +110,7 @@ def _gang(
     name = group.queue or DEFAULT
     queue = state.queues.entries.get(name) or QueueEntry(name, state.resources)
     gang = Gang(key_of_group(group), group.namespace, group.name, queue)
+    gang.gang_id = gang.gang_id or gang.full_name
     # Of what is asked about with fewer pods than it needs the others are not judged.
     size = min(max(group.min_member, 1), len(pods))
     roles: dict[str, int] = {}

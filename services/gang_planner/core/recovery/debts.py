@@ -157,7 +157,7 @@ class DebtTable:
 
     def of(self, gang: Gang) -> tuple[Debt, ...]:
         """What a gang is owed, what ends first first."""
-        found = self._of.get(gang.key)
+        found = self._of.get(gang.key) if self._of else None
         if not found:
             return ()
         return tuple(sorted(found.values(), key=_by_deadline))

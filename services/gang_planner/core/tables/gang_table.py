@@ -82,14 +82,16 @@ class GangTable:
         for gang in self.gangs.values():
             self._settle(gang)
 
-    def gang(self, key: GangKey, namespace: str, name: str, at_ms: int) -> Gang:
-        """The gang of a key, made when it is new."""
+    def gang(
+        self, key: GangKey, namespace: str, name: str, at_ms: int, *, group_uid: str = ""
+    ) -> Gang:
+        """The gang of a key, made when it is new: with the id of the group that declares it."""
         gang = self.gangs.get(key)
         if gang is None:
             gang = Gang(key, namespace, name, self._queues.entry("default"))
             gang.history.first_seen_ms = at_ms
             self.gangs[key] = gang
-            self._identify(gang, gang.gang_id, at_ms)
+            self._identify(gang, group_uid or gang.gang_id or _nameless(gang), at_ms)
         self.changed[key] = gang
         return gang
 
@@ -101,7 +103,9 @@ class GangTable:
             self.remove_group(group.uid)
         self.groups[group.uid] = group
         self._declared.setdefault(key, {})[group.uid] = group
-        gang = self.gang(key, group.namespace, group.name, at_ms)
+        # The log may know the gang by the id that it had without an object.
+        named = group.uid if key[0] == "name" and not self.remembered else ""
+        gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
         self.choose(gang, at_ms)
 
     def remove_group(self, uid: str) -> None:

@@ -24,7 +24,6 @@ from services.gang_planner.core.tables.members import (
 )
 from services.gang_planner.core.tables.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.tables.shapes import ShapeEntry
-from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import MemberResult
 from shared.model.gang_keys import GangKey
 from shared.model.objects import Owner, Pod, PodGroup, SubGroup
@@ -181,7 +180,8 @@ class Gang:
         self.key = key
         self.namespace = namespace
         self.name = name
-        self.gang_id = key[2] if key[0] != "name" else nameless_gang_id("", namespace, name)
+        #: That of its owner or its only pod; "" until the table knows whether a group declares it.
+        self.gang_id = key[2] if key[0] != "name" else ""
         self.group: PodGroup | None = None
         self.members: dict[str, Member] = {}
         self.counts = [0] * STATES
@@ -400,9 +400,19 @@ class Gang:
 
     def move(self, member: Member, state: int) -> None:
         """A member changes its state."""
-        self._count(member, member.state, -1)
-        member.state = state
-        self._count(member, state, 1)
+        before, counts = member.state, self.counts
+        if WAITING in (before, state):
+            self._count(member, before, -1)
+            member.state = state
+            self._count(member, state, 1)
+        else:
+            # Of a gang of thousands each does so several times.
+            member.state = state
+            of_role = self.roles[member.pod.role]
+            counts[before] -= 1
+            of_role[before] -= 1
+            counts[state] += 1
+            of_role[state] += 1
         if self.bound_ms and not self.bound:
             self.bound_ms = 0
 

@@ -124,7 +124,7 @@ def _ranked(
     ratios = _ratios(rooms, wanted)[found]
     short = fits.sum(axis=0)[found] < int(wanted.sum())
     keys = [found]
-    if len(np.unique(ratios)) < len(ratios):
+    if len(set(ratios.tolist())) < len(ratios):
         left = [room(level, one, base) for one in demand.rooms()]
         keys.append(_ratios(left, wanted)[found])
     # The least significant key comes first: the widest tier above, …, the tier itself.

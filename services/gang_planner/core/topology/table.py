@@ -161,16 +161,15 @@ class TopologyTable:
     def _make_labels_level(self, tier: int, key: str) -> Level:
         nodes = self._nodes
         values = nodes.labels.column(key, nodes.objects)[: nodes.size]
-        ids, first = np.unique(values, return_index=True)
         texts: list[tuple[str, int]] = []
-        found: list[int] = ids.tolist()
-        examples: list[int] = first.tolist()
-        for value, slot in zip(found, examples, strict=True):
+        # Any node with it tells what a value is called.
+        examples: dict[int, int] = {value: slot for slot, value in enumerate(values.tolist())}
+        for value, slot in examples.items():
             node = nodes.objects[slot]
             if value and node is not None:
                 texts.append((_label(node, key), value))
         texts.sort()
-        domains = np.full(int(ids.max(initial=0)) + 1, NOWHERE, dtype=np.int64)
+        domains = np.full(max(examples, default=0) + 1, NOWHERE, dtype=np.int64)
         for domain, (_, value) in enumerate(texts):
             domains[value] = domain
         return Level(tier, key, domains[values], tuple(f"{key}={text}" for text, _ in texts))

@@ -149,6 +149,7 @@ def test_what_is_freed_is_kept_for_the_queue_that_waits_for_its_share() -> None:
     for pod in scene.pods_of("a0"):
         scene.change(pod.uid, phase="Succeeded")
     assert not scene.settle(), "4 CPU are free: small would fit, but large waits for its share"
+    assert not scene.step(after_ms=1_000).decisions
     why = scene.verdict("small").why
     assert why is not None
     assert why.reason == "NotEnoughQuota"

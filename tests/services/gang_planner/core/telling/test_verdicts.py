@@ -144,8 +144,8 @@ def test_that_nodes_and_no_longer_quota_lack_room_is_told_once_a_second() -> Non
             uid="q", dialect="volcano", name="q", resource_version=1, capability=(("cpu", 5_000),)
         )
     )
-    ends = (make_group("a", 1, queue="q"), *make_pods("a", 1, make_shape({"cpu": 2_000})))
-    scene.put(*ends, make_group("b", 1), *make_pods("b", 1, make_shape({"cpu": 6_000})))
+    group, pods = make_group("a", 1, queue="q"), make_pods("a", 1, make_shape({"cpu": 2_000}))
+    scene.put(group, *pods, make_group("b", 1), *make_pods("b", 1, make_shape({"cpu": 6_000})))
     for decision in scene.settle():
         scene.bind(decision)
     scene.put(make_group("w", 1, queue="q"), *make_pods("w", 1, FULL))
@@ -158,7 +158,7 @@ def test_that_nodes_and_no_longer_quota_lack_room_is_told_once_a_second() -> Non
         return why.reason
 
     assert reason() == "NotEnoughQuota"
-    scene.remove(*ends)
+    scene.remove(group, *pods)
     scene.step(after_ms=100)
     assert reason() == "NotEnoughQuota"
     assert scene.wakeup_ms == asked_ms + 1_000
