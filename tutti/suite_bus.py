@@ -48,34 +48,36 @@ class SuiteBus(msgspec.Struct, frozen=True, kw_only=True):
             return self.data_dir
         return default_data_dir((await load(self.kubeconfig, self.context)).server)
 
-    async def find(self) -> str:
-        """The address of its NATS: as given, or of the `tutti up` that runs in the data folder.
+    async def find(self) -> RunningFile:
+        """Its NATS: as given, or of the `tutti up` that runs in the data folder.
 
         Raises NoSuite, KubeError when the kubeconfig that names the folder cannot be read.
         """
         if self.nats:
-            return self.nats
+            return RunningFile(nats_url=self.nats, pid=0)
         folder = await self.folder()
         assert folder is not None, "without --nats there is one"
         path = folder / STATE_FILE
         try:
-            return msgspec.json.decode(path.read_bytes(), type=RunningFile).nats_url
+            return msgspec.json.decode(path.read_bytes(), type=RunningFile)
         except (FileNotFoundError, msgspec.MsgspecError):
             raise NoSuite(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
 
     @asynccontextmanager
     async def connected(self, name: str) -> AsyncIterator[Bus]:
         """The bus, for as long as the block lasts. Raises as `find` does, and BusError."""
+        found = await self.find()
+        credentials = self.nats_credentials or found.nats_credentials
         bus = await Bus.connect(
-            await self.find(),
+            found.nats_url,
             name=name,
             user=READER,
-            credentials=self.nats_credentials,
+            credentials=credentials,
             tls_ca=self.nats_ca,
             patience_s=_CONNECT_S,
         )
         try:
-            if self.nats_credentials:
+            if credentials:
                 await _find_api(bus)
             yield bus
         finally:

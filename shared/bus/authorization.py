@@ -16,7 +16,8 @@ from shared.bus.permissions import User, at_services
 _SEED_BYTES: Final = 32
 #: How long a question may be answered: longer than anybody waits.
 _ANSWER_WITHIN: Final = "1m"
-_SERVICES: Final = "TUTTI"
+#: Account of the services, and of the streams.
+SERVICES: Final = "TUTTI"
 _PEOPLE: Final = "TUTTI_PEOPLE"
 
 
@@ -60,7 +61,7 @@ def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
 
     asked = sorted({subject for user in users if user.apart for subject in user.publish})
     accounts = {
-        _SERVICES: {
+        SERVICES: {
             "jetstream": "enabled",
             "users": entries(apart=False),
             # Several may answer one question.
@@ -69,7 +70,7 @@ def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
         _PEOPLE: {
             "users": entries(apart=True),
             "imports": [
-                {"service": {"account": _SERVICES, "subject": at_services(one)}, "to": one}
+                {"service": {"account": SERVICES, "subject": at_services(one)}, "to": one}
                 for one in asked
             ],
         },

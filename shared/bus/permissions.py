@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from shared.bus.setup import Sizes, consumer_configs, stream_configs
+from shared.bus.setup import Sizes, consumer_configs, observer_configs, stream_configs
 from shared.contracts import subjects
 
 #: Of planners and of webhooks: as `shared.bus.setup` makes consumers for.
@@ -22,6 +22,8 @@ REPLICAS: Final = 2
 #: Who sets up streams, and people by the commands of `tutti` that ask a running suite.
 PROVISION: Final = "provision"
 READER: Final = "reader"
+#: All controllers in one process, on one machine.
+CONTROLLERS: Final = "controller"
 
 _API: Final = "$JS.API"
 #: Where people, in their own account, find what the services' JetStream answers.
@@ -60,6 +62,23 @@ def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, 
         _provision(planners, webhooks),
         _reader(),
     )
+
+
+def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tuple[User, ...]:
+    """The users of `tutti up`'s own NATS: as in a cluster, and one for the process that runs all
+    controllers, which has the rights of both of theirs; `observed`: of a suite that only looks.
+    """
+    if observed:
+        return (
+            _watcher(),
+            _planner(planners),
+            _observer(),
+            _provision(planners, webhooks, observed=True),
+            _reader(observed=True),
+        )
+    status, jobs = _controllers()
+    both = _user(CONTROLLERS, publish=tuple({*status.publish, *jobs.publish}))
+    return (*users(planners=planners, webhooks=webhooks), both)
 
 
 def at_services(subject: str) -> str:
@@ -147,7 +166,26 @@ def _controllers() -> tuple[User, User]:
     )
 
 
-def _provision(planners: int, webhooks: int) -> User:
+def _observer() -> User:
+    logs = (subjects.CLUSTER, subjects.DECISIONS)
+    return _user(
+        "observer",
+        publish=(
+            subjects.OUTCOMES_SUBJECTS,
+            subjects.ASK_SNAPSHOT,
+            _get(subjects.OUTCOMES),
+            *(_info(stream) for stream in logs),
+            *(
+                subject
+                for stream in logs
+                for subject in _following(stream, subjects.observer_consumer(stream))
+            ),
+        ),
+        subscribe=(subjects.ASK_OBSERVATION,),
+    )
+
+
+def _provision(planners: int, webhooks: int, *, observed: bool = False) -> User:
     streams = (
         f"{_API}.STREAM.{call}.{stream['name']}"
         for stream in stream_configs(1, Sizes())
@@ -155,7 +193,10 @@ def _provision(planners: int, webhooks: int) -> User:
     )
     consumers = (
         f"{_API}.CONSUMER.CREATE.{stream}.{consumer['durable_name']}"
-        for stream, consumer in consumer_configs(planners, webhooks, 1)
+        for stream, consumer in (
+            *consumer_configs(planners, webhooks, 1),
+            *(observer_configs() if observed else ()),
+        )
     )
     return _user(
         PROVISION,
@@ -170,13 +211,14 @@ def _provision(planners: int, webhooks: int) -> User:
     )
 
 
-def _reader() -> User:
+def _reader(*, observed: bool = False) -> User:
     return _user(
         READER,
         publish=(
             subjects.ASK_STATUS,
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
+            *((subjects.ASK_OBSERVATION,) if observed else ()),
             *(f"{PEOPLES_API}.STREAM.INFO.{stream}" for stream in _STREAMS),
             *(f"{PEOPLES_API}.STREAM.MSG.GET.{stream}" for stream in _STREAMS),
         ),

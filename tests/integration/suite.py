@@ -16,6 +16,7 @@ import psutil
 
 from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
+from shared.bus.permissions import READER
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status
 from shared.contracts.subjects import ASK_STATUS
@@ -50,7 +51,14 @@ class RunningSuite:
 
     async def answers(self) -> dict[str, ServiceStatus]:
         """What the services say of themselves now, by instance."""
-        bus = await Bus.connect(self.ready.nats_url, name="test", patience_s=5)
+        ready = self.ready
+        bus = await Bus.connect(
+            ready.nats_url,
+            name="test",
+            user=READER,
+            credentials=ready.nats_credentials,
+            patience_s=5,
+        )
         try:
             request = StatusRequest()
             found = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=ANSWERS_S)

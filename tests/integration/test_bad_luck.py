@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import psutil
@@ -145,7 +146,9 @@ async def test_a_frozen_planner_that_wakes_up_beside_its_successor_writes_nothin
 @asynccontextmanager
 async def one_more(stage: Stage, service: str, *flags: str) -> AsyncIterator[None]:
     """A process of a service that somebody started by mistake, as if it were the first."""
-    command = [sys.executable, "-m", f"services.{service}", *flags]
+    seed = Path(stage.suite.ready.nats_credentials).with_name(f"{service.replace('_', '-')}.nk")
+    users = (f"--nats-user={seed.stem}", f"--nats-credentials={seed}")
+    command = [sys.executable, "-m", f"services.{service}", *users, *flags]
     log = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *command,

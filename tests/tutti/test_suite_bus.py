@@ -19,7 +19,8 @@ from tutti.up.readiness import STATE_FILE
 
 
 async def test_what_is_typed_goes_before_what_is_found(tmp_path: Path) -> None:
-    assert await SuiteBus(nats="nats://a:1", data_dir=tmp_path).find() == "nats://a:1"
+    found = await SuiteBus(nats="nats://a:1", data_dir=tmp_path).find()
+    assert found.nats_url == "nats://a:1"
 
 
 async def test_a_folder_without_a_running_suite_is_named_in_the_error(tmp_path: Path) -> None:

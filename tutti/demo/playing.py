@@ -17,6 +17,7 @@ from rich.console import Console, RenderableType
 from typing_extensions import override
 
 from shared.bus.connection import Bus
+from shared.bus.permissions import READER
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tutti.demo import claims
@@ -173,7 +174,13 @@ async def _acts(stage: Stage, running: Suite, options: Options) -> None:
 @contextlib.asynccontextmanager
 async def _killing(stage: Stage, ready: ReadyFile) -> AsyncIterator[None]:
     """Have every process killed while the acts are played, and claim that all came back."""
-    bus = await Bus.connect(ready.nats_url, name="tutti-demo", patience_s=_NATS_PATIENCE_S)
+    bus = await Bus.connect(
+        ready.nats_url,
+        name="tutti-demo",
+        user=READER,
+        credentials=ready.nats_credentials,
+        patience_s=_NATS_PATIENCE_S,
+    )
     try:
         killer = Killer(bus, ready, lambda line: stage.say(line, "red"))
         killing = stage.trouble = asyncio.create_task(killer.run(), name="killer")

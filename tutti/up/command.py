@@ -140,12 +140,14 @@ def _run(options: UpOptions) -> int:
     from tutti.nats_server import NatsServerError
     from tutti.up.cluster_checks import ClusterUnreachable
     from tutti.up.crds import CrdsNotEstablished
+    from tutti.up.keys import BadKey
     from tutti.up.presence import AnotherIsHere
     from tutti.up.suite import DataDirBusy, RivalsFound, run_suite
     from tutti.up.supervisor import ServiceRefused
 
     expected = (
         AnotherIsHere,
+        BadKey,
         BusError,
         ClusterUnreachable,
         CrdsNotEstablished,

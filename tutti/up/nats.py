@@ -5,13 +5,16 @@ import contextlib
 import fcntl
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from shared.bus.errors import BusError
+from shared.bus.permissions import User
 from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
+from tutti.up.keys import Keys, adopt_streams
+from tutti.up.keys import keep as keep_keys
 from tutti.up.restarts import Restarts
 from tutti.up.supervisor import Say, how_it_ended
 
@@ -26,8 +29,9 @@ _SET_UP_PAUSE_S: Final = 1.0
 class Nats:
     """The NATS that this suite uses: ours, or one that was given."""
 
-    def __init__(self, url: str, server: NatsServer | None) -> None:
+    def __init__(self, url: str, server: NatsServer | None, keys: Keys) -> None:
         self.url = url
+        self.keys = keys
         self._server = server
 
     @property
@@ -71,20 +75,24 @@ async def _set_up_again(set_up: Callable[[], Awaitable[None]], say: Say) -> None
 
 
 @asynccontextmanager
-async def running_nats(url: str, data_dir: Path) -> AsyncIterator[Nats]:
-    """Start our own for the length of the block, or use the one at `url` if that is given.
+async def running_nats(url: str, data_dir: Path, users: Sequence[User]) -> AsyncIterator[Nats]:
+    """Start our own for the length of the block, with these users, or use the one at `url` if that
+    is given.
 
     Raises:
+        BadKey: A user's key in the folder is none.
         NatsServerError: Ours does not start.
     """
     if url:
-        yield Nats(url, None)
+        yield Nats(url, None, Keys())
         return
-    server = NatsServer(NatsServerSettings(data_dir=data_dir / "nats"))
+    keys, rights = await asyncio.to_thread(keep_keys, data_dir, users)
+    server = NatsServer(NatsServerSettings(data_dir=data_dir / "nats", extra_config=rights))
     await asyncio.to_thread(_wait_for_orphan, data_dir / "nats" / "nats.lock")
+    await asyncio.to_thread(adopt_streams, data_dir / "nats")
     await server.start()
     try:
-        yield Nats(server.url, server)
+        yield Nats(server.url, server, keys)
     finally:
         await server.stop()
 

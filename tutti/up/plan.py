@@ -4,6 +4,8 @@ from pathlib import Path
 
 import msgspec
 
+from shared.bus.permissions import CONTROLLERS
+from tutti.up.keys import Keys
 from tutti.up.options import UpOptions
 
 
@@ -29,7 +31,12 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(
-    options: UpOptions, *, nats_url: str, data_dir: Path, podgroups: bool = True
+    options: UpOptions,
+    *,
+    nats_url: str,
+    data_dir: Path,
+    keys: Keys | None = None,
+    podgroups: bool = True,
 ) -> tuple[ProcessSpec, ...]:
     """All processes, in the order of starting.
 
@@ -37,6 +44,7 @@ def plan(
         options: What was asked for.
         nats_url: Where NATS listens.
         data_dir: Where processes may keep files.
+        keys: With which they show NATS who they are.
         podgroups: Whether our controllers of Volcano's kinds run, and make PodGroups for bare pods;
             of an observation, whether the rival's make them.
     """
@@ -45,6 +53,7 @@ def plan(
         for ordinal in range(options.count(service)):
             flags = [
                 f"--nats-url={nats_url}",
+                *(keys or Keys()).flags(_user(service, podgroups=podgroups)),
                 f"--instance={service}-{ordinal}",
                 f"--ordinal={ordinal}",
                 f"--log-format={'text' if options.verbose else 'json'}",
@@ -60,6 +69,13 @@ def plan(
                 )
             )
     return tuple(specs)
+
+
+def _user(service: str, *, podgroups: bool) -> str:
+    """Who a service is to NATS."""
+    if service != "controller":
+        return service
+    return CONTROLLERS if podgroups else "controller-status"
 
 
 def _own_flags(

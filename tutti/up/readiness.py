@@ -36,6 +36,8 @@ class RunningFile(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str
     #: Of `tutti up`.
     pid: int
+    #: File with the key of who asks; "": none is needed.
+    nats_credentials: str = ""
 
 
 class ServiceRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +60,8 @@ class WebhookRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     """What `--ready-file` holds: the ports and pids at the moment when all were ready.
 
-    `nats_pid` is 0 when NATS was given by `--nats`.
+    `nats_pid` is 0 when NATS was given by `--nats`. `nats_credentials` is the file with the key of
+    who asks; "" when none is needed.
     """
 
     nats_url: str
@@ -66,6 +69,7 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     services: tuple[ServiceRow, ...]
     webhook: WebhookRow
     ready_s: float
+    nats_credentials: str = ""
 
 
 async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str, ServiceStatus]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.bus.connection import Bus
+from shared.bus.permissions import PROVISION, READER, User, local_users
 from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
 from shared.contracts.asking import ServiceStatus
 from shared.kube.client import KubeClient
@@ -71,6 +72,7 @@ async def run_suite(
         CredentialsError: No usable kubeconfig.
         TransportError: The API server cannot be reached.
         BusError: NATS cannot be reached or set up.
+        BadKey: A key of its users is none.
         NatsServerError: Our NATS does not start.
         ClusterUnreachable: See there.
         RivalsFound: See there.
@@ -147,12 +149,20 @@ class _Suite:
             launcher = await stack.enter_async_context(self._launcher)
             async with asyncio.TaskGroup() as group:
                 checks = group.create_task(self._check(client), name="checks")
-                nats = await stack.enter_async_context(running_nats(options.nats_url, data_dir))
+                nats = await stack.enter_async_context(
+                    running_nats(options.nats_url, data_dir, self._users())
+                )
                 bus = await stack.enter_async_context(self._bus(nats))
-                stack.enter_context(_told(data_dir / STATE_FILE, nats.url))
+                stack.enter_context(_told(data_dir / STATE_FILE, nats))
                 await self._set_up(bus)
             presence = await stack.enter_async_context(self._presence(client))
-            specs = plan(options, nats_url=nats.url, data_dir=data_dir, podgroups=checks.result())
+            specs = plan(
+                options,
+                nats_url=nats.url,
+                data_dir=data_dir,
+                keys=nats.keys,
+                podgroups=checks.result(),
+            )
             await self._serve(bus, nats, presence, Supervisor(specs, launcher, self._say))
 
     async def _check(self, client: KubeClient) -> bool:
@@ -208,6 +218,14 @@ class _Suite:
         finally:
             await supervisor.stop()
 
+    def _users(self) -> tuple[User, ...]:
+        options = self._options
+        return local_users(
+            planners=max(1, options.count("gang-planner")),
+            webhooks=max(1, options.count("admission-webhook")),
+            observed=options.observe,
+        )
+
     async def _set_up(self, bus: Bus, *, survivors_wait_s: float = 0.0) -> None:
         options = self._options
         self._decisions = await ensure_streams(
@@ -242,6 +260,7 @@ class _Suite:
                 found.get("admission-webhook-0"), wanted=options.webhook and not options.observe
             ),
             ready_s=round(age_s(), 3),
+            nats_credentials=nats.keys.file(READER),
         )
         if options.ready_file is not None:
             write_atomically(options.ready_file, content)
@@ -261,7 +280,13 @@ class _Suite:
 
     @asynccontextmanager
     async def _bus(self, nats: Nats) -> AsyncIterator[Bus]:
-        bus = await Bus.connect(nats.url, name="tutti-up", patience_s=_NATS_PATIENCE_S)
+        bus = await Bus.connect(
+            nats.url,
+            name="tutti-up",
+            user=PROVISION,
+            credentials=nats.keys.file(PROVISION),
+            patience_s=_NATS_PATIENCE_S,
+        )
         try:
             yield bus
         finally:
@@ -301,9 +326,12 @@ def _locked(data_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _told(path: Path, nats_url: str) -> Iterator[None]:
+def _told(path: Path, nats: Nats) -> Iterator[None]:
     """Have the file say where NATS is, for as long as we run."""
-    write_atomically(path, RunningFile(nats_url=nats_url, pid=os.getpid()))
+    running = RunningFile(
+        nats_url=nats.url, pid=os.getpid(), nats_credentials=nats.keys.file(READER)
+    )
+    write_atomically(path, running)
     try:
         yield
     finally:
