@@ -6,15 +6,19 @@ than that of a seed: only gangs with such claims, less room, a slower provisione
 
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from services.binder import claims
 from services.binder.core import preparing
 from services.binder.core.machine import Machine
 from services.gang_planner.core.devices.ledger import Devices
-from services.gang_planner.core.storage import provisioning
+from services.gang_planner.core.storage import ledger, provisioning
+from services.gang_planner.core.storage.demand import demand_of
 from services.gang_planner.core.storage.ledger import Storage
+from services.gang_planner.core.tables.surroundings import Surroundings
 from shared.contracts.decisions import VolumeChoice
+from shared.model.objects import Shape
 from tests.simulation.claims import ClaimShape
 from tests.simulation.planting import Canary, Replaced
 
@@ -53,6 +57,15 @@ def _volume_limits_ignored() -> Replaced:
 
 def _capacity_ignored() -> Replaced:
     return [(provisioning, "enough", provisioning.allowed)]
+
+
+def _former_pods_claim_used() -> Replaced:
+    """A claim made for a pod serves the next one of its name, too."""
+
+    def trusting(shape: Shape, tables: Surroundings) -> Any:
+        return demand_of(msgspec.structs.replace(shape, own_claims=()), tables)
+
+    return [(ledger, "demand_of", trusting)]
 
 
 def _selected_node_taken_off() -> Replaced:
@@ -108,6 +121,12 @@ CANARIES: Final[dict[str, Canary]] = {
         8,
         ("GiB are left",),
         claims=ClaimShape(share=1.0, kinds=("zonal",), zone_gib=20),
+    ),
+    "former_pods_claim_used": Canary(
+        _former_pods_claim_used,
+        8,
+        ("was made for another pod",),
+        claims=ClaimShape(share=1.0, kinds=("scratch",)),
     ),
     "selected_node_taken_off": Canary(
         _selected_node_taken_off,
