@@ -20,11 +20,13 @@ from aiohttp import web
 from bench.testbed import Bed
 from tests.controlplane.components import ControlPlaneOptions
 
-#: A binding keeps its seat for so long: two pods can be bound a second, so that even a busy machine
-#: creates ten times as many.
-SLOW_S: Final = 1.5
+#: A binding keeps its seat for so long at least: two pods can be bound a second.
+_SLOW_S_MIN: Final = 1.5
+#: At most: a gang of a few pods has to be bound well within its repair deadline.
+_SLOW_S_MAX: Final = 5.0
 #: Kubernetes' own defaults: of their 600 seats one share is three.
 SMALL: Final = ControlPlaneOptions(requests_inflight_max=400, mutating_requests_inflight_max=200)
+_SEATS: Final = 3
 USER: Final = "tutti-overload"
 _LEVEL: Final = "tutti-overload"
 _PATH: Final = "/binding"
@@ -38,8 +40,19 @@ _REJECTED: Final = re.compile(
 )
 
 
+class Scarcity:
+    """For how long a binding keeps its seat; it may be changed at any time."""
+
+    def __init__(self) -> None:
+        self.slow_s = _SLOW_S_MIN
+
+    def leave(self, pods_per_s: float) -> None:
+        """Make bindings so slow that at most about as many pods are bound, within limits."""
+        self.slow_s = min(max(_SEATS / pods_per_s, _SLOW_S_MIN), _SLOW_S_MAX)
+
+
 @asynccontextmanager
-async def scarce_bindings(bed: Bed, *, reject: bool) -> AsyncIterator[None]:
+async def scarce_bindings(bed: Bed, *, reject: bool) -> AsyncIterator[Scarcity]:
     """Let `USER` do all, and bind few pods at a time and slowly, until the block is left.
 
     Args:
@@ -48,8 +61,9 @@ async def scarce_bindings(bed: Bed, *, reject: bool) -> AsyncIterator[None]:
     """
     await _admit_user(bed)
     await _few_seats(bed, reject=reject)
-    async with _slow_webhook(bed):
-        yield
+    scarcity = Scarcity()
+    async with _slow_webhook(bed, scarcity):
+        yield scarcity
 
 
 async def rejected(bed: Bed) -> int:
@@ -103,9 +117,9 @@ async def _few_seats(bed: Bed, *, reject: bool) -> None:
 
 
 @asynccontextmanager
-async def _slow_webhook(bed: Bed) -> AsyncIterator[None]:
+async def _slow_webhook(bed: Bed, scarcity: Scarcity) -> AsyncIterator[None]:
     authority = bed.control_plane.authority
-    runner = web.AppRunner(_application(), access_log=None)
+    runner = web.AppRunner(_application(scarcity), access_log=None)
     await runner.setup()
     pair = authority.server(["127.0.0.1"])
     site = web.TCPSite(
@@ -131,10 +145,10 @@ async def _slow_webhook(bed: Bed) -> AsyncIterator[None]:
         await runner.cleanup()
 
 
-def _application() -> web.Application:
+def _application(scarcity: Scarcity) -> web.Application:
     async def allow_late(request: web.Request) -> web.Response:
         review = json.loads(await request.read())
-        await asyncio.sleep(SLOW_S)
+        await asyncio.sleep(scarcity.slow_s)
         answer = {"uid": review["request"]["uid"], "allowed": True}
         return web.json_response(
             {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": answer}

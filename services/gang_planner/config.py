@@ -37,6 +37,18 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
         int,
         Meta(ge=0, le=86_400, description="hold room of a lost member for so long; 0: never"),
     ] = 60
+    ahead_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=60_000,
+            description="decide at most as many pods ahead of the binders as they got done in so "
+            "many milliseconds; 0: any number",
+        ),
+    ] = 2_000
+    ahead_pods_min: Annotated[
+        int, Meta(ge=1, description="but always so many pods: as many as a binder sends at once")
+    ] = 32
     checkpoint_records: Annotated[
         int, Meta(ge=10, description="write a checkpoint after this many records of DECISIONS")
     ] = 10_000

@@ -38,6 +38,23 @@ _PARTIAL: Final = ("Repairing", "Releasing")
 _STREAMS: Final[tuple[str, ...]] = (CLUSTER, DECISIONS, OUTCOMES)
 
 
+class _Ahead:
+    """What is decided ahead of the binders."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._under_way = metrics.gauge(
+            "pods_under_way", "Pods decided that no binder has answered for."
+        )
+        self._most = metrics.gauge(
+            "pods_under_way_max", "How many of them there may be; 0: any number."
+        )
+
+    def take(self, pods: int, most: int) -> None:
+        """So many there are, and so many there may be."""
+        self._under_way.set(pods)
+        self._most.set(most)
+
+
 class Reporting:
     """Counts and tells; nothing depends on it."""
 
@@ -81,6 +98,7 @@ class Reporting:
         self._open = metrics.gauge(
             "decisions_open", "Decisions that the cluster does not show yet."
         )
+        self._ahead = _Ahead(metrics)
         self._outcomes = metrics.counters(
             "outcomes_total",
             "Outcomes read, by what became of the decision.",
@@ -172,6 +190,10 @@ class Reporting:
         """Take what an earlier planner said last."""
         self._starts.said(verdict)
         self.volcano.recalled(verdict)
+
+    def under_way(self, pods: int, most: int) -> None:
+        """Take how much is before the binders, and how much may be."""
+        self._ahead.take(pods, most)
 
     def observe(self, phases: Mapping[str, int], open_decisions: int, open_holds: int) -> None:
         """Take the gauges' values, once per cycle."""

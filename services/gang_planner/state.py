@@ -86,5 +86,7 @@ class State:
         self.reads_tasks = False
         #: Gangs with an open repair, as of their last assessment.
         self.repairs: dict[GangKey, Gang] = {}
+        #: How many pods might be under way in the newest cycle that was read from the log.
+        self.under_way_max = 0
         #: Newest planner epoch seen in DECISIONS.
         self.epoch = 0

@@ -13,6 +13,7 @@ from functools import partial
 
 from services.gang_planner.applying import Applier
 from services.gang_planner.config import PlannerSettings
+from services.gang_planner.core.decisions.pace import Pace
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival, StrayArrival
@@ -71,6 +72,8 @@ class Writer:
         self._lost: set[str] = set()
         self._checkpoint_seq = 0
         self._checkpoint_ms = 0
+        settings = context.settings
+        self._pace = Pace(settings.ahead_ms, settings.ahead_pods_min)
 
     @property
     def active(self) -> bool:
@@ -118,7 +121,8 @@ class Writer:
         self._planner.lead(seq[0])
         self._applier.decided(seq[0])
         self._checkpoint_seq = seq[0]
-        self._checkpoint_ms = self._context.now_ms()
+        now_ms = self._checkpoint_ms = self._context.now_ms()
+        self._pace.begin(now_ms, self._planner.answered, self._planner.under_way_max)
         self._context.set_active(True)
         log.info("epoch %d opened", seq[0])
         return True
@@ -132,23 +136,25 @@ class Writer:
         """
         assert self._fence is not None
         began_s = time.perf_counter()
-        step = self._planner.step(self._context.now_ms())
+        now_ms, planner = self._context.now_ms(), self._planner
+        most = self._pace.under_way_max(now_ms, planner.answered)
+        step = planner.step(now_ms, most)
         planned_s = time.perf_counter()
         self._reporting.cycled(planned_s - began_s)
         records: list[Act | Note] = [*step.decisions, *step.notes]
         if records:
             appended = [(_subject(record), codec.encode(record)) for record in records]
             for record, seq in zip(records, await self._append(self._fence, appended), strict=True):
-                self._planner.decided(seq, record)
+                planner.decided(seq, record)
                 self._applier.decided(seq)
                 self._reporting.appended(seq, record)
             self._reporting.appending_took(time.perf_counter() - planned_s)
         for verdict in [*self._take_unsent(), *self._take_lost(), *step.verdicts]:
             await self._publish(verdict)
-        planner = self._planner
         self._reporting.observe(
             planner.gangs_by_phase(), planner.open_decisions, planner.open_holds
         )
+        self._reporting.under_way(planner.under_way, most)
         await self._checkpoint_if_due(self._fence)
         return step.next_wakeup_ms
 

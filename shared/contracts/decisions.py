@@ -15,7 +15,7 @@ from shared.contracts.cluster import StreamOpened
 from shared.contracts.outcomes import Outcome
 
 
-class Cycle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the cycle that decided had consumed: enough to reproduce it byte for byte from a
     recording.
     """
@@ -24,6 +24,8 @@ class Cycle(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcomes_seq: int
     now_ms: int
     configuration: str
+    #: How many pods might be decided and not answered yet; 0: any number.
+    under_way_max: int = 0
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -17,11 +17,13 @@ from services.binder.core.machine import Machine
 from services.binder.service import Binder
 from services.binder.settling import Ledger
 from services.gang_planner.core.decisions import inflight, memory
+from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.preempting import asking, following
 from services.gang_planner.core.recovery import releasing, repairing
 from services.gang_planner.core.recovery.debts import DebtTable
 from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.tables.room import Room, RoomTable
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
 from shared.contracts.decisions import NoteClosed, NoteOpened
@@ -156,8 +158,8 @@ def _stale_epoch_obeyed() -> Replaced:
     """
     step, count = Planner.step, [0]
 
-    def stale(self: Planner, now_ms: int) -> Any:
-        done = step(self, now_ms)
+    def stale(self: Planner, *given: int) -> Any:
+        done = step(self, *given)
         for one in done.decisions:
             count[0] += 1
             if count[0] % 5 == 0:
@@ -189,6 +191,20 @@ def _half_a_gang() -> Replaced:
     """A cycle that takes a gang for complete with one member less."""
     minimum: Any = Gang.__dict__["min_member"].fget
     return [(Gang, "min_member", property(lambda self: max(1, minimum(self) - 1)))]
+
+
+def _bound_ignored() -> Replaced:
+    return [(Session, "admits", lambda *_: True), (Session, "admitted", 1 << 20)]
+
+
+def _answers_not_taken_off() -> Replaced:
+    end = RoomTable.end
+
+    def leaking(self: RoomTable, room: Room, *, handed_over: bool = False) -> None:
+        end(self, room, handed_over=handed_over)
+        self.under_way += room.act is not None and room.act.counted
+
+    return [(RoomTable, "end", leaking)]
 
 
 CANARIES: Final[dict[str, Canary]] = {
@@ -224,6 +240,8 @@ CANARIES: Final[dict[str, Canary]] = {
         _eviction_without_placement, 24, ("has no proven placement",)
     ),
     "preemption_without_end": Canary(_preemption_without_end, 24, ("is still open", "not ended")),
+    "bound_ignored": Canary(_bound_ignored, 12, ("under way beside",)),
+    "answers_not_taken_off": Canary(_answers_not_taken_off, 12, ("not ended",)),
     "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "nobody repairs", "not ended")),
     **CLAIM_CANARIES,
 }

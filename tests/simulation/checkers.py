@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from shared.contracts import annotations, subjects
-from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import Outcome
 from shared.kube.resources import NODES, PODS
@@ -21,6 +21,7 @@ from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Obj, Write
 from tests.simulation.lives import NAMESPACE, Life
 from tests.simulation.nodes import cpu_milli
+from tests.simulation.pacing import Pacing
 from tests.simulation.truth import Stored, Truth
 from tests.simulation.workload import GROUPS
 from tests.simulation.world import World
@@ -103,6 +104,7 @@ class Checkers:
             world, truth, taken=lambda *given: sum(self._taken(*given)), broken=self.broken
         )
         claims = world.claims
+        self._pacing = Pacing(truth, lands=self._lands, broken=self._broken_id)
         self._claims = ClaimCheckers(world, claims, truth, broken=self.broken) if claims else None
         truth.on_violation = self._broken_id
         truth.may_land = self._may_land
@@ -134,6 +136,8 @@ class Checkers:
     def _appended(self, stream: str, seq: int, record: object) -> None:
         if isinstance(record, GangDecision):
             self._leaves_room(record)
+            if not self._lately_restored():
+                self._pacing.judge(self.truth.unanswered[seq], record)
             if self._claims is not None and not self._lately_restored():
                 self._claims.judge_decision(self.truth.unanswered[seq], record)
         if isinstance(record, EvictionDecision):
@@ -163,12 +167,14 @@ class Checkers:
         """Whether a pod of it is there and not bound. After a restore nobody is to blame."""
         if self._lately_restored():
             return False
-        for binding in act.bindings:
-            pod = self.etcd.get(PODS, binding.namespace, binding.name)
-            same = pod is not None and pod["metadata"]["uid"] == binding.uid
-            if same and pod is not None and not pod["spec"].get("nodeName"):
-                return True
-        return False
+        return any(map(self._lands, act.bindings))
+
+    def _lands(self, binding: Binding) -> bool:
+        """Whether the pod is there and not bound."""
+        pod = self.etcd.get(PODS, binding.namespace, binding.name)
+        if pod is None or pod["metadata"]["uid"] != binding.uid:
+            return False
+        return not pod["spec"].get("nodeName")
 
     def _life_of_act(self, act: GangDecision) -> Life | None:
         for binding in act.bindings:

@@ -47,6 +47,9 @@ _PREEMPTION_EVERY: Final = 4
 #: Every other one of them has evictions, too.
 _CLAIMS_EVERY: Final = 10
 _CLAIMS_WAIT_S: Final = 12.0
+#: Runs in which few pods may be under way, so that gangs wait for binders in each.
+_THROTTLING_EVERY: Final = 3
+_THROTTLED_PODS: Final = 4
 _PREEMPTING: Final = Path(__file__).with_name("preempting.conf")
 
 
@@ -135,6 +138,7 @@ class Run:
             note=self._process,
             scheduler_conf=str(_PREEMPTING) if preempts else "",
             claims_wait_s=_CLAIMS_WAIT_S,
+            ahead_pods_min=_THROTTLED_PODS if options.seed % _THROTTLING_EVERY == 2 else 32,
         )
         if options.seed % _CONTROLLER_EVERY == 0:
             self.suite.add_controller()

@@ -111,9 +111,10 @@ class Suite:
         note: Callable[[str, str], None] | None = None,
         scheduler_conf: str = "",
         claims_wait_s: float = 120.0,
+        ahead_pods_min: int = 32,
     ) -> None:
         """`note(process, what)` is told of lives and deaths; the policy is in `scheduler_conf`,
-        binders wait `claims_wait_s` for volumes.
+        binders wait `claims_wait_s` for volumes, planners decide `ahead_pods_min` ahead of them.
         """
         self.loop = loop
         self.nats = nats
@@ -144,7 +145,10 @@ class Suite:
                     self,
                     "gang-planner",
                     PlannerSettings(
-                        ordinal=n, cold_start_wait_s=_COLD_START_S, scheduler_conf=scheduler_conf
+                        ordinal=n,
+                        cold_start_wait_s=_COLD_START_S,
+                        scheduler_conf=scheduler_conf,
+                        ahead_pods_min=ahead_pods_min,
                     ),
                     gang_planner.main,
                 )

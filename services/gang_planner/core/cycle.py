@@ -45,6 +45,8 @@ class CycleWork:
         self.released: set[GangKey] = set()
         #: Gangs placed in this cycle where others were evicted for them.
         self.took_over: set[GangKey] = set()
+        #: Gangs wait for binders to answer: nobody behind the first of them is placed.
+        self.throttled = False
         #: The enqueue action is not configured: allocate admits by itself.
         self.admit_all = False
 

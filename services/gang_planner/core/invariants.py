@@ -145,6 +145,10 @@ def _check_rooms(state: State) -> None:
         if act is not None and act.rows != kept:
             wrong = f"believes to have {act.rows} rows of room, and has {kept}"
             raise InvariantViolation(f"decision {act.seq}", wrong)
+    under_way = sum(kept for act, kept in rows.items() if act is not None and act.counted)
+    if state.rooms.under_way != under_way:
+        wrong = f"are believed to be {state.rooms.under_way}, and are {under_way}"
+        raise InvariantViolation("pods under way", wrong)
     for seq, act in state.open.items():
         if not rows[act] and seq not in state.unresolved:
             raise InvariantViolation(f"decision {seq}", "is open and keeps no room")

@@ -178,6 +178,23 @@ class Planner:
         return len(self._state.open)
 
     @property
+    def under_way(self) -> int:
+        """Pods that are decided, and that binders have not answered for."""
+        return self._state.rooms.under_way
+
+    @property
+    def under_way_max(self) -> int:
+        """How many pods might be under way in the newest cycle of another planner that is known; 0:
+        any number, or nobody knows.
+        """
+        return self._state.under_way_max
+
+    @property
+    def answered(self) -> int:
+        """Pods of this process's memory so far that were under way and are bound or answered."""
+        return self._state.rooms.answered
+
+    @property
     def open_holds(self) -> int:
         """Lost members for which room is held, or sought."""
         return self._state.debts.open_count
@@ -190,8 +207,13 @@ class Planner:
 
     # -------------------------------------------------------------------- cycle
 
-    def step(self, now_ms: int) -> Step:
+    def step(self, now_ms: int, under_way_max: int = 0) -> Step:
         """Run one cycle.
+
+        Args:
+            now_ms: The instant.
+            under_way_max: How many pods may be decided and not answered; 0: any number. Only fresh
+                gangs wait for that: what is owed, repaired or evicted for goes on.
 
         Raises:
             InvariantViolation: The records of the last cycle have not all been `decided`, or the
@@ -205,6 +227,7 @@ class Planner:
         late_ms = inflight.date_late_rooms(state, now_ms)
         fresh = picture.fresh(state, now_ms)
         forgotten_ms = inflight.end_forgotten(state, now_ms, fresh=fresh)
+        overlooked_ms = inflight.overlook_unanswered(state, now_ms)
         resolved = self._resolved(now_ms)
         decisive = resolved and fresh
         cycle = Cycle(
@@ -212,9 +235,10 @@ class Planner:
             outcomes_seq=state.view.outcomes_seq,
             now_ms=now_ms,
             configuration=self._configuration.digest,
+            under_way_max=under_way_max,
         )
         work = CycleWork(state, self._session, cycle, self._timers)
-        self._session.begin()
+        self._session.begin(state.rooms.under_way, under_way_max)
         state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
         if state.preemptions.logged:
             state.preemptions.sync(state)
@@ -224,6 +248,8 @@ class Planner:
             reissuing.reissue(work)
         changed = self._rounds(work, decisive=decisive, resolved=resolved)
         work.notes.extend(state.debts.notes(state.epoch, cycle))
+        if decisive:
+            state.backlog.throttled = work.throttled
         explainer = Explainer(state, self._session)
         verdicts = self._book.write(state, explainer, changed, now_ms, stale=not decisive)
         wakeups = [late_ms, self._timers.next_ms, self._book.next_ms(state, now_ms)]
@@ -239,8 +265,8 @@ class Planner:
         self._undecided.extend(work.decisions)
         self._undecided.extend(work.notes)
         if decisive and state.backlog.fresh:
-            # The budget is spent, and somebody has not had an attempt.
-            wakeups.append(now_ms)
+            # Somebody has not had an attempt: the budget is spent, or binders have enough to do.
+            wakeups.append(overlooked_ms if work.throttled else now_ms)
         return Step(
             work.decisions,
             work.notes,

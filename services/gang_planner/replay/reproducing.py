@@ -104,7 +104,7 @@ def reproduce(frames: Iterable[Frame]) -> Report:
             return Report(equal, differences, len(inputs.decisions) - number)
         if not waiting:
             apply_up_to(planner, inputs, cycle)
-            step = planner.step(cycle.now_ms)
+            step = planner.step(cycle.now_ms, cycle.under_way_max)
             waiting.extend([*step.decisions, *step.notes])
         if not waiting:
             differences.append(

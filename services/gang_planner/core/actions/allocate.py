@@ -2,6 +2,10 @@
 
 A gang that does not fit does not block those behind it, unless its queue is strict. Gangs of
 nothing but best-effort pods are left to backfill.
+
+While as many pods are under way as may be (`Session.admits`), the next gang in order waits, and
+nobody passes it: what comes later and is more urgent goes before it, and not behind a backlog of
+what was decided.
 """
 
 from services.gang_planner.core.cycle import CycleWork
@@ -24,6 +28,9 @@ def run(work: CycleWork) -> None:
 def place_line(work: CycleWork, *, best_effort: bool) -> None:
     """Place the gangs of one kind in line."""
     state = work.state
+    if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
+        work.throttled = True
+        return
     active = dict.fromkeys(state.backlog.active(state.ground.freed))
     active.update(dict.fromkeys(restoring.outranking(state)))
     parked = strict_queues.names(state)
@@ -54,11 +61,11 @@ class _Pass:
         """Give queues their turns until nobody is left in line."""
         line, session = self._line, self._work.session
         while (queue := self._turns.first()) is not None:
-            if session.exhausted:
+            if session.exhausted or self._work.throttled:
                 break
             while not self._give_turn(queue.name):
                 # It holds what it held, so the turn is still its own.
-                if session.exhausted or not line.holds(queue.name):
+                if session.exhausted or self._work.throttled or not line.holds(queue.name):
                     break
             if not line.holds(queue.name):
                 self._turns.drop_first()
@@ -73,6 +80,9 @@ class _Pass:
             return False
         if self._kept_out(bucket, gang):
             self._refuse(bucket, gang, UNLIMITED, short=True)
+            return False
+        if not self._work.session.admits(bucket.need.least) and self._waits(bucket, gang):
+            self._work.throttled = True
             return False
         limit = self._claims.limit(gang.queue, bucket.need)
         if limit is UNLIMITED and self._gather(bucket):
@@ -92,6 +102,17 @@ class _Pass:
             return True
         self._refuse(bucket, gang, fair)
         return False
+
+    def _waits(self, bucket: Bucket, gang: Gang) -> bool:
+        """Whether the gang would be placed now, were fewer pods under way. Who would not is in
+        nobody's way.
+        """
+        self._together.place()
+        limit = self._claims.limit(gang.queue, bucket.need)
+        fair = self._with_extras(bucket, gang, limit)
+        if fair is None or sharing.leaves_nothing(self._work, fair):
+            return False
+        return restoring.would_fit(self._work, gang, fair)
 
     def _refuse(
         self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None
@@ -125,11 +146,16 @@ class _Pass:
         """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing
         before others had theirs.
         """
-        if len(self._work.state.backlog.buckets) == 1 and len(bucket.entries) == 1:
-            # Nobody else waits. Whether the others are in line depends on when they were tried
-            # last, of which a replay knows less.
-            return limit
-        most = self._extras.most(bucket, gang)
+        need, session = bucket.need, self._work.session
+        most = None
+        # Where nobody else waits. Whether the others are in line depends on when they were tried
+        # last, of which a replay knows less.
+        if len(self._work.state.backlog.buckets) != 1 or len(bucket.entries) != 1:
+            most = self._extras.most(bucket, gang)
+        if session.admitted < need.members:
+            # What is above its least may come when binders have answered for others.
+            admitted = max(session.admitted, need.least)
+            most = admitted if most is None else min(most, admitted)
         if most is None:
             return limit
         if most <= 0:

@@ -10,7 +10,12 @@ from typing import Final
 
 from services.gang_planner.core.decisions import attaching
 from services.gang_planner.core.decisions.accounting import assume, end_room, settle
-from services.gang_planner.core.decisions.open_acts import OpenAct, OpenEviction, Unresolved
+from services.gang_planner.core.decisions.open_acts import (
+    OpenAct,
+    OpenEviction,
+    Unresolved,
+    awaits_binders_alone,
+)
 from services.gang_planner.core.preempting.telling import tell_victims
 from services.gang_planner.core.tables.gangs import Failure, Gang
 from services.gang_planner.core.tables.members import ASSUMED, TERMINAL, Seats
@@ -27,6 +32,9 @@ LATE_ROOM_MS: Final = 120_000
 #: bound this long: what was listed just before it was bound is corrected by the watch much sooner.
 #: Then the API server has forgotten it (its storage was restored from a backup).
 FORGOTTEN_MS: Final = 60_000
+#: A decision that nobody has answered for so long is no longer reckoned to be before a binder: none
+#: may be alive, or it is lost, and others must not wait for it for ever.
+UNANSWERED_MS: Final = 300_000
 #: A (pod, node) pair that failed is avoided this long.
 BAD_PAIR_MS: Final = 60_000
 #: Definite: the API server said no, or was not asked.
@@ -46,7 +54,7 @@ def adopt(
     """Assume the bindings of a decision just made; the ground has been taken by its Statement.
     `charged`: its queue has been charged, too.
     """
-    act = OpenAct(0, decision)
+    act = OpenAct(0, decision, counted=awaits_binders_alone(decision))
     state.unnumbered.append(act)
     state.rooms.adopt(act, seats)
     taken = gang.assume(seats.members)
@@ -96,7 +104,8 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history.first_seen_ms = decision.first_seen_ms
     history.known_as = decision.gang_id
     history.full_name = decision.gang
-    act = state.open[seq] = OpenAct(seq, decision)
+    act = OpenAct(seq, decision, counted=awaits_binders_alone(decision))
+    state.open[seq] = act
     state.unresolved[seq] = {
         one.uid: Unresolved(one, decision.gang_id, act, decision.cycle.cluster_seq)
         for one in decision.bindings
@@ -112,6 +121,7 @@ def _repeated(state: State, seq: int, decision: GangDecision) -> None:
         state.unresolved[seq] = waiting
     act = state.open.pop(before, None)
     if act is not None:
+        state.rooms.settle(act, answered=False)
         act.repeat(seq, decision)
         state.open[seq] = act
 
@@ -190,6 +200,7 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
     delivered = outcome.delivered
     act = state.open.get(seq)
     if act is not None:
+        state.rooms.settle(act, answered=True)
         act.outcome, act.outcome_seq = outcome, outcome_seq
         if act.act.preflight:
             _touch_waiting(state, act.act)
@@ -268,6 +279,19 @@ def date_late_rooms(state: State, now_ms: int) -> int | None:
             elif following is None or room.until_ms < following:
                 following = room.until_ms
     return following
+
+
+def overlook_unanswered(state: State, now_ms: int) -> int | None:
+    """Take decisions that were not answered for long out of what is under way; returns when the
+    next one may be.
+    """
+    for one in state.open.values():
+        due_ms = one.act.cycle.now_ms + UNANSWERED_MS
+        if due_ms <= now_ms:
+            state.rooms.settle(one, answered=False)
+        elif one.counted:
+            return due_ms
+    return None
 
 
 def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:

@@ -24,12 +24,22 @@ class OpenAct(msgspec.Struct, eq=False, gc=False):
     #: Until when that it bound somebody is believed although a newer epoch's picture does not show
     #: it; 0: for ever.
     believed_until_ms: int = 0
+    #: Its rows are pods under way: binders have them before them, and nothing else holds them up.
+    counted: bool = True
 
     def repeat(self, seq: int, act: GangDecision) -> None:
         """A record that repeats the decision takes its place; nobody has answered that one yet."""
         self.seq, self.act = seq, act
         self.outcome, self.outcome_seq = None, 0
         self.believed_until_ms = 0
+
+
+def awaits_binders_alone(decision: GangDecision) -> bool:
+    """Whether nothing but binders and the API server decides when it is carried out: no volume has
+    to be made for it first. A decision that is told again has waited for days, and says nothing of
+    what binders have to do.
+    """
+    return not decision.again and all(one.volume for one in decision.volumes)
 
 
 class OpenEviction:

@@ -115,7 +115,10 @@ class Gathering:
         """How many of the bucket's first gangs could be gathered now, as far as quotas, nodes and
         the cycle's budget tell; 0: those gathered must be placed first, or it is placed alone.
         """
-        budget = -(-self._work.session.bindings_left // wish.need.quorum)
+        session, quorum = self._work.session, wish.need.quorum
+        # Who is larger than what may be under way goes alone.
+        admitted = session.admitted // quorum or int(session.admits(quorum))
+        budget = min(-(-session.bindings_left // quorum), admitted)
         most = min(budget, len(bucket.entries), _quota(wish))
         if self._runs and not self._joins(bucket, wish):
             return 0
@@ -137,7 +140,7 @@ class Gathering:
             self._room[shape.id] -= wish.taken(shape) * count
         self._work.state.backlog.take_first(bucket, count)
         bucket.exceeded = False
-        self._work.session.bindings_left -= wish.need.quorum * count
+        self._work.session.spend(wish.need.quorum * count)
         self._runs.append(_Run(wish, gangs[:count]))
         return count
 

@@ -33,6 +33,10 @@ BINDINGS_MAX: Final = 2_000
 _LOOK: Final = 2_000
 #: The same of a shape with claims: each of its filters works its answer out anew (a millisecond).
 _LOOK_AT_CLAIMS: Final = 40_000
+#: No bound on the pods under way.
+_UNBOUNDED: Final = 1 << 40
+#: Into so many parts is divided what may be under way: less than one is not worth a look.
+_LOOKS: Final = 8
 _NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
 
@@ -61,14 +65,20 @@ class Session:
         self.ratings = Ratings(ground, policies)
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
+        self._under_way = 0
+        self._under_way_max = _UNBOUNDED
         self._totals: list[int] = []
         #: Position in the nodes' changes that the totals are of; -1: of none.
         self._totals_at = -1
 
-    def begin(self) -> None:
-        """A new cycle: full budgets."""
+    def begin(self, under_way: int = 0, under_way_max: int = 0) -> None:
+        """A new cycle: full budgets. So many pods are under way, and so many may be; 0: any number
+        of them.
+        """
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
+        self._under_way = under_way
+        self._under_way_max = under_way_max or _UNBOUNDED
         nodes = self.ground.nodes
         if self._totals_at != nodes.changes.position:
             self._totals_at = nodes.changes.position
@@ -78,6 +88,27 @@ class Session:
     def exhausted(self) -> bool:
         """Whether this cycle's budget is spent."""
         return self.work_left <= 0 or self.bindings_left <= 0
+
+    def spend(self, bindings: int) -> None:
+        """So many bindings are decided."""
+        self.bindings_left -= bindings
+        self._under_way += bindings
+
+    def admits(self, pods: int) -> bool:
+        """Whether as many more pods may be under way; what is larger than the bound goes alone."""
+        return self._under_way + pods <= self._under_way_max or not self._under_way
+
+    @property
+    def admitted(self) -> int:
+        """How many more pods may be under way."""
+        return max(self._under_way_max - self._under_way, 0)
+
+    @property
+    def worth_a_look(self) -> bool:
+        """Whether so many more pods may be under way that it is worth looking who is next: each
+        answer of a binder makes room for some, and a look costs the same for few as for many.
+        """
+        return not self._under_way or self.admitted * _LOOKS >= self._under_way_max
 
     @property
     def totals(self) -> Sequence[int]:

@@ -65,7 +65,11 @@ class _Asking:
         """Buckets whose first gang may find what it has not sought in vain, in the gangs' order."""
         work = self._work
         refused = [
-            one for one in work.state.backlog.buckets.values() if one.reason in _WITHOUT_ROOM
+            one
+            for one in work.state.backlog.buckets.values()
+            # Who waits for binders has not tried what was freed since it was refused.
+            if one.reason in _WITHOUT_ROOM
+            and (not work.throttled or one.refused_at == work.state.ground.freed)
         ]
         if not refused:
             return []

@@ -125,6 +125,16 @@ class Need:
             lacking,
         )
 
+    @property
+    def members(self) -> int:
+        """How many wait."""
+        return sum(count for _, _, count in self.wanted)
+
+    @property
+    def least(self) -> int:
+        """How many of them are placed at a time, or none."""
+        return self.quorum or self.lacking or 1
+
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
         """What its quorum (or, without one, one member) asks for, by resource row; not to be
         written to.
@@ -245,6 +255,8 @@ class Backlog:
         self.demand = Demand()
         #: Buckets that leave room to claimants.
         self.held: dict[tuple[object, ...], Bucket] = {}
+        #: Gangs that were not refused wait for binders to answer.
+        self.throttled = False
         #: Buckets of started gangs that lack members.
         self.lacking: dict[tuple[object, ...], Bucket] = {}
 

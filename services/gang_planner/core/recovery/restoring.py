@@ -77,7 +77,9 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
     need = gang.bucket.need
     plain = gang.history.started and need.structure is None
     owed = () if plain else state.debts.of(gang)
-    for lent in _loans(state, gang, owed):
+    for number, lent in enumerate(_lendings(state, gang, owed)):
+        if number:
+            gang.bucket.over = _over_mark(state, gang)
         loan = Loan(state, lent)
         most = deciding.members_max(state, gang, need)
         if limit.members_max is not None:
@@ -107,6 +109,29 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
     return None
 
 
+def would_fit(work: CycleWork, gang: Gang, limit: Limit) -> bool:
+    """Whether `attempt` would succeed; nothing has changed."""
+    assert gang.bucket is not None
+    need = gang.bucket.need
+    plain = gang.history.started and need.structure is None
+    for lent in _lendings(work.state, gang, () if plain else work.state.debts.of(gang)):
+        loan = Loan(work.state, lent)
+        tried = Attempt(
+            work.session,
+            gang.queue,
+            need,
+            members_max=need.least,
+            withheld=limit.withheld,
+        )
+        fits = tried.run()
+        if fits:
+            tried.statement.discard()
+        loan.take_back()
+        if fits:
+            return True
+    return False
+
+
 def decide(work: CycleWork, gang: Gang, placed: Placed) -> None:
     """Decide what was placed; the debts that it fills end with the same record."""
     state = work.state
@@ -124,21 +149,19 @@ def decide(work: CycleWork, gang: Gang, placed: Placed) -> None:
         domain=placed.domain,
         preemption=placed.preemption,
     )
-    work.session.bindings_left -= len(decision.bindings)
+    work.session.spend(len(decision.bindings))
     work.decisions.append(decision)
     for debt in placed.filled:
         state.debts.close(state, debt, "Filled")
         state.gangs.touch(gang)
 
 
-def _loans(state: State, gang: Gang, owed: Iterable[Debt]) -> Iterator[list[Debt]]:
+def _lendings(state: State, gang: Gang, owed: Iterable[Debt]) -> Iterator[list[Debt]]:
     """What to borrow for the first attempt, and for the second."""
     own = [debt for debt in owed if debt.room is not None]
     yield own
     lower = [debt for debt in _held(state) if _priority(debt) < gang.priority]
     if lower:
-        assert gang.bucket is not None
-        gang.bucket.over = _over_mark(state, gang)
         yield own + lower
 
 

@@ -70,11 +70,25 @@ class RoomTable:
         self.owed: dict[str, Room] = {}
         #: Rows for pods of preemptors, by the UID of the pod that waits.
         self.promised: dict[str, Room] = {}
+        #: Rows of decisions that wait for nothing but binders, which have not answered: what these
+        #: have before them.
+        self.under_way = 0
+        #: Of such rows, how many were ended so far by a pod that is bound, or by an answer.
+        self.answered = 0
 
     @property
-    def pods_under_way(self) -> int:
+    def pods_not_seen_bound(self) -> int:
         """Pods that a decision keeps room for: decided, and not seen bound yet."""
         return len(self._rows)
+
+    def settle(self, act: OpenAct, *, answered: bool) -> None:
+        """A decision's rows are no longer under way: it is `answered`, or nobody reckons with an
+        answer any more. Its room stays.
+        """
+        if act.counted:
+            act.counted = False
+            self.under_way -= act.rows
+            self.answered += act.rows if answered else 0
 
     def keep(self, room: Room, *, adopted: bool) -> None:
         """Add a row; `adopted`: its room has been taken from the ground already."""
@@ -85,6 +99,7 @@ class RoomTable:
         self._per_slot[room.slot] = self._per_slot.get(room.slot, 0) + 1
         if room.act is not None:
             room.act.rows += 1
+            self.under_way += room.act.counted
 
     def adopt(self, act: OpenAct, seats: "Seats") -> None:
         """Add a row for each member of a decision; its room has been taken from the ground already.
@@ -102,7 +117,9 @@ class RoomTable:
                 rows[uid] = [room]
             per_slot[slot] = per_slot.get(slot, 0) + 1
             member.room = room
-        act.rows += len(seats.members)
+        pods = len(seats.members)
+        act.rows += pods
+        self.under_way += pods if act.counted else 0
 
     def end(self, room: Room, *, handed_over: bool = False) -> None:
         """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""
@@ -114,6 +131,8 @@ class RoomTable:
         self._uncount(room.slot)
         if room.act is not None:
             room.act.rows -= 1
+            self.under_way -= room.act.counted
+            self.answered += room.act.counted and handed_over
         if not handed_over:
             self._ground.give(room.slot, room.shape)
 

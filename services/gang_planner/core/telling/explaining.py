@@ -30,6 +30,7 @@ from services.gang_planner.core.telling.admission_told import (
 )
 from services.gang_planner.core.telling.amounts import in_words, listed
 from services.gang_planner.core.telling.assessing import PREEMPTING
+from services.gang_planner.core.telling.holding_back import THROTTLED
 from services.gang_planner.core.telling.holds_told import in_words as holds_in_words
 from services.gang_planner.core.telling.quota_told import (
     claims_in_words,
@@ -114,6 +115,8 @@ class Explainer:
             )
         elif reason == "NotAdmitted":
             reason, found = self._not_admitted(gang)
+        elif reason == THROTTLED:
+            found = Explanation(_throttled_words(self._state))
         elif reason == PREEMPTING:
             found = Explanation(waiting_words(self._state, gang))
         else:
@@ -336,6 +339,13 @@ def _sentence(
     if lacking:
         return f"job needs {listed(lacking)} more: {available}; {would_fit}"
     return f"{available}; {would_fit}"
+
+
+def _throttled_words(state: State) -> str:
+    return (
+        f"{state.rooms.under_way} pods are being bound, as many as the API server takes for now; "
+        "it has its turn when some of them are"
+    )
 
 
 def _plain_sentence(gang: Gang, reason: str) -> str:

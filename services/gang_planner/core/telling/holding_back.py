@@ -13,6 +13,9 @@ second and halved its rate.
 *Starting*, of a gang that was told to wait: whoever read that would act on it, but not in half a
 second, and most such gangs run by then. So it is told after half a second.
 
+*Throttled*: a gang that waits for its turn because binders have enough before them is decided a
+moment later, too, and in a drain nearly all wait so. It is told when it has lasted 20 s.
+
 Not held back is what else corrects something: that a gang runs that was told to wait; nor what
 wants a PodGroup made.
 """
@@ -32,8 +35,13 @@ _STARTING_MS: Final = 20_000
 _RUNNING_MS: Final = 20_000
 #: A quarter of what the controller lets pass before it marks the pods of a gang that waits.
 _CORRECTING_MS: Final = 500
+_THROTTLED_MS: Final = 20_000
 #: Pods under way from which on there is a rush: a moment's work for the API server.
 RUSH: Final = 128
+
+
+#: Why a gang waits that binders have no time for.
+THROTTLED: Final = "BindingThrottled"
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
@@ -81,28 +89,27 @@ class HeldBack:
         self._starting: dict[str, _Entry] = {}
         self._correcting: dict[str, _Entry] = {}
         self._running: dict[str, _Entry] = {}
+        self._throttled: dict[str, _Entry] = {}
         #: In this order they are told.
-        self._each = self._running, self._correcting, self._starting
+        self._each = self._running, self._correcting, self._starting, self._throttled
 
     def holds(
-        self, gang: Gang, last: Verdict | None, epoch: int, now_ms: int, *, under_way: int
+        self,
+        gang: Gang,
+        last: Verdict | None,
+        epoch: int,
+        now_ms: int,
+        *,
+        throttled: bool = False,
+        rush: bool = False,
     ) -> bool:
-        """Whether nothing is to be said yet of this gang that starts or runs; `last` is what was
-        said last, `under_way` how many pods are being bound.
+        """Whether nothing is to be said yet of this gang that starts or runs, or is `throttled`;
+        `last` is what was said last, in a `rush` many pods are being bound.
         """
-        waited = last is not None and last.why is not None
-        if gang.phase == "Starting":
-            if last is not None and last.phase == "Starting":
-                return False
-            held, wait_ms = self._starting, _STARTING_MS
-            if waited:
-                held, wait_ms = self._correcting, _CORRECTING_MS
-        else:
-            self._starting.pop(gang.gang_id, None)
-            fresh = last is None or last.phase in {"Pending", "Inqueue"}
-            if waited or under_way < RUSH or not fresh:
-                return False
-            held, wait_ms = self._running, _RUNNING_MS
+        found = self._kind(gang, last, throttled=throttled, rush=rush)
+        if found is None:
+            return False
+        held, wait_ms = found
         entry = held.get(gang.gang_id)
         if entry is None:
             group = gang.group
@@ -118,14 +125,33 @@ class HeldBack:
             held[gang.gang_id] = entry
         return entry.due_ms > now_ms
 
+    def _kind(
+        self, gang: Gang, last: Verdict | None, *, throttled: bool, rush: bool
+    ) -> tuple[dict[str, _Entry], int] | None:
+        """Among whom the gang is held back, and for how long; None: it is not."""
+        if throttled:
+            told = last is not None and last.why is not None and last.why.reason == THROTTLED
+            return None if told else (self._throttled, _THROTTLED_MS)
+        self._throttled.pop(gang.gang_id, None)
+        waited = last is not None and last.why is not None
+        if gang.phase == "Starting":
+            if last is not None and last.phase == "Starting":
+                return None
+            if waited:
+                return self._correcting, _CORRECTING_MS
+            return self._starting, _STARTING_MS
+        self._starting.pop(gang.gang_id, None)
+        fresh = last is None or last.phase in {"Pending", "Inqueue"}
+        return (self._running, _RUNNING_MS) if rush and fresh and not waited else None
+
     def said(self, gang_id: str) -> None:
         """Something was said of the gang."""
         for held in self._each:
             held.pop(gang_id, None)
 
-    def take_due(self, now_ms: int, limit: int, *, under_way: int) -> list[GangKey]:
+    def take_due(self, now_ms: int, limit: int, *, rush: bool) -> list[GangKey]:
         """Gangs, at most `limit`, that have waited for long enough; they are let go."""
-        if under_way < RUSH:
+        if not rush:
             self._all_due(self._running, now_ms)
         keys: list[GangKey] = []
         for held in self._each:
@@ -139,6 +165,7 @@ class HeldBack:
 
     def take_gone(self, gang_id: str, now_ms: int) -> Verdict | None:
         """What to say of a gang that is no more: it was decided, so its attempt has to end."""
+        self._throttled.pop(gang_id, None)
         found = [held.pop(gang_id, None) for held in self._each]
         return next((entry.gone(now_ms) for entry in found if entry is not None), None)
 

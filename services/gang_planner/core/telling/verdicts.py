@@ -30,7 +30,7 @@ from services.gang_planner.core.tables.members import (
 from services.gang_planner.core.telling import holds_told
 from services.gang_planner.core.telling.conditions import conditions, meaning
 from services.gang_planner.core.telling.explaining import Explainer
-from services.gang_planner.core.telling.holding_back import HeldBack
+from services.gang_planner.core.telling.holding_back import RUSH, THROTTLED, HeldBack
 from services.gang_planner.state import State
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
@@ -119,7 +119,7 @@ class Book:
         unsaid = self._unsaid
         for gang_id, gang in self._to_tell(changed, stale=stale):
             known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
-            reason = reason_of(gang, stale=stale) if known else ""
+            reason = reason_of(state, gang, stale=stale) if known else ""
             if reason is None:
                 unsaid[gang_id] = gang
                 continue
@@ -184,12 +184,15 @@ class Book:
 
     def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
         passing = gang.phase in {"Starting", "Running"} and not reason
+        passing |= reason == THROTTLED
         eventful = bool(gang.history.notes) and any(meaning(gang))
         if not passing or eventful or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
-        under_way = state.rooms.pods_under_way
-        return self._held_back.holds(gang, last, state.epoch, now_ms, under_way=under_way)
+        throttled = reason == THROTTLED
+        return self._held_back.holds(
+            gang, last, state.epoch, now_ms, throttled=throttled, rush=_rush(state)
+        )
 
     def _queue(self, gang: Gang) -> None:
         if gang.key not in self._queued:
@@ -206,8 +209,7 @@ class Book:
         stale: bool,
     ) -> None:
         left = _REFRESHES_MAX
-        under_way = state.rooms.pods_under_way
-        for key in self._held_back.take_due(now_ms, left, under_way=under_way):
+        for key in self._held_back.take_due(now_ms, left, rush=_rush(state)):
             left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
         while left and self._due and self._due[0][0] <= now_ms:
             _, key = heapq.heappop(self._due)
@@ -245,7 +247,7 @@ class Book:
         gang = state.gangs.gangs.get(key)
         if gang is None or gang.silent:
             return 0
-        reason = reason_of(gang, stale=stale)
+        reason = reason_of(state, gang, stale=stale)
         if reason is None:
             return 0
         self._publish(verdicts, state, explainer, gang, reason, now_ms)
@@ -271,7 +273,7 @@ class Book:
         verdicts.append(verdict)
 
 
-def reason_of(gang: Gang, *, stale: bool) -> str | None:
+def reason_of(state: State, gang: Gang, *, stale: bool) -> str | None:
     """Why the gang waits; "": it does not; None: it waits for an attempt that has not been made."""
     if gang.refused:
         return "ClusterViewStale" if stale and gang.refused == "NotAdmitted" else gang.refused
@@ -281,7 +283,14 @@ def reason_of(gang: Gang, *, stale: bool) -> str | None:
         return "NotStarting" if hangs and gang.counts[PLACED] else ""
     if gang.bucket.reason:
         return "RepairRoom" if "repair" in gang.history.notes else gang.bucket.reason
-    return "ClusterViewStale" if stale else None
+    if stale:
+        return "ClusterViewStale"
+    return THROTTLED if state.backlog.throttled else None
+
+
+def _rush(state: State) -> bool:
+    """Whether so much is being bound that news of gangs that run would be in its way."""
+    return state.backlog.throttled or state.rooms.pods_not_seen_bound >= RUSH
 
 
 def build(

@@ -120,6 +120,8 @@ class Scene:
         self.verdicts: dict[str, Verdict] = {}
         self.told: list[Verdict] = []
         self.wakeup_ms: int | None = None
+        #: What cycles are told of how many pods may be under way.
+        self.under_way_max = 0
         self.load_snapshot(nodes=list(nodes))
         if leading:
             self.planner.lead(self.decision_seq)
@@ -224,7 +226,7 @@ class Scene:
         self.now_ms += after_ms
         if fresh:
             self.heartbeat()
-        step = self.planner.step(self.now_ms)
+        step = self.planner.step(self.now_ms, self.under_way_max)
         for record in (*step.decisions, *step.notes):
             self.decision_seq += 1
             self.planner.decided(self.decision_seq, record)

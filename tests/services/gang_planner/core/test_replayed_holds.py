@@ -14,12 +14,14 @@ SHAPES = (make_shape({GPU: 1}), make_shape({GPU: 1, "cpu": 500}), make_shape({"c
 STEPS = 120
 
 
-def live(seed: int) -> Recorded:
+def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     """Gangs come and lose members and get them back."""
     chance = random.Random(seed)
     story = Recorded(NODES)
+    bound = random.Random(seed)
     story.put(PriorityClass(uid="pc", name="high", resource_version=1, value=9))
     for serial in range(STEPS):
+        story.under_way_max = bound.choice(bounds)
         story.now_ms += chance.choice([1, 200, 2_000, 20_000])
         _something_happens(story, chance, serial)
         if chance.random() < 0.7:
@@ -59,6 +61,11 @@ def _something_happens(story: Recorded, chance: random.Random, serial: int) -> N
                 story.remove(node)
             else:
                 story.put(node)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cycles_that_wait_for_binders_are_left_out_as_well(seed: int) -> None:
+    prove_replay(live(seed, bounds=(1, 2, 4, 8)))
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -24,12 +24,14 @@ SETTINGS = (
 STEPS = 150
 
 
-def live(seed: int) -> Recorded:
+def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     """Gangs come, are bound in part, repaired, released and made again."""
     chance = random.Random(seed)
     story = Recorded(NODES)
+    bound = random.Random(seed)
     made: list[Any] = []
     for serial in range(STEPS):
+        story.under_way_max = bound.choice(bounds)
         story.now_ms += chance.choice([1, 200, 1_500, 12_000])
         match chance.randrange(6):
             case 0 if len(story.pods) < 20:
@@ -74,6 +76,11 @@ def _answer(
         elif result != "bound":
             members.append(Member(uid=one.uid, node=one.node, result=result))
     story.answer(seq, act, members, delivered=chance.randint(1, 2))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cycles_that_wait_for_binders_are_left_out_as_well(seed: int) -> None:
+    prove_replay(live(seed, bounds=(1, 2, 4, 8)))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -116,7 +116,7 @@ def test_a_clock_that_is_set_back_makes_nobody_wait_longer() -> None:
 
 def test_nothing_is_due_where_nothing_is_held_back() -> None:
     assert HeldBack().next_ms() is None
-    assert HeldBack().take_due(0, 10, under_way=0) == []
+    assert HeldBack().take_due(0, 10, rush=False) == []
 
 
 def in_a_rush() -> tuple[Scene, GangDecision]:
