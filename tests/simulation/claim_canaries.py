@@ -124,7 +124,7 @@ CANARIES: Final[dict[str, Canary]] = {
     ),
     "former_pods_claim_used": Canary(
         _former_pods_claim_used,
-        8,
+        24,
         ("was made for another pod",),
         claims=ClaimShape(share=1.0, kinds=("scratch",)),
     ),
