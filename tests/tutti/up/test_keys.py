@@ -2,14 +2,15 @@
 than the service, and a folder of before, or of a suite that was killed, goes on.
 """
 
+import asyncio
 import os
 import signal
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import nats
-import nats.errors
 import pytest
 
 from shared.bus.connection import Bus, StreamInfo
@@ -36,6 +37,21 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[Path]:
 
 def seed_of(keys: Keys, user: str) -> str:
     return Path(keys.file(user)).read_text()
+
+
+async def answer_to_a_stranger(url: str) -> str:
+    """What the server says to a client without a key, in its own protocol: nats-py leaves the
+    connection open that was refused.
+    """
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        writer.write(b"CONNECT {}\r\nPING\r\n")
+        async with asyncio.timeout(5.0):
+            return (await reader.read()).decode()
+    finally:
+        writer.close()
+        await writer.wait_closed()
 
 
 async def look(url: str, keys: Keys) -> StreamInfo:
@@ -94,8 +110,7 @@ async def test_who_has_no_key_is_refused_and_who_has_the_watchers_decides_nothin
 ) -> None:
     async with suite(kubeconfig, tmp_path, "--no-webhook") as running:
         ready = await running.wait_ready()
-        with pytest.raises(nats.errors.Error, match="Authorization Violation"):
-            await nats.connect(ready.nats_url, allow_reconnect=False)
+        assert "Authorization Violation" in await answer_to_a_stranger(ready.nats_url)
         data_dir = tmp_path / "data"
         keys = Keys(folder=data_dir / FOLDER)
         before = await look(ready.nats_url, keys)
