@@ -63,6 +63,7 @@ _UNRESOLVED_MS: Final = 120_000
 _CLOCK_STEP_MS: Final = 1_000
 #: Rounds of assessing and acting in one cycle: what a round places may let the next place extras.
 _ROUNDS_MAX: Final = 3
+_ACTS: Final = (GangDecision, EvictionDecision)
 
 
 class Step(NamedTuple):
@@ -284,7 +285,7 @@ class Planner:
             raise InvariantViolation(f"record {seq}", "is not the next one of the last cycle")
         self._undecided.popleft()
         self._state.view.decisions_seq = seq
-        if isinstance(record, GangDecision | EvictionDecision):
+        if isinstance(record, _ACTS):
             inflight.number(self._state, seq, record)
         memory.told(self._state, seq, record)
 

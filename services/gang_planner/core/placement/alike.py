@@ -34,6 +34,7 @@ from services.gang_planner.core.topology.spaces import UNIT, Demand, Space, spac
 
 #: Shapes that are looked at for each gang that is gathered; with more, they are placed first.
 _SHAPES_MAX: Final = 16
+_ANY_NUMBER: Final = 1 << 60
 
 _Place: TypeAlias = tuple[str, int]
 """(role, shape id)."""
@@ -272,7 +273,7 @@ def _wish(session: Session, bucket: Bucket) -> Wish | None:
 
 def _quota(wish: Wish) -> int:
     """How many gangs the ceilings of their queue allow."""
-    most = np.iinfo(np.int64).max
+    most = _ANY_NUMBER
     for entry in wish.queue.chain:
         for row, limit in entry.ceiling.items():
             if row in wish.amounts:

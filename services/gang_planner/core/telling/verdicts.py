@@ -126,7 +126,8 @@ class Book:
             unsaid.pop(gang_id, None)
             if not known:
                 continue
-            meant = _meaning(state, gang, reason)
+            # Most gangs that start are told of later, and what is meant is not asked of them.
+            meant = _meaning(state, gang, reason) if gang.shown else ()
             if gang.shown and (gang.shown == meant or _passing(gang, meant, now_ms)):
                 self._queue(gang)
                 continue
@@ -136,7 +137,7 @@ class Book:
                 self._in_ring.add(gang.key)
                 self._ring.append(gang.key)
             self._publish(verdicts, state, explainer, gang, reason, now_ms)
-            gang.shown = meant
+            gang.shown = meant or _meaning(state, gang, reason)
         self._refresh(verdicts, state, explainer, now_ms, stale=stale)
         return verdicts
 
