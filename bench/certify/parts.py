@@ -51,6 +51,7 @@ def programs(extent: Extent, folder: Path) -> list[Part]:
     return [
         Part("drains", "bench", ("all", *runs, *session), 60 * extent.runs),
         Part("planner", "bench.planner", ("--strict",), 30),
+        Part("queues", "bench.queues", ("--strict",), 20),
         *(
             Part(f"controller {jobs}x{pods}", "bench.controller", (*_of(jobs, pods), *runs), 40)
             for jobs, pods in ((20, 100), (3, 1000), (500, 20))
