@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from services.gang_planner.core.decisions.inflight import FORGOTTEN_MS
 from shared.contracts import annotations, subjects
 from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
 from shared.contracts.identity import nameless_gang_id
@@ -104,7 +105,7 @@ class Checkers:
             world, truth, taken=lambda *given: sum(self._taken(*given)), broken=self.broken
         )
         claims = world.claims
-        self._pacing = Pacing(truth, lands=self._lands, broken=self._broken_id)
+        self._pacing = Pacing(truth, lands=self._lands, begun=self._begun, broken=self._broken_id)
         self._claims = ClaimCheckers(world, claims, truth, broken=self.broken) if claims else None
         truth.on_violation = self._broken_id
         truth.may_land = self._may_land
@@ -168,6 +169,10 @@ class Checkers:
         if self._lately_restored():
             return False
         return any(map(self._lands, act.bindings))
+
+    def _begun(self, act: GangDecision) -> bool:
+        life = self._life_of_act(act)
+        return life is not None and life.name in self._pods_by_life()
 
     def _lands(self, binding: Binding) -> bool:
         """Whether the pod is there and not bound."""
@@ -383,7 +388,8 @@ class Checkers:
             self.broken(life.name, f"{what}, and nobody repairs or releases it")
         settings = dict(life.plan.settings)
         deadline_s = settings.get(annotations.REPAIR_DEADLINE_SECONDS, _REPAIR_DEADLINE_S)
-        if watched.partly_s > deadline_s + _RELEASED_WITHIN_S:
+        believed_s = FORGOTTEN_MS / 1000 if self._lately_restored() else 0.0
+        if watched.partly_s > deadline_s + _RELEASED_WITHIN_S + believed_s:
             self.broken(life.name, f"{what} for {watched.partly_s:.0f} undisturbed seconds")
 
     def _minimum(self, life: Life) -> int:

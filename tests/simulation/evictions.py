@@ -130,7 +130,7 @@ class Evictions:
     def _bound(self, life: Life) -> tuple[set[str], set[str], set[str]]:
         """Pods of a gang that count towards its quorum, those of them that have not ended, and
         those that came back with their nodes: whether the planner has been told of that is not
-        known here. Who is on a node that is gone counts for nothing.
+        known here. Who runs on a node that is gone counts for nothing.
         """
         counts: set[str] = set()
         runs: set[str] = set()
@@ -140,17 +140,19 @@ class Evictions:
             for node in self._world.etcd.all(NODES)
         }
         for pod in self._world.etcd.all(PODS):
-            phase = pod["status"].get("phase")
-            since = made.get(pod["spec"].get("nodeName"), "")
-            gone = not since or phase == "Failed" or pod["metadata"].get("deletionTimestamp")
+            phase, uid = pod["status"].get("phase"), pod["metadata"]["uid"]
+            gone = phase == "Failed" or pod["metadata"].get("deletionTimestamp")
             if gone or self._world.lives.life_of(pod) is not life:
                 continue
-            if since > pod["metadata"]["creationTimestamp"]:
-                back.add(pod["metadata"]["uid"])
-            else:
-                counts.add(pod["metadata"]["uid"])
-                if phase != "Succeeded":
-                    runs.add(pod["metadata"]["uid"])
+            since = made.get(pod["spec"].get("nodeName"), "")
+            if phase == "Succeeded":
+                # What is done stays done when its node goes.
+                counts.add(uid)
+            elif since > pod["metadata"]["creationTimestamp"]:
+                back.add(uid)
+            elif since:
+                counts.add(uid)
+                runs.add(uid)
         return counts, runs, back
 
 

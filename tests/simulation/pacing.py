@@ -26,11 +26,15 @@ class Pacing:
         truth: Truth,
         *,
         lands: Callable[["Binding"], bool],
+        begun: Callable[[GangDecision], bool],
         broken: Callable[[str, str], None],
     ) -> None:
-        """`lands(binding)`: its pod is there and not bound."""
+        """`lands(binding)`: its pod is there and not bound. `begun(act)`: some of its gang is:
+        what makes it whole is a repair, whose note follows.
+        """
         self._truth = truth
         self._lands = lands
+        self._begun = begun
         self._broken = broken
 
     def judge(self, stored: Stored, act: GangDecision) -> None:
@@ -55,7 +59,9 @@ class Pacing:
     def _fresh(self, act: GangDecision) -> bool:
         if act.again or act.fills or act.preemption or act.gang_id in self._truth.started:
             return False
-        return not any(self._truth.open_notes({act.gang_id}, kind) for kind in _OWED)
+        if any(self._truth.open_notes({act.gang_id}, kind) for kind in _OWED):
+            return False
+        return not self._begun(act)
 
 
 def _before_binders(act: "Act", now_ms: int) -> bool:
