@@ -32,9 +32,10 @@ LATE_ROOM_MS: Final = 120_000
 #: bound this long: what was listed just before it was bound is corrected by the watch much sooner.
 #: Then the API server has forgotten it (its storage was restored from a backup).
 FORGOTTEN_MS: Final = 60_000
-#: A decision that nobody has answered for so long is no longer reckoned to be before a binder: none
-#: may be alive, or it is lost, and others must not wait for it for ever.
-UNANSWERED_MS: Final = 300_000
+#: A decision that nobody has answered for so long is no longer reckoned to be before a binder: it
+#: may be lost, or be tried again and again for a reason of its own (a webhook that answers for its
+#: namespace alone), and others must not wait for it.
+UNANSWERED_MS: Final = 30_000
 #: A (pod, node) pair that failed is avoided this long.
 BAD_PAIR_MS: Final = 60_000
 #: Definite: the API server said no, or was not asked.

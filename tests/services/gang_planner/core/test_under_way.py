@@ -155,10 +155,10 @@ def test_a_planner_whose_gangs_wait_for_binders_sleeps() -> None:
     scene.settle()
     scene.step(after_ms=SPAN_MS)
     assert scene.wakeup_ms is not None
-    assert scene.wakeup_ms > scene.now_ms + 60_000
+    assert scene.wakeup_ms >= scene.now_ms + UNANSWERED_MS - SPAN_MS
 
 
-def test_what_nobody_answers_for_minutes_keeps_nobody_waiting_for_ever() -> None:
+def test_what_nobody_answers_for_long_keeps_nobody_waiting() -> None:
     scene = a_scene(4)
     submit(scene, "a", 4)
     submit(scene, "b", 4)
