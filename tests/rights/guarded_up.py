@@ -21,9 +21,9 @@ from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.rights.audit import NAMESPACE, RELEASE_NAME
 from tests.support.rbac import account_token
 from tutti import cli
-from tutti.nats_server import NatsServerSettings
 from tutti.provision.folder import provision
 from tutti.rights.table import ACCOUNTS
+from tutti.up.keys import Keys
 from tutti.up.options import REPLICAS_MAX, UpOptions
 from tutti.up.plan import ProcessSpec, plan
 
@@ -37,10 +37,9 @@ def main(arguments: Sequence[str]) -> None:
     everybody = (*users(planners=REPLICAS_MAX, webhooks=REPLICAS_MAX), _TESTS)
     provision(folder, everybody, ["127.0.0.1"])
     kubeconfigs = asyncio.run(_accounts(Path(given["--kubeconfig"]), folder))
-    settings = functools.partial(NatsServerSettings, extra_config=_server_config(folder))
     planning = functools.partial(_guarded, folder, kubeconfigs)
     with (
-        patch("tutti.up.nats.NatsServerSettings", settings),
+        patch("tutti.up.nats.keep_keys", lambda *_: (Keys(), _server_config(folder))),
         patch("tutti.up.suite.plan", planning),
     ):
         cli.main(args=list(arguments), prog_name="tutti")
@@ -83,11 +82,12 @@ def _guarded(
     *,
     nats_url: str,
     data_dir: Path,
+    keys: Keys,
     podgroups: bool = True,
 ) -> tuple[ProcessSpec, ...]:
-    """The plan of `tutti up`, with who each process is."""
+    """The plan of `tutti up`, with who each process is: as the chart has it, and not by `keys`."""
     url = nats_url.replace("nats://", "tls://")
-    planned = plan(options, nats_url=url, data_dir=data_dir, podgroups=podgroups)
+    planned = plan(options, nats_url=url, data_dir=data_dir, keys=keys, podgroups=podgroups)
     specs: list[ProcessSpec] = []
     for spec in planned:
         if spec.service != "controller":
