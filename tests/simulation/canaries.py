@@ -23,6 +23,7 @@ from services.gang_planner.core.preempting import asking, following
 from services.gang_planner.core.recovery import releasing, repairing
 from services.gang_planner.core.recovery.debts import DebtTable
 from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.tables.members import Seats
 from services.gang_planner.core.tables.room import Room, RoomTable
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
@@ -180,7 +181,7 @@ def _replay_off_by_one() -> Replaced:
 
 
 def _eviction_without_placement() -> Replaced:
-    return [(asking, "deciding", SimpleNamespace(assign=lambda *_: []))]
+    return [(asking, "deciding", SimpleNamespace(assign=lambda *_: Seats([], [])))]
 
 
 def _preemption_without_end() -> Replaced:
@@ -222,7 +223,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",)),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
     "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",)),
-    "repair_never_opened": Canary(_repair_never_opened, 40, ("nobody repairs", "undisturbed")),
+    "repair_never_opened": Canary(_repair_never_opened, 160, ("nobody repairs", "undisturbed")),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),

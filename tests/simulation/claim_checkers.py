@@ -8,6 +8,8 @@ cycle was told late (how much room a zone has left) counts as it was told.
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from shared.contracts.cluster import StorageCapacityChanges, Synced
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
@@ -78,8 +80,8 @@ class ClaimCheckers:
         for other in self._truth.unanswered.values():
             if not isinstance(other.act, GangDecision) or other.seq in {stored.seq, act.again}:
                 continue
-            for what, claim in _taken(other.act).items():
-                if mine.get(what, claim) != claim and self._truth.may_land(other.act):
+            for what, claim in _taken(self._landing(other.act)).items():
+                if mine.get(what, claim) != claim:
                     self._broken(
                         self._gang(act),
                         f"{what} is chosen for two claims: by decision {other.seq}, which has no "
@@ -88,6 +90,16 @@ class ClaimCheckers:
         for choice in act.volumes:
             if not choice.volume:
                 self._room_was_told(stored, act, choice)
+
+    def _landing(self, act: GangDecision) -> GangDecision:
+        """What of a decision may still be carried out: of a pod that is gone nothing is."""
+        replace, may_land = msgspec.structs.replace, self._truth.may_land
+        there = {one.uid for one in act.bindings if may_land(replace(act, bindings=(one,)))}
+        return replace(
+            act,
+            volumes=tuple(one for one in act.volumes if one.pod_uid in there),
+            devices=tuple(one for one in act.devices if one.pod_uid in there),
+        )
 
     def _room_was_told(self, stored: Stored, act: GangDecision, choice: VolumeChoice) -> None:
         claim = self._etcd.get(VOLUME_CLAIMS, choice.namespace, choice.claim)
