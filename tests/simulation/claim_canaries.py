@@ -100,7 +100,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "volumes_anywhere": Canary(_volumes_anywhere, 8, ("cannot be reached",), claims=ClaimShape()),
     "choices_forgotten": Canary(
         _choices_forgotten,
-        8,
+        80,
         ("is chosen for two claims", "is allocated twice"),
         claims=ClaimShape(share=1.0, kinds=("local", "gpus")),
     ),

@@ -58,6 +58,8 @@ class ClaimCheckers:
         self._owners: dict[tuple[str, str], str] = {}
         #: By zone: what was told of its room, with the sequence of CLUSTER.
         self._told: dict[str, list[tuple[int, int]]] = {}
+        #: (claim's UID, node) of volumes that were to be made.
+        self._asked: set[tuple[str, str]] = set()
         #: Undisturbed seconds that a claim has been reserved for a pod that is gone.
         self._stale_s: dict[tuple[str, str], float] = {}
         truth.listeners.append(self._appended)
@@ -88,8 +90,13 @@ class ClaimCheckers:
                         f"outcome yet, and by {stored.seq}",
                     )
         for choice in act.volumes:
-            if not choice.volume:
+            if choice.volume:
+                continue
+            # A volume that was asked for there before may still be on its way: no second one is.
+            asked = choice.claim_uid, choice.node
+            if asked not in self._asked:
                 self._room_was_told(stored, act, choice)
+                self._asked.add(asked)
 
     def _landing(self, act: GangDecision) -> GangDecision:
         """What of a decision may still be carried out: of a pod that is gone nothing is."""
