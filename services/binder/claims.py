@@ -66,11 +66,13 @@ class KubeClaims:
         return Progress("again", "it changes all the time")
 
     async def undo(self, preparation: Preparation) -> bool:
-        """Take back what is not completed, if the API server lets us; what stays does no harm.
+        """Take back what is not completed, if the API server lets us; a volume's choice that stays
+        does no harm.
 
         Returns:
             False when a write went unanswered: carried out late, it would take devices from a pod
-            that may be bound beside them by then. Done again, it settles the matter.
+            that may be bound beside them by then. Done again, it settles the matter. And when
+            devices could not be looked at: nobody else may have them while they are the claim's.
         """
         choice = preparation.choice
         try:
@@ -82,7 +84,7 @@ class KubeClaims:
                 volume = await self._volume(choice) if needed else None
                 write = volume_undo(claim, volume, choice)
         except _Unanswered:
-            return True
+            return not isinstance(choice, DeviceChoice)
         return write is None or not _leaves_doubt(await self._write(choice, write))
 
     async def _step(self, preparation: Preparation, *, again: bool) -> Progress | Write:

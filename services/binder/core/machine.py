@@ -13,8 +13,8 @@ it twice is harmless: the UID is a precondition, and a pod that is already on it
 What claims need is written before the first binding (`preparing`), and asked for until their
 controllers have completed it. Undoing is done in a first delivery only: in a later one a pod may be
 bound that we do not know of. It is done again until it is answered: no write of it may come later
-than what is decided next. Of devices whose write was not answered nothing is undone; their member
-is `late`, so that nobody else gets them meanwhile.
+than what is decided next. Of devices whose write was not answered nothing is undone. Who has
+devices that are not certainly taken back is `late`, so that nobody else gets them meanwhile.
 """
 
 from typing import Final, assert_never
@@ -41,7 +41,7 @@ from services.binder.core.commands import (
 )
 from services.binder.core.outcome import Finding, Sender, outcome_of
 from services.binder.core.preparing import Progress, failed_members, preparations_of
-from shared.contracts.decisions import GangDecision
+from shared.contracts.decisions import DeviceChoice, GangDecision
 
 _SKIPPED: Final = Finding("skipped")
 
@@ -147,6 +147,8 @@ class Machine(Attempt[GangDecision]):
         if not settled and tries < self._limits.posts_max:
             self._under_way.add(index)
             return (Undo(index, delay_ms=self._limits.backoff_ms_min << min(tries, 4)),)
+        if not settled:
+            self._in_doubt.add(index)
         return self._next(now_ms)
 
     # Phases.
@@ -208,7 +210,13 @@ class Machine(Attempt[GangDecision]):
             for index, one in enumerate(self.preparations)
             if one.choice.pod_uid in idle and index not in self._in_doubt
         ]
-        if not indexes or self._sender.delivered > 1:
+        if self._sender.delivered > 1:
+            # They stay with their claims, which the planner may be told later than this outcome.
+            self._in_doubt.update(
+                one for one in indexes if isinstance(self.preparations[one].choice, DeviceChoice)
+            )
+            return self._finish(reason)
+        if not indexes:
             return self._finish(reason)
         self.phase = "undoing"
         return self._give_out([Undo(index) for index in indexes])

@@ -270,6 +270,22 @@ class TestInTheProtocol:
         (finish,) = machine.undone(1, 220)
         assert isinstance(finish, Finish)
 
+    def test_devices_that_nobody_could_take_back_are_nobody_elses(self) -> None:
+        """The planner may be told later that they are the claim's than that its pod is refused."""
+        machine = self.machine()
+        machine.start(0)
+        machine.prepared(1, DONE, 10)
+        machine.prepared(0, Progress("failed", "gone"), 10)
+        machine.undone(0, 20)
+        commands, now_ms = machine.undone(1, 20, settled=False), 20
+        while isinstance(commands[0], Undo):
+            now_ms += commands[0].delay_ms
+            commands = machine.undone(1, now_ms, settled=False)
+        (finish,) = commands
+        assert isinstance(finish, Finish)
+        found = [(one.uid, one.late) for one in finish.outcome.members]
+        assert found == [("u-0", True), ("u-1", False)]
+
     def test_waiting_has_an_end(self) -> None:
         machine = self.machine()
         machine.start(0)
@@ -288,3 +304,5 @@ class TestInTheProtocol:
         machine.prepared(1, DONE, 10)
         (finish,) = machine.prepared(0, Progress("failed", "gone"), 10)
         assert isinstance(finish, Finish)
+        found = [(one.uid, one.late) for one in finish.outcome.members]
+        assert found == [("u-0", True), ("u-1", False)], "its devices are nobody else's"
