@@ -35,10 +35,15 @@ def made_again(member: Member) -> bool:
     return release_cost(member.pod.owner) != "for ever"
 
 
+def deletable(member: Member) -> bool:
+    """Whether a release would delete the pod: it is bound, and a controller makes it again."""
+    return member.state in _BOUND and made_again(member)
+
+
 def worthwhile(gang: Gang) -> bool:
     """Whether there is, or may soon be, anything to release: bound or under way, and made again."""
     return any(
-        (member.state in _BOUND or member.state == ASSUMED) and made_again(member)
+        deletable(member) or (member.state == ASSUMED and made_again(member))
         for member in gang.members.values()
     )
 
@@ -70,7 +75,7 @@ def advance(work: CycleWork, gang: Gang) -> None:
     victims: list[Member] = []
     waits = False
     for member in gang.members.values():
-        if member.state in _BOUND and made_again(member):
+        if deletable(member):
             if _may_ask(work, gang, member.pod.uid):
                 victims.append(member)
             waits = True

@@ -22,9 +22,10 @@ from services.gang_planner.core.configuring.settings import repair_deadline_ms
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.decisions import deciding
 from services.gang_planner.core.placement.placing import Attempt
+from services.gang_planner.core.preempting.trial import Trial
 from services.gang_planner.core.recovery import releasing, retrying
 from services.gang_planner.core.tables.gangs import Failure, Gang, OrderKey
-from services.gang_planner.core.tables.members import ASSUMED, PLACED, RUNNING, WAITING
+from services.gang_planner.core.tables.members import ASSUMED, WAITING, Member
 from services.gang_planner.core.telling.assessing import refused_members, starts
 from shared.model.gang_keys import GangKey
 
@@ -109,8 +110,7 @@ def unblock(work: CycleWork) -> None:
     if len(blocked) < 2:
         return
     first, *others = blocked
-    chosen = _make_room(work, first, others)
-    for gang in chosen:
+    for gang in _gangs_to_release(work, first, others):
         releasing.begin(
             work,
             gang,
@@ -193,34 +193,34 @@ def _hopeless(gang: Gang) -> bool:
     return any(gang.have(role) + waiting.count(role) < least for role, least in gang.role_minima)
 
 
-def _make_room(work: CycleWork, first: Gang, others: Sequence[Gang]) -> list[Gang]:
-    """The last of the others, as few as let the first fit if what is bound of them were free; none
+def _gangs_to_release(work: CycleWork, first: Gang, others: Sequence[Gang]) -> list[Gang]:
+    """The last of the others, as few as let the first fit if their bound pods were deleted; none
     when even all would not.
+
+    A gang with members under way cannot be released now, so its capacity proves nothing.
     """
-    ground = work.state.ground
-    freed = ground.freed
-    taken: list[tuple[Gang, int, int]] = []
-    chosen: list[Gang] = []
-    fits = False
-    for gang in reversed(others):
-        before = len(taken)
-        for member in gang.members.values():
-            if member.state in {PLACED, RUNNING} and releasing.made_again(member):
-                ground.give(member.slot, member.shape)
-                gang.queue.charge(member.shape, -1)
-                taken.append((gang, member.slot, member.shape.id))
-        if len(taken) == before or gang.counts[ASSUMED]:
-            continue
-        chosen.append(gang)
-        fits = _would_fit(work, first)
-        if fits:
-            break
-    shapes = work.state.shapes.entries
-    for gang, slot, shape_id in reversed(taken):
-        ground.take(slot, shapes[shape_id])
-        gang.queue.charge(shapes[shape_id], 1)
-    ground.freed = freed
-    return chosen if fits else []
+    chosen: dict[GangKey, tuple[Gang, list[Member]]] = {}
+    with Trial(work.state) as trial:
+        for gang in reversed(others):
+            pods = [one for one in gang.members.values() if releasing.deletable(one)]
+            if not pods or gang.counts[ASSUMED]:
+                continue
+            trial.take_away(pods)
+            chosen[gang.key] = gang, pods
+            if _would_fit(work, first):
+                break
+        else:
+            return []
+        # A gang chosen before the last one may have been of no help.
+        for gang, pods in list(chosen.values())[:-1]:
+            if work.session.exhausted:
+                break
+            trial.put_back(pods)
+            if _would_fit(work, first):
+                del chosen[gang.key]
+            else:
+                trial.take_away(pods)
+    return [gang for gang, _ in chosen.values()]
 
 
 def _would_fit(work: CycleWork, gang: Gang) -> bool:

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from shared.contracts import annotations
-from shared.contracts.decisions import GangDecision, NoteOpened
+from shared.contracts.decisions import Binding, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, MemberResult
-from shared.model.objects import Pod
+from shared.model.objects import Pod, PodGroup
 from tests.services.gang_planner.core.scene import (
     make_group,
     make_node,
@@ -361,6 +361,74 @@ def test_of_two_repairs_that_block_each_other_the_later_gives_its_room_up() -> N
     story.until_quiet()
     assert story.verdict("first").phase == "Running"
     assert len(story.releases) == 1
+
+
+def foreign(node: str) -> Pod:
+    """A pod of another scheduler that fills a node."""
+    return Pod(
+        uid=f"foreign-{node}",
+        namespace="other",
+        name=f"foreign-{node}",
+        resource_version=1,
+        shape=FULL,
+        node=node,
+        phase="Running",
+    )
+
+
+def in_pools(name: str, pools: str, created_ms: int) -> tuple[PodGroup, *tuple[Pod, ...]]:
+    """A gang with one member for each of these pools; a member fills a node."""
+    pods = [
+        make_pods(
+            name, 1, make_shape({"cpu": 4000}, node_selector=(("pool", pool),)), role=f"{pool}{at}"
+        )[0]
+        for at, pool in enumerate(pools)
+    ]
+    return make_group(name, len(pods), created_ms=created_ms), *pods
+
+
+def lose_last(story: Story, seq: int, decision: GangDecision, *shown: Binding) -> None:
+    """CLUSTER shows these members bound; the last one's node is filled by another scheduler."""
+    story.done.add(seq)
+    for one in shown:
+        story.change(one.uid, node=one.node)
+    story.put(foreign(decision.bindings[-1].node))
+    story.answer(seq, decision, failed(decision))
+
+
+def pooled(*names: str) -> Story:
+    return Story([make_node(name, labels=(("pool", name[0]),)) for name in names])
+
+
+def test_a_repair_with_members_under_way_gives_nothing_to_the_proof_for_another() -> None:
+    story = pooled("a0", "a1", "a2", "b0", "b1", "c0", "d0")
+    story.put(*in_pools("first", "aa", 1))
+    story.put(*in_pools("second", "bb", 2))
+    story.put(*in_pools("third", "acd", 3))
+    story.step()
+    for seq, decision in list(story.decisions):
+        lose_last(story, seq, decision, decision.bindings[0])
+    # The one of pool c is still under way, so the third cannot give back what it has in pool a.
+    third = story.decisions[-1][1]
+    story.until_quiet(within_ms=2_000)
+    assert story.releases == []
+    story.change(third.bindings[1].uid, node=third.bindings[1].node)
+    story.until_quiet(within_ms=2_000)
+    (release,) = story.releases
+    assert (release.gang, release.reason) == ("team/third", "RepairsBlocked")
+
+
+def test_a_repair_whose_release_is_not_needed_for_the_first_one_keeps_what_it_has() -> None:
+    story = pooled("a0", "a1", "a2", "a3", "b0", "b1")
+    story.put(*in_pools("first", "aa", 1))
+    story.put(*in_pools("second", "aa", 2))
+    story.put(*in_pools("third", "bb", 3))
+    story.step()
+    for seq, decision in list(story.decisions):
+        lose_last(story, seq, decision, decision.bindings[0])
+    story.until_quiet(within_ms=2_000)
+    (release,) = story.releases
+    assert (release.gang, release.reason) == ("team/second", "RepairsBlocked")
 
 
 def test_a_repair_that_no_release_would_help_makes_nobody_give_anything_up() -> None:

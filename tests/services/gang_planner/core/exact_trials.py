@@ -1,0 +1,108 @@
+"""Checks that what is tried is undone to the last unit, on every path, wherever it is tried.
+
+While `checked` lasts, capacity, host ports, counts of pods by terms and charges of queues are
+compared before and after: every `Trial`, every `Loan` that is taken back, and every question whose
+answer must change nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from services.gang_planner.core.placement.lending import Loan
+from services.gang_planner.core.preempting.trial import Trial
+from services.gang_planner.core.queueing import sharing
+from services.gang_planner.core.recovery import repairing, restoring
+from services.gang_planner.state import State
+
+
+class Capacity:
+    """What is free on the nodes, and what queues are charged, at one moment."""
+
+    def __init__(self, state: State) -> None:
+        ground = state.ground
+        ground.fit_cells()
+        self._cells = ground.free.cells[:, : ground.nodes.size].tolist()
+        self._ports = {slot: dict(one) for slot, one in ground.ports.content().items()}
+        self._pairs = {tally: dict(one) for tally, one in ground.pairs.content().items()}
+        self._used = {
+            name: {row: amount for row, amount in one.used.items() if amount}
+            for name, one in state.queues.entries.items()
+        }
+
+    def check(self, after: "Capacity", what: str) -> None:
+        """Raise unless nothing has changed."""
+        assert after._cells == self._cells, f"{what} left other free amounts"
+        assert after._ports == self._ports, f"{what} left other host ports"
+        assert after._pairs == self._pairs, f"{what} left other counts of pods by terms"
+        assert after._used == self._used, f"{what} left other charges of queues"
+
+
+class Counts(dict[str, int]):
+    """How often each kind of trial was checked."""
+
+    def add(self, what: str) -> None:
+        self[what] = self.get(what, 0) + 1
+
+
+def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
+    """Check every trial from now on; returns how many were, by kind."""
+    counts = Counts()
+    _check_trials(monkeypatch, counts)
+    _check_loans(monkeypatch, counts)
+    for module, name in (
+        (restoring, "would_fit"),
+        (repairing, "_gangs_to_release"),
+        (sharing, "fits_otherwise"),
+    ):
+        monkeypatch.setattr(module, name, _unchanged(getattr(module, name), name, counts))
+    return counts
+
+
+def _unchanged(function: Callable[..., Any], name: str, counts: Counts) -> Callable[..., Any]:
+    def call(work: Any, *rest: Any) -> Any:
+        before, freed = Capacity(work.state), work.state.ground.freed
+        found = function(work, *rest)
+        before.check(Capacity(work.state), name)
+        assert work.state.ground.freed == freed, f"{name} reported capacity as freed"
+        counts.add(name)
+        return found
+
+    return call
+
+
+def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
+    enter, leave = Trial.__enter__, Trial.__exit__
+    before: dict[Trial, tuple[Capacity, int]] = {}
+
+    def entered(trial: Trial) -> Trial:
+        before[trial] = Capacity(trial._state), trial._state.ground.freed
+        return enter(trial)
+
+    def left(trial: Trial, *error: object) -> None:
+        leave(trial, *error)
+        was, freed = before.pop(trial)
+        was.check(Capacity(trial._state), "a trial")
+        assert trial._state.ground.freed == freed, "a trial reported capacity as freed"
+        counts.add("Trial")
+
+    monkeypatch.setattr(Trial, "__enter__", entered)
+    monkeypatch.setattr(Trial, "__exit__", left)
+
+
+def _check_loans(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
+    init, take_back = Loan.__init__, Loan.take_back
+    before: dict[Loan, Capacity] = {}
+
+    def lent(loan: Loan, state: State, debts: Any) -> None:
+        before[loan] = Capacity(state)
+        init(loan, state, debts)
+
+    def taken_back(loan: Loan) -> None:
+        take_back(loan)
+        before.pop(loan).check(Capacity(loan._state), "a loan that was taken back")
+        counts.add("Loan")
+
+    monkeypatch.setattr(Loan, "__init__", lent)
+    monkeypatch.setattr(Loan, "take_back", taken_back)
