@@ -62,6 +62,7 @@ class State:
         self.labels = LabelIndex(self.surroundings.namespaces)
         self.ground.pairs.attracting = self.shapes.terms.attracting
         self.gangs = GangTable(self.queues, self.shapes)
+        self.gangs.owes = self.debts.owes
         self.backlog = Backlog()
         self.members: dict[str, Member] = {}
         #: Members accounted on a node, by slot.

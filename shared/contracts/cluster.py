@@ -27,6 +27,7 @@ from shared.model.surroundings import (
     StorageClass,
     Volume,
     VolumeAttachment,
+    Workload,
 )
 
 
@@ -186,6 +187,14 @@ class ResourceClaimChanges(
     changed: tuple[ResourceClaim, ...] = ()
 
 
+class WorkloadChanges(
+    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="workloads.changed"
+):
+    """Workloads that appeared or changed, or that make no pods any more."""
+
+    changed: tuple[Workload, ...] = ()
+
+
 class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cluster.synced"):
     """The watcher's picture is whole and its watches are alive: written when an epoch opens,
     renewed each second.
@@ -228,6 +237,7 @@ SurroundingChanges: TypeAlias = (
     | DeviceClassChanges
     | ResourceSliceChanges
     | ResourceClaimChanges
+    | WorkloadChanges
 )
 """Changes of kinds that the planner keeps as they are, and looks up."""
 

@@ -205,6 +205,13 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     #: The API server's or the kubelet's words.
     message: str = ""
     cycle: Cycle | None = None
+    #: Of a hold whose gang is made again by a `Workload`: its UID, the lost pod's part of it, and
+    #: the gang's key, queue and priority, for as long as nothing of the gang exists.
+    workload: str = ""
+    part: str = ""
+    gang_key: tuple[str, str, str] | None = None
+    queue: str = ""
+    priority: int = 0
 
 
 class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.closed"):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from shared.contracts import annotations
 from shared.contracts.verdicts import Verdict
-from shared.dialects import devices, storage, surroundings
+from shared.dialects import devices, pod_owners, storage, surroundings
 from shared.dialects.checking import Findings
 from shared.dialects.pods import read_pod, read_undecodable_pod
 from shared.dialects.protocol import (
@@ -208,4 +208,5 @@ KINDS: Final = (
     *surroundings.KINDS,
     *storage.KINDS,
     *devices.KINDS,
+    *pod_owners.KINDS,
 )

@@ -11,6 +11,7 @@ from typing import Final, get_args
 import msgspec
 
 from shared.contracts import annotations
+from shared.dialects.pod_owners import workload_of
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
@@ -75,6 +76,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     owner = _owner(metadata)
     group_name, implied = _group(found, owner, context) if ours or notes else ("", False)
     labels = _labels(metadata.labels) if metadata.labels else b""
+    workload, part = workload_of(metadata.labels) if metadata.labels else ("", "")
     return model.Pod(
         uid=metadata.uid,
         namespace=intern(metadata.namespace),
@@ -112,6 +114,8 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         cooldown_ms=_cooldown_ms(metadata),
         started_ms=kube.instant_ms(status.start_time) if status.start_time is not None else 0,
         restarts=_restarts(status) if status.container_statuses else 0,
+        workload=workload,
+        part=part,
     )
 
 

@@ -1,10 +1,11 @@
 """Kinds around pods and nodes, typed as `shared.kube.objects` types the others: namespaces, quotas,
-budgets, storage, devices, HyperNodes.
+budgets, storage, devices, HyperNodes, workloads.
 """
 
 import msgspec
 
 from shared.kube.objects import (
+    Condition,
     Int32,
     KubeStruct,
     LabelSelector,
@@ -438,3 +439,32 @@ class ResourceClaim(KubeStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a Job, a JobSet, a LeaderWorkerSet or a Volcano Job: what stops or shrinks it."""
+
+    suspend: bool = False
+    replicas: int | None = None
+    parallelism: int | None = None
+
+
+class WorkloadPhase(KubeStruct, frozen=True, kw_only=True):
+    """`status.state` of a Volcano Job."""
+
+    phase: str = ""
+
+
+class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of the same kinds: whether it has ended."""
+
+    conditions: tuple[Condition, ...] = ()
+    state: WorkloadPhase = WorkloadPhase()
+
+
+class Workload(KubeStruct, frozen=True, kw_only=True):
+    """Any kind whose controller makes pods: the fields that these kinds share."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()

@@ -26,6 +26,7 @@ from shared.model.surroundings import (
     StorageClass,
     Volume,
     VolumeAttachment,
+    Workload,
 )
 from shared.model.terms import (
     Labels,
@@ -214,6 +215,10 @@ class Pod(Struct, frozen=True, kw_only=True):
     started_ms: int = 0
     #: Restarts of all its containers.
     restarts: int = 0
+    #: `Workload.name` at the top of its owners where a label says so, in its namespace; "": none.
+    workload: str = ""
+    #: The part of the workload that the pod is in: equal parts replace each other. "": not told.
+    part: str = ""
 
 
 class NetworkTopology(Struct, frozen=True, kw_only=True):
@@ -355,6 +360,7 @@ Surrounding: TypeAlias = (
     | DeviceClass
     | ResourceSlice
     | ResourceClaim
+    | Workload
 )
 """Kinds that the planner keeps as they are, and looks up."""
 
@@ -380,5 +386,6 @@ KINDS: dict[str, type[ClusterObject]] = {
     "deviceclass": DeviceClass,
     "resourceslice": ResourceSlice,
     "resourceclaim": ResourceClaim,
+    "workload": Workload,
 }
 """Neutral kinds, as they appear in subjects (`cluster.<kind>`)."""

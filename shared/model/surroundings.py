@@ -233,3 +233,19 @@ class ResourceClaim(Struct, frozen=True, kw_only=True):
     reserved_for: tuple[str, ...] = ()
     owner_uid: str = ""
     deleting: bool = False
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    """An object at the top of its pods' owners whose controller makes them again when they are
+    deleted. One that is being deleted, has finished or is suspended makes none, and is left out.
+    """
+
+    uid: str
+    namespace: str
+    #: Its resource's title and its own name, as in `Pod.workload`: "jobsets.jobset.x-k8s.io/train".
+    name: str
+    resource_version: int
+    #: UID of the controller that owns it; "": none does.
+    owner_uid: str = ""
+    #: Parts that are numbered from 0 and are to exist; None: it does not count them.
+    parts: int | None = None

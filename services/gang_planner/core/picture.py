@@ -28,6 +28,7 @@ from shared.contracts.cluster import (
     SurroundingChanges,
     Synced,
     VolumeAttachmentChanges,
+    WorkloadChanges,
 )
 from shared.model.objects import Node, PriorityClass, Queue
 
@@ -208,7 +209,10 @@ def _apply_surroundings(state: State, record: SurroundingChanges, *, anew: bool)
     if news:
         if isinstance(record, NamespaceChanges):
             labelling.namespaces_changed(state)
-        # Whoever was refused for the lack of it may look again. What is attached lets nobody in.
+        # Whoever was refused for the lack of it may look again. What is attached lets nobody in,
+        # and a workload only has holds end.
+        if isinstance(record, WorkloadChanges):
+            return
         if record.removed or not isinstance(record, VolumeAttachmentChanges):
             state.ground.freed += 1
 

@@ -35,6 +35,7 @@ RECORDS: Final[dict[str, type[ChangeRecord]]] = {
     "queue": cluster.QueueChanges,
     "node": cluster.NodeChanges,
     "hypernode": cluster.HyperNodeChanges,
+    "workload": cluster.WorkloadChanges,
     "podgroup": cluster.PodGroupChanges,
     "pod": cluster.PodChanges,
 }

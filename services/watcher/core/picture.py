@@ -31,7 +31,7 @@ _NEUTRAL_KIND: Final = {struct: kind for kind, struct in KINDS.items()}
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 #: Kinds whose objects change in crowds, mostly by what we have decided ourselves: bindings, phases,
 #: and what controllers count of them.
-_CROWDED: Final = frozenset({"pod", "podgroup", "resourcequota", "budget"})
+_CROWDED: Final = frozenset({"pod", "podgroup", "resourcequota", "budget", "workload"})
 
 
 def concerns(observed: ClusterObject) -> bool:

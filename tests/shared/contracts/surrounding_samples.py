@@ -25,6 +25,7 @@ from shared.contracts.cluster import (
     StorageClassChanges,
     VolumeAttachmentChanges,
     VolumeChanges,
+    WorkloadChanges,
 )
 from shared.contracts.decisions import (
     Binding,
@@ -54,6 +55,7 @@ from shared.model.surroundings import (
     StorageClass,
     Volume,
     VolumeAttachment,
+    Workload,
 )
 from shared.model.terms import (
     PodAffinity,
@@ -350,6 +352,20 @@ SURROUNDING_SAMPLES: tuple[msgspec.Struct, ...] = (
                 reserved_for=("pod-1",),
                 owner_uid="pod-1",
                 deleting=True,
+            ),
+        ),
+    ),
+    WorkloadChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            Workload(
+                uid="workload-1",
+                namespace="kubeflow",
+                name="leaderworkersets.leaderworkerset.x-k8s.io/serving",
+                resource_version=3,
+                owner_uid="owner-1",
+                parts=2,
             ),
         ),
     ),

@@ -91,7 +91,8 @@ def _seconds(gang: Gang, key: str) -> int | None:
 def _given(gang: Gang, key: str) -> str | None:
     # Asked for every gang that is placed, and hardly anybody says anything.
     group, queue = gang.group, gang.queue.queue
-    of_group = group.settings if group is not None else ()
+    kept = gang.kept.settings if gang.kept is not None else ()
+    of_group = group.settings if group is not None else kept
     of_queue = queue.settings if queue is not None else ()
     for settings in (of_group, of_queue) if of_group or of_queue else ():
         for name, value in settings:

@@ -8,6 +8,7 @@ that counted are lost (`debts.DebtTable.losses`); `holding` judges them.
 from typing import Final
 
 from services.gang_planner.core.pairwise import labelling
+from services.gang_planner.core.recovery import successors
 from services.gang_planner.core.recovery.debts import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import (
@@ -197,7 +198,8 @@ def _lose_removed(state: State, member: Member, gang: Gang) -> None:
 
 def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str) -> None:
     pod = member.pod
-    state.debts.losses.append(
+    workload, part = successors.origin_of(state, pod)
+    state.debts.lose(
         Loss(
             uid=pod.uid,
             key=gang.key,
@@ -212,6 +214,8 @@ def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str)
             owned=pod.owner is not None,
             refused=pod.reason.startswith("OutOf") or pod.reason in _REFUSALS,
             cluster_seq=state.view.cluster_seq,
+            workload=workload,
+            part=part,
         )
     )
 

@@ -134,7 +134,7 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
     if decision.via == "eviction":
         state.preemptions.recall(seq, decision)
         for victim in decision.victims:
-            state.debts.pending.pop(victim.uid, None)
+            state.debts.settle(victim.uid)
     else:
         state.evictions[seq] = OpenEviction(seq, decision)
     early = state.early.pop(seq, None)

@@ -63,7 +63,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
         case _:
             assert_never(record)
     if record.cycle is not None:
-        state.debts.recall_cycle(record.cycle.cluster_seq)
+        state.debts.recall_cycle(state, record.cycle.cluster_seq)
         state.under_way_max = record.cycle.under_way_max
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
     told(state, seq, record)

@@ -33,6 +33,9 @@ DELETED: Final = "PodDeleted"
 FAILED_POD: Final = "PodFailed"
 EVICTED: Final = "PodEvicted"
 NODE_LOST: Final = "NodeLost"
+#: Reason of a debt for a pod of a gang that its workload makes again as a whole: it ends when the
+#: successor does not miss it.
+RESTARTED: Final = "GangRestarted"
 
 
 class Loss(NamedTuple):
@@ -60,6 +63,9 @@ class Loss(NamedTuple):
     cluster_seq: int
     #: Its gang had started when it was lost: room is held, not only kept for a repair.
     started: bool = False
+    #: UID of the living workload that makes its gang again, and its part of it; "": none is known.
+    workload: str = ""
+    part: str = ""
 
 
 class Debt:
@@ -71,12 +77,16 @@ class Debt:
         "dirty",
         "gang",
         "gang_id",
+        "gang_key",
         "labels",
         "logged",
         "lost_on",
         "message",
         "namespace",
         "node",
+        "part",
+        "priority",
+        "queue",
         "reason",
         "role",
         "room",
@@ -84,6 +94,7 @@ class Debt:
         "tried",
         "uid",
         "until_ms",
+        "workload",
     )
 
     def __init__(
@@ -98,6 +109,8 @@ class Debt:
         lost_on: str,
         namespace: str,
         labels: bytes,
+        workload: str = "",
+        part: str = "",
     ) -> None:
         #: UID of the lost pod.
         self.uid = uid
@@ -113,6 +126,14 @@ class Debt:
         self.message = message
         #: Name of the node that it was lost on.
         self.lost_on = lost_on
+        #: UID of the workload that makes its gang again, and the pod's part of it; "": it ends with
+        #: its gang.
+        self.workload = workload
+        self.part = part
+        #: Key, queue and priority of its gang, for while nothing of the gang exists.
+        self.gang_key: GangKey | None = None
+        self.queue = ""
+        self.priority = 0
         self.at_ms = 0
         self.until_ms = 0
         self.room: Room | None = None
@@ -150,6 +171,8 @@ class DebtTable:
         self.tried: dict[GangKey, tuple[object, ...]] = {}
         #: Grows with every row that is kept: who outranks it may look again.
         self.kept = 0
+        #: How many losses of a gang have not been dealt with.
+        self._lost: dict[GangKey, int] = {}
         #: Debts that ended since the last cycle's notes, and how.
         self._ended: list[tuple[Debt, str]] = []
         #: Sequence of CLUSTER that the newest logged cycle had applied, and the one before it.
@@ -165,6 +188,10 @@ class DebtTable:
     def debtors(self) -> list[GangKey]:
         """Keys of the gangs that are owed anything."""
         return list(self._of)
+
+    def owes(self, key: GangKey) -> bool:
+        """Whether a gang is owed anything, or has lost what is still to be judged."""
+        return key in self._of or key in self._lost
 
     @property
     def open_count(self) -> int:
@@ -184,10 +211,35 @@ class DebtTable:
     def come_back(self, uid: str) -> None:
         """A pod whose node was gone is placed again: it is not lost, and may be lost anew."""
         self.forget(uid)
-        self.pending.pop(uid, None)
-        self.losses = [loss for loss in self.losses if loss.uid != uid]
+        self.settle(uid)
+        for loss in [loss for loss in self.losses if loss.uid == uid]:
+            self.losses.remove(loss)
+            self._uncount(loss.key)
 
     # ------------------------------------------------------------------ changes
+
+    def lose(self, loss: Loss) -> None:
+        """A member is lost; judged when the record that shows it has been applied whole."""
+        self.losses.append(loss)
+        self._lost[loss.key] = self._lost.get(loss.key, 0) + 1
+
+    def take_losses(self) -> list[Loss]:
+        """What has to be judged now: each becomes pending or is owed nothing."""
+        losses, self.losses = self.losses, []
+        for loss in losses:
+            self._uncount(loss.key)
+        return losses
+
+    def await_cycle(self, loss: Loss) -> None:
+        """The loss becomes a debt in the next cycle of whoever leads."""
+        self.pending[loss.uid] = loss
+        self._lost[loss.key] = self._lost.get(loss.key, 0) + 1
+
+    def settle(self, uid: str) -> None:
+        """A pending loss is dealt with, or owed nothing."""
+        loss = self.pending.pop(uid, None)
+        if loss is not None:
+            self._uncount(loss.key)
 
     def add(self, state: "State", debt: Debt, gang: Gang) -> None:
         """A loss became a debt; its note is written at the end of the cycle."""
@@ -199,10 +251,22 @@ class DebtTable:
     def attach(self, debt: Debt, gang: Gang) -> None:
         """The gang of a debt is known now, and is charged for its room."""
         debt.gang = gang
+        debt.gang_key = gang.key
+        debt.queue, debt.priority = gang.queue.name, gang.priority
         gang.hold_ended = ""
         self._of.setdefault(gang.key, {})[debt.uid] = debt
         if debt.room is not None:
             gang.hold(debt.shape, 1)
+
+    def pass_on(self, debt: Debt, successor: Gang) -> None:
+        """The debt and its room are another gang's from now on."""
+        self._detach(debt)
+        if debt.gang is not None and debt.room is not None:
+            debt.gang.hold(debt.shape, -1)
+        debt.gang_id, debt.dirty, debt.tried = successor.gang_id, True, ()
+        if debt.room is not None:
+            debt.room.owner = successor.gang_id
+        self.attach(debt, successor)
 
     def close(self, state: "State", debt: Debt, reason: str) -> None:
         """End a debt and its row; the note that says so is written at the end of the cycle."""
@@ -257,7 +321,7 @@ class DebtTable:
     def recall(self, state: "State", note: NoteOpened) -> None:
         """Take a hold over from the log: row and all. One of the same pod is replaced."""
         for uid in note.pod_uids:
-            self.pending.pop(uid, None)
+            self.settle(uid)
             self._told_of(uid)
             if uid in state.members:
                 self._known[uid] = None
@@ -277,7 +341,10 @@ class DebtTable:
                 lost_on=note.lost_on,
                 namespace=note.namespace,
                 labels=note.labels,
+                workload=note.workload,
+                part=note.part,
             )
+            debt.gang_key, debt.queue, debt.priority = note.gang_key, note.queue, note.priority
             debt.at_ms, debt.until_ms = note.at_ms, note.until_ms
             debt.dirty, debt.logged = False, True
             debt.cluster_seq = note.cycle.cluster_seq if note.cycle is not None else 0
@@ -295,26 +362,28 @@ class DebtTable:
             known = [*self.by_uid.values(), *(debt for debt, _ in self._ended)]
             named = tuple(debt.uid for debt in known if debt.gang_id == gang_id)
         for uid in named:
-            self.pending.pop(uid, None)
+            self.settle(uid)
             self._told_of(uid)
             debt = self.by_uid.get(uid)
             if debt is not None:
                 drop_room(state, debt)
                 self._remove(debt)
+                if debt.gang is not None:
+                    state.gangs.drop_if_empty(debt.gang)
 
     def recall_filled(self, state: "State", uids: Iterable[str]) -> None:
         """A decision in the log fills holds of these lost pods. The notes of their ends come behind
         it; whoever leads next writes those that never came.
         """
         for uid in uids:
-            self.pending.pop(uid, None)
+            self.settle(uid)
             debt = self.by_uid.get(uid)
             if debt is not None:
                 drop_room(state, debt)
                 self._remove(debt)
                 self._ended.append((debt, "Filled"))
 
-    def recall_cycle(self, cluster_seq: int) -> None:
+    def recall_cycle(self, state: "State", cluster_seq: int) -> None:
         """A record of a newer cycle is in the log: an earlier one had its say on every loss up to
         where it had read, and what it did not open it did not owe.
         """
@@ -323,7 +392,10 @@ class DebtTable:
         before, self._cycle_seq = self._cycle_seq, cluster_seq
         for uid, loss in list(self.pending.items()):
             if loss.cluster_seq <= before:
-                del self.pending[uid]
+                self.settle(uid)
+                gang = state.gangs.gangs.get(loss.key)
+                if gang is not None:
+                    state.gangs.drop_if_empty(gang)
 
     def notes_of(self) -> dict[str, list[NoteOpened]]:
         """Open notes by gang id, for a checkpoint."""
@@ -341,6 +413,10 @@ class DebtTable:
 
     def _remove(self, debt: Debt) -> None:
         del self.by_uid[debt.uid]
+        self._detach(debt)
+
+    def _detach(self, debt: Debt) -> None:
+        """Its gang does not know of it any more."""
         if debt.gang is None:
             return
         owed = self._of[debt.gang.key]
@@ -348,6 +424,11 @@ class DebtTable:
         if not owed:
             del self._of[debt.gang.key]
             self.tried.pop(debt.gang.key, None)
+
+    def _uncount(self, key: GangKey) -> None:
+        self._lost[key] -= 1
+        if not self._lost[key]:
+            del self._lost[key]
 
 
 def keep_room(state: "State", debt: Debt, slot: int, *, adopted: bool) -> None:
@@ -397,6 +478,11 @@ def _opened(debt: Debt, epoch: int, cycle: Cycle | None) -> NoteOpened:
         lost_on=debt.lost_on,
         message=debt.message,
         cycle=cycle,
+        workload=debt.workload,
+        part=debt.part,
+        gang_key=debt.gang_key if debt.workload else None,
+        queue=debt.queue if debt.workload else "",
+        priority=debt.priority if debt.workload else 0,
     )
 
 

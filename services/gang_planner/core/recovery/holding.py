@@ -14,18 +14,26 @@ from typing import Final
 from services.gang_planner.core.configuring.settings import hold_ms
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.recovery import successors
 from services.gang_planner.core.recovery.debts import (
     DELETED,
     FAILED_POD,
     NODE_LOST,
     REPAIR,
+    RESTARTED,
     Debt,
     Loss,
     drop_room,
     keep_room,
 )
-from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.tables.members import LEAVING, PLACED, RUNNING, SUCCEEDED
+from services.gang_planner.core.tables.gangs import Gang, Kept
+from services.gang_planner.core.tables.members import (
+    ASSUMED,
+    LEAVING,
+    PLACED,
+    RUNNING,
+    SUCCEEDED,
+)
 from services.gang_planner.state import State
 
 #: A clock that goes back by more than this was set back.
@@ -41,29 +49,32 @@ def judge(state: State) -> None:
     table = state.debts
     for loss in list(table.pending.values()):
         gang = state.gangs.gangs.get(loss.key)
-        if gang is None or not _owed(gang, loss):
-            del table.pending[loss.uid]
-    for loss in table.losses:
+        if gang is None or not _owed(state, gang, loss):
+            table.settle(loss.uid)
+            _drop(state, gang)
+    for loss in table.take_losses():
         gang = state.gangs.gangs.get(loss.key)
-        if loss.uid in state.preemptions.victims:
-            # We decided so ourselves: the room is for whom it was evicted for.
+        # Of a victim of ours the room is for whom it was evicted for.
+        ours = loss.uid in state.preemptions.victims
+        if gang is None or ours or table.knows(loss.uid) or not _owed(state, gang, loss):
+            _drop(state, gang)
             continue
-        if gang is not None and not table.knows(loss.uid) and _owed(gang, loss):
-            table.pending[loss.uid] = loss._replace(started=gang.history.has_started)
-            state.gangs.touch(gang)
-    table.losses.clear()
+        table.await_cycle(loss._replace(started=gang.history.has_started))
+        state.gangs.touch(gang)
 
 
 def open_pending(work: CycleWork) -> None:
     """Make debts of what was lost since the last cycle, with room on the old node where it can."""
     state = work.state
     for loss in list(state.debts.pending.values()):
-        del state.debts.pending[loss.uid]
+        state.debts.settle(loss.uid)
         gang = state.gangs.gangs.get(loss.key)
         if gang is None or gang.history.releasing:
+            _drop(state, gang)
             continue
         until_ms = _until(work, gang, started=loss.started)
         if until_ms <= work.now_ms:
+            _drop(state, gang)
             continue
         debt = Debt(
             uid=loss.uid,
@@ -75,6 +86,8 @@ def open_pending(work: CycleWork) -> None:
             lost_on=loss.node,
             namespace=loss.namespace,
             labels=loss.labels,
+            workload=loss.workload if loss.started else "",
+            part=loss.part if loss.started else "",
         )
         debt.at_ms, debt.until_ms = work.now_ms, until_ms
         debt.cluster_seq = state.view.cluster_seq
@@ -92,12 +105,13 @@ def review(work: CycleWork) -> None:
     for another place.
     """
     state = work.state
+    _pass_on(state)
     for debt in list(state.debts.by_uid.values()):
-        gang = _gang_of(state, debt)
-        if gang is not None and debt.gang is None:
-            state.debts.attach(debt, gang)
+        gang = debt.gang
         if gang is not None:
             _follow_group(debt, gang)
+            _follow_restart(debt, gang)
+            _admit(state, gang)
         _mind_clock(debt, work.now_ms)
         reason = _end_of(state, debt, gang, work.now_ms)
         if reason:
@@ -125,8 +139,17 @@ def _until(work: CycleWork, gang: Gang, *, started: bool) -> int:
     return repair.until_ms if repair is not None else 0
 
 
-def _owed(gang: Gang, loss: Loss) -> bool:
+def _drop(state: State, gang: Gang | None) -> None:
+    """A gang of which nothing exists was kept for what is now not owed."""
+    if gang is not None:
+        state.gangs.drop_if_empty(gang)
+
+
+def _owed(state: State, gang: Gang, loss: Loss) -> bool:
     """Whether the gang is to get the room of what it lost, as the picture is now."""
+    if successors.is_living(state, loss.workload, loss.part) and successors.is_made_again(gang):
+        started = gang.history.has_started and not gang.history.releasing
+        return started and gang.key[0] != "pod" and hold_ms(gang, state.defaults) > 0
     if gang.key[0] == "pod" or _gone(gang) or (gang.key[0] == "name" and gang.group is None):
         return False
     if gang.history.has_started:
@@ -164,17 +187,63 @@ def _hold_there(work: CycleWork, debt: Debt, gang: Gang) -> None:
         keep_room(state, debt, slot, adopted=False)
 
 
+def _pass_on(state: State) -> None:
+    """Find the gang of each debt: its own, or the successor that its workload has made."""
+    orphans: list[Debt] = []
+    for debt in state.debts.by_uid.values():
+        if debt.gang is None and (gang := _gang_of(state, debt)) is not None:
+            state.debts.attach(debt, gang)
+        gang = debt.gang
+        if debt.workload and gang is not None and not gang.living:
+            orphans.append(debt)
+    if not orphans:
+        return
+    found = successors.find_successors(state, {debt.workload for debt in orphans})
+    for debt in orphans:
+        successor = found.get((debt.workload, debt.part))
+        if successor is not None and debt.gang is not None:
+            state.gangs.touch(debt.gang)
+            state.debts.pass_on(debt, successor)
+            state.gangs.touch(successor)
+
+
 def _gang_of(state: State, debt: Debt) -> Gang | None:
-    if debt.gang is not None:
-        return debt.gang
-    return state.gangs.by_id.get(debt.gang_id)
+    """The gang of a debt that was read from the log; None: the picture does not show it yet."""
+    gang = state.gangs.by_id.get(debt.gang_id)
+    if gang is not None or debt.gang_key is None or not _is_shown(state, debt):
+        return gang
+    if not successors.is_living(state, debt.workload, debt.part):
+        return None
+    kept = Kept(debt.queue, debt.priority)
+    return state.gangs.keep_vacant(debt.gang_key, debt.gang_id, kept, debt.at_ms)
+
+
+def _is_shown(state: State, debt: Debt) -> bool:
+    """Whether the picture is as new as the debt's note: before, its gang may still be to come."""
+    return bool(state.view.epoch) and state.view.cluster_seq >= debt.cluster_seq
+
+
+def _follow_restart(debt: Debt, gang: Gang) -> None:
+    """What is owed to a gang of which nothing is left is owed to what its workload makes again."""
+    if debt.workload and debt.reason != RESTARTED and not gang.living:
+        debt.reason, debt.dirty = RESTARTED, True
+
+
+def _admit(state: State, gang: Gang) -> None:
+    """A successor needs no admission: its predecessor was admitted, and what is held counts as used
+    already.
+    """
+    if not gang.admitted and gang.group is not None:
+        gang.admitted = True
+        state.gangs.unadmitted.pop(gang.key, None)
+        state.gangs.lobby.take(gang)
+        state.gangs.touch(gang)
 
 
 def _end_of(state: State, debt: Debt, gang: Gang | None, now_ms: int) -> str:
     """Why the debt ends now; "" while it lasts."""
     if gang is None:
-        # Before the picture is as new as the note, the gang may still be to come.
-        if state.view.epoch and state.view.cluster_seq >= debt.cluster_seq:
+        if _is_shown(state, debt):
             return "GroupGone"
     elif reason := _end_by_gang(state, debt, gang):
         return reason
@@ -187,14 +256,37 @@ def _end_by_gang(state: State, debt: Debt, gang: Gang) -> str:
     member = state.members.get(debt.uid)
     if member is not None and member.state in {PLACED, RUNNING}:
         return "Returned"
-    if _is_over(state, debt, gang):
+    if debt.workload and not successors.is_living(state, debt.workload, debt.part):
+        return "WorkloadEnded"
+    if not debt.workload and _is_over(state, debt, gang):
         return "GroupGone"
-    finished = gang.members and gang.all_ended
+    finished = gang.members and gang.all_ended and not debt.workload
     if finished or (debt.reason == DELETED and gang.counts[SUCCEEDED]):
         return "Finished"
     if debt.repairing and "repair" not in gang.history.notes:
         return "RepairEnded"
-    return "ScaledDown" if debt.reason == DELETED and _enough(gang) else ""
+    if debt.reason == RESTARTED:
+        return "ScaledDown" if _is_whole(state, gang) else ""
+    unknown = debt.workload and not gang.size_known
+    return "ScaledDown" if debt.reason == DELETED and _enough(gang) and not unknown else ""
+
+
+def _is_whole(state: State, gang: Gang) -> bool:
+    """Whether a gang that was made again has its minima, and what `minResources` asks for; until
+    its object is there, nobody knows them.
+    """
+    if not gang.size_known or not _enough(gang):
+        return False
+    wanted = gang.group.min_resources if gang.group is not None else None
+    if not wanted:
+        return True
+    asked: dict[int, int] = {}
+    for member in gang.members.values():
+        if member.state in {ASSUMED, PLACED, RUNNING, SUCCEEDED}:
+            for row, amount in member.shape.pairs:
+                asked[row] = asked.get(row, 0) + amount
+    rows = [(state.resources.find(name), amount) for name, amount in wanted]
+    return all(asked.get(row, 0) >= amount for row, amount in rows if row is not None)
 
 
 def _is_over(state: State, debt: Debt, gang: Gang) -> bool:

@@ -22,7 +22,7 @@ from services.gang_planner.core.placement.statement import Allocation, Statement
 from services.gang_planner.core.placement.sub_gangs import nodes_of
 from services.gang_planner.core.queueing.backlog import Bucket, Need
 from services.gang_planner.core.queueing.sharing import UNLIMITED, Limit
-from services.gang_planner.core.recovery.debts import Debt, keep_room
+from services.gang_planner.core.recovery.debts import RESTARTED, Debt, keep_room
 from services.gang_planner.core.tables.columns import Bools
 from services.gang_planner.core.tables.gangs import Gang, OrderKey
 from services.gang_planner.core.tables.shapes import ShapeEntry
@@ -58,6 +58,8 @@ def run(work: CycleWork) -> None:
                 _fill(work, gang)
             elif (placed := attempt(work, gang)) is not None:
                 decide(work, gang, placed)
+            else:
+                _release_other_shapes(state, gang)
         for debt in state.debts.of(gang):
             if debt.room is None and not work.session.exhausted:
                 _find_room(work, debt, gang, full)
@@ -312,6 +314,20 @@ def _exactly(
         )
         for (role, shape_id), per_slot in counts.items()
     ]
+
+
+def _release_other_shapes(state: State, gang: Gang) -> None:
+    """A gang that was made again does not fit even with what is held for it: what none of its
+    members could use is free for others.
+    """
+    assert gang.bucket is not None
+    if gang.bucket.exceeded:
+        return
+    shapes = {shape_id for _, shape_id, _ in gang.bucket.need.wanted}
+    for debt in state.debts.of(gang):
+        if debt.reason == RESTARTED and debt.shape.id not in shapes:
+            state.debts.close(state, debt, "OtherShape")
+            state.gangs.touch(gang)
 
 
 def _find_room(work: CycleWork, debt: Debt, gang: Gang, full: set[tuple[object, ...]]) -> None:

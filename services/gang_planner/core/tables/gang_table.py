@@ -5,11 +5,11 @@ others are *twins* whose verdict says so. Pods of kube-batch prefer its own dial
 Volcano's.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from services.gang_planner.core.queueing.admission import Lobby
-from services.gang_planner.core.tables.gangs import Gang, History
+from services.gang_planner.core.tables.gangs import Gang, History, Kept
 from services.gang_planner.core.tables.queues import QueueTable
 from services.gang_planner.core.tables.shapes import ShapeTable
 from shared.contracts.identity import nameless_gang_id
@@ -49,6 +49,8 @@ class GangTable:
         self.unadmitted: dict[GangKey, Gang] = {}
         #: Those of them that wait for nothing but that.
         self.lobby = Lobby()
+        #: Whether a gang is owed anything: it stays while nothing of it exists, for its successor.
+        self.owes: Callable[[GangKey], bool] = lambda _key: False
         #: Gangs that are somebody's business, by phase, or as Repairing and Releasing.
         self.phases: dict[str, int] = {}
 
@@ -130,6 +132,7 @@ class GangTable:
         """Put the preferred object of the gang in force, or none."""
         declared = self._declared.get(gang.key, {})
         chosen = _preferred(gang, declared.values())
+        _keep_standing(gang, chosen)
         for uid, group in declared.items():
             if group is chosen:
                 self.twins.pop(uid, None)
@@ -153,7 +156,7 @@ class GangTable:
         else:
             self.unadmitted[gang.key] = gang
         if gang.key[0] == "name":
-            self._identify(gang, chosen.uid if chosen is not None else _nameless(gang), at_ms)
+            self._identify(gang, _id_of(gang, chosen), at_ms)
         self._settle(gang)
         if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
             gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
@@ -165,6 +168,10 @@ class GangTable:
         if gang.history.notes or gang.bucket is not None:
             # It is assessed first: that takes it out of the backlog, and comes here again.
             return
+        if self.owes(gang.key):
+            if gang.key[0] == "name":
+                self._identify(gang, _nameless(gang), gang.history.first_seen_ms)
+            return
         del self.gangs[gang.key]
         self.changed.pop(gang.key, None)
         self.unadmitted.pop(gang.key, None)
@@ -173,6 +180,16 @@ class GangTable:
         self.by_id.pop(gang.gang_id, None)
         self.retired[gang.gang_id] = None
         gang.queue.promise(gang.gang_id, {})
+
+    def keep_vacant(self, key: GangKey, gang_id: str, kept: Kept, at_ms: int) -> Gang:
+        """The gang of a key of which the log knows a hold, and the picture shows nothing yet."""
+        gang = self.gangs.get(key)
+        if gang is None:
+            namespace, name = (key[1], key[2]) if key[0] == "name" else ("", "")
+            gang = self.gang(key, namespace, name, at_ms, group_uid=gang_id)
+            gang.kept = kept
+            self._settle(gang)
+        return gang
 
     def history(self, gang_id: str) -> History:
         """What the log tells of a gang, whether it has been seen yet or not."""
@@ -189,6 +206,8 @@ class GangTable:
             found = self.priority_classes.get(gang.group.priority_class)
             if found is not None:
                 return found.value
+        if gang.kept is not None:
+            return gang.kept.priority
         if gang.pod_priority is not None:
             return gang.pod_priority
         defaults = [one.value for one in self.priority_classes.values() if one.global_default]
@@ -254,6 +273,23 @@ def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
             group.uid,
         ),
     )
+
+
+def _id_of(gang: Gang, chosen: PodGroup | None) -> str:
+    """Its object's UID, also when that is deleted, for as long as pods of it are there: they are no
+    other gang for it.
+    """
+    if chosen is not None:
+        return chosen.uid
+    return gang.gang_id if gang.members and gang.gang_id else _nameless(gang)
+
+
+def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
+    """An object comes into force, or the last one was deleted."""
+    if chosen is not None:
+        gang.kept = None
+    elif gang.group is not None and gang.key[0] == "name":
+        gang.kept = Kept(gang.queue_name, gang.priority, gang.group.settings)
 
 
 def _nameless(gang: Gang) -> str:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from services.gang_planner.core.tables.members import (
     ASSUMED,
     FAILED,
+    GATED,
     LEAVING,
     PLACED,
     RUNNING,
     STATES,
     SUCCEEDED,
+    UNSUPPORTED,
     WAITING,
     Member,
     task_priority,
@@ -42,6 +44,7 @@ OrderKey: TypeAlias = tuple[int | str, ...]
 
 KUBE_BATCH: Final = "kube-batch"
 _NO_ROLE: Final = [0] * STATES
+_LIVING: Final = (WAITING, ASSUMED, PLACED, RUNNING, GATED, UNSUPPORTED)
 
 
 class History:
@@ -117,6 +120,16 @@ class History:
         return "release" in self.notes
 
 
+class Kept(NamedTuple):
+    """What a gang keeps of its object when that is deleted: members may run on without it, and a
+    successor may take over what is held.
+    """
+
+    queue: str
+    priority: int
+    settings: tuple[tuple[str, str], ...] = ()
+
+
 class Failure(NamedTuple):
     """A member that a decision did not bind, and why."""
 
@@ -147,6 +160,7 @@ class Gang:
         "history",
         "hold_ended",
         "implied",
+        "kept",
         "key",
         "kube_batch_members",
         "late",
@@ -183,6 +197,8 @@ class Gang:
         #: That of its owner or its only pod; "" until the table knows whether a group declares it.
         self.gang_id = key[2] if key[0] != "name" else ""
         self.group: PodGroup | None = None
+        #: What it keeps of an object that was deleted; None: it has one, or never had any.
+        self.kept: Kept | None = None
         self.members: dict[str, Member] = {}
         self.counts = [0] * STATES
         #: Roles that come only when the others run, and how many of each: see `launchers`.
@@ -304,6 +320,12 @@ class Gang:
         if self.late:
             return tuple(one for one in minima if one[0] not in self.late)
         return minima
+
+    @property
+    def living(self) -> bool:
+        """Whether any member runs, or could."""
+        counts = self.counts
+        return any(counts[state] for state in _LIVING)
 
     @property
     def bound(self) -> int:
@@ -519,10 +541,10 @@ class Gang:
     @property
     def silent(self) -> bool:
         """Whether it is nobody's business: no member is ours, and no object of a gang dialect asks
-        for it.
+        for it; or its object was deleted, and what is left of its pods ends or leaves.
         """
         if self.ours:
-            return False
+            return self.group is None and self.key[0] == "name" and not self.living
         foreign_only = len(self.members) > 0
         return foreign_only or self.group is None or self.group.by_owner
 
@@ -531,6 +553,8 @@ class Gang:
         """The queue that it asks for."""
         if self.group is not None and self.group.queue:
             return self.group.queue
+        if self.kept is not None:
+            return self.kept.queue
         if self.group is None or self.group.by_owner:
             return self.pod_queue or DEFAULT
         return DEFAULT

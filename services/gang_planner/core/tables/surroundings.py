@@ -1,5 +1,5 @@
-"""Namespaces, quotas, budgets, storage, devices and HyperNodes as the picture shows them, by kind
-and UID.
+"""Namespaces, quotas, budgets, storage, devices, HyperNodes and workloads as the picture shows
+them, by kind and UID.
 
 Kept as they are. Who works something out of them keeps the kind's `changes` with it, and does so
 again when that has moved.
@@ -24,6 +24,7 @@ from shared.model.surroundings import (
     StorageClass,
     Volume,
     VolumeAttachment,
+    Workload,
 )
 
 _Kind = TypeVar("_Kind", bound=Surrounding)
@@ -85,6 +86,7 @@ class Surroundings:
         self.device_classes: Table[DeviceClass] = Table()
         self.resource_slices: Table[ResourceSlice] = Table()
         self.resource_claims: Table[ResourceClaim] = Table()
+        self.workloads: Table[Workload] = Table()
         self._tables: dict[type[Surrounding], Table[Any]] = {
             Namespace: self.namespaces,
             ResourceQuota: self.quotas,
@@ -100,6 +102,7 @@ class Surroundings:
             DeviceClass: self.device_classes,
             ResourceSlice: self.resource_slices,
             ResourceClaim: self.resource_claims,
+            Workload: self.workloads,
         }
 
     def put(self, one: Surrounding, *, anew: bool) -> bool:

@@ -24,6 +24,7 @@ from shared.contracts.cluster import (
     SnapshotPage,
     SurroundingChanges,
     Synced,
+    WorkloadChanges,
 )
 from shared.contracts.decisions import Act, GangDecision, Note
 from shared.contracts.outcomes import Member, MemberResult, Outcome
@@ -39,7 +40,7 @@ from shared.model.objects import (
     Shape,
     Surrounding,
 )
-from shared.model.surroundings import Budget
+from shared.model.surroundings import Budget, Workload
 
 GPU = "nvidia.com/gpu"
 #: Which record tells of a kind that the planner only looks up.
@@ -144,6 +145,9 @@ class Scene:
             QueueChanges(**stamp, changed=tuple(one for one in objects if isinstance(one, Queue))),
             BudgetChanges(
                 **stamp, changed=tuple(one for one in objects if isinstance(one, Budget))
+            ),
+            WorkloadChanges(
+                **stamp, changed=tuple(one for one in objects if isinstance(one, Workload))
             ),
         ]
         page = SnapshotPage(

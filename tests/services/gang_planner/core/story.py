@@ -18,6 +18,7 @@ from shared.contracts.cluster import (
     QueueChanges,
     SnapshotPage,
     Synced,
+    WorkloadChanges,
 )
 from shared.contracts.decisions import (
     Act,
@@ -32,6 +33,7 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Condition
 from shared.model.objects import Node, Pod, PodGroup, Queue
+from shared.model.surroundings import Workload
 from tests.services.gang_planner.core.scene import Scene
 
 WORDS = 'admission webhook "policy" denied the request: not this one'
@@ -41,7 +43,7 @@ class Story(Scene):
     """Everything that was decided is remembered, and what was carried out of it."""
 
     def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "") -> None:
-        self.objects: dict[str, Node | PodGroup | Queue] = {}
+        self.objects: dict[str, Node | PodGroup | Queue | Workload] = {}
         self.outcomes: list[tuple[int, Outcome]] = []
         self.done: set[int] = set()
         #: Refuses a binding, by a policy.
@@ -140,6 +142,9 @@ class Story(Scene):
                 QueueChanges(**stamp, changed=tuple(one for one in of if isinstance(one, Queue))),
                 PodGroupChanges(
                     **stamp, changed=tuple(one for one in of if isinstance(one, PodGroup))
+                ),
+                WorkloadChanges(
+                    **stamp, changed=tuple(one for one in of if isinstance(one, Workload))
                 ),
                 PodChanges(**stamp, changed=tuple(self.pods.values())),
             ),
