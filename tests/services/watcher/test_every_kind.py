@@ -81,6 +81,16 @@ MADE: Final[dict[str, Object]] = {
             }
         }
     },
+    "workload": {
+        "spec": {
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "none"}],
+                }
+            }
+        }
+    },
 }
 #: Neutral kind -> fields that it must come out with.
 EXPECTED: Final[dict[str, dict[str, Any]]] = {
@@ -108,9 +118,12 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
         "requests": (surroundings.DeviceRequest(name="g", device_class=NAME, count=2),),
         "unsupported": (),
     },
+    "workload": {"owner_uid": "", "parts": None},
 }
 #: Names that are no name of ours but of what they describe.
 NAMES: Final = {"csidriver": CSI}
+#: What they are called in CLUSTER, where that is not their name.
+CALLED: Final = {"workload": f"jobs.batch/{NAME}"}
 
 
 @pytest.fixture
@@ -145,7 +158,7 @@ async def test_what_a_real_api_server_keeps_comes_out_as_the_planner_needs_it(
         found = await eventually(lambda: reader.sent(kind, name), because=f"{kind} is in CLUSTER")
         return found[0]
 
-    names = {kind: NAMES.get(kind, NAME) for kind in MADE}
+    names = {kind: CALLED.get(kind, NAMES.get(kind, NAME)) for kind in MADE}
     # One by one: the reader keeps its place in the log for all who ask.
     read = [await one(kind, name) for kind, name in names.items()]
     assert (await one("namespace", namespace)).labels
