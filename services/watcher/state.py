@@ -12,6 +12,7 @@ import msgspec
 
 from services.watcher.core.picture import Picture
 from shared.dialects.discovery import dialects
+from shared.dialects.marks import READERS
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube.decoding import Change, Undecodable
 from shared.kube.resources import PODGROUPS_VOLCANO, Resource
@@ -46,6 +47,11 @@ class WatcherState:
     def implied_groups(self) -> bool:
         """Whether bare pods are being read as members of the group that will be made for them."""
         return self._context.implied_groups
+
+    @property
+    def reading(self) -> ReadingContext:
+        """How pods are read now; pods that were read in another way must be read again."""
+        return self._context
 
     def service_of(self, kind: Kind) -> Service:
         """Whether the API server serves the kind, as far as it is known yet."""
@@ -138,6 +144,9 @@ class WatcherState:
 
     def _note_service(self, resource: Resource, *, served: bool) -> None:
         self._served[resource.title] = served
+        awake = READERS.intersection(self.awake())
+        if awake != self._context.awake:
+            self._context = msgspec.structs.replace(self._context, awake=awake)
         if resource == IMPLIED_GROUPS_KIND:
             self._context = msgspec.structs.replace(
                 self._context, implied_groups=served and self._podgroup_controller

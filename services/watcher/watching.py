@@ -1,7 +1,8 @@
 """The lists and watches: one `ListWatch` per resource, all of them feeding the state.
 
 Pods are read last at the start, because how a bare pod is read depends on whether the API server
-serves the kind of group that would be made for it. When that changes later, pods are listed anew.
+serves the kind of group that would be made for it. When that changes later, or a dialect that reads
+pods' marks comes or goes, pods are listed again.
 """
 
 import asyncio
@@ -94,7 +95,7 @@ class Watching:
         """Bring one batch into the state."""
         if resource == PODS:
             await self._pods_readable.wait()
-        implied = self._state.implied_groups
+        reading = self._state.reading
         kinds = self._readers[resource]
         match batch:
             case Listed():
@@ -108,9 +109,9 @@ class Watching:
                 logger.info("%s is not served: its dialect sleeps", resource.title)
             case _:
                 assert_never(batch)
+        if self._pods_readable.is_set() and reading != self._state.reading:
+            self._reread_pods.set()
         if resource == IMPLIED_GROUPS_KIND:
-            if self._pods_readable.is_set() and implied != self._state.implied_groups:
-                self._reread_pods.set()
             self._pods_readable.set()
         self._unseen.discard(resource)
         if not self._unseen:

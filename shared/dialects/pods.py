@@ -11,6 +11,7 @@ from typing import Final, get_args
 import msgspec
 
 from shared.contracts import annotations
+from shared.dialects.marks import unread
 from shared.dialects.pod_owners import workload_of
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.shapes import shape, unjudged
@@ -83,7 +84,9 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=shape(spec, status, metadata)
+        shape=shape(
+            spec, status, metadata, unread=unread(metadata, spec, context.awake) if ours else ()
+        )
         if len(labels) <= _LABEL_BYTES_MAX
         else unjudged(f"metadata.labels: at most {_LABEL_BYTES_MAX} bytes of them are judged"),
         ours=ours,

@@ -22,6 +22,8 @@ class ReadingContext(msgspec.Struct, frozen=True, kw_only=True):
     #: Our podgroup controller runs and its kind is served: bare pods will get a PodGroup, and
     #: belong to it already.
     implied_groups: bool = False
+    #: Names of the dialects of `marks.READERS` whose kinds are served.
+    awake: frozenset[str] = frozenset()
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):

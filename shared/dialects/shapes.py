@@ -5,8 +5,8 @@ depends on are encoded (a microsecond), and a bounded cache maps that text to th
 bytes. A pod's own name, namespace and labels are in the source only where a constraint of it reads
 them: without any, the pods of one template are one source.
 
-What is never placed by guess is named in `Shape.unsupported`: parts of devices, by resource, and
-quantities that are none, by field path.
+What is never placed by guess is named in `Shape.unsupported`: parts of devices, by resource,
+quantities that are none, by field path, and gang declarations that are not read, by a sentence.
 """
 
 from collections.abc import Iterator
@@ -59,6 +59,8 @@ class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
     spec: kube.PodSpec
     resize: Resize
     identity: _Identity
+    #: Gang declarations that are not read.
+    unread: tuple[str, ...] = ()
 
 
 _NOBODY: Final = _Identity()
@@ -72,6 +74,8 @@ def shape(
     spec: kube.PodSpec,
     status: kube.PodStatus = _NO_STATUS,
     metadata: kube.ObjectMeta = _NO_METADATA,
+    *,
+    unread: tuple[str, ...] = (),
 ) -> bytes:
     """The msgpack of the pod's `Shape`. Never raises.
 
@@ -79,6 +83,7 @@ def shape(
         spec: Its spec, or a template's.
         status: Matters while the pod is resized in place, and for claims made for it.
         metadata: Matters where constraints read namespace, name or labels; empty for a template.
+        unread: Sentences of `marks.unread`.
     """
     source = _encode(
         _ShapeSource(
@@ -90,11 +95,14 @@ def shape(
                 priority_class_name="",
                 preemption_policy="",
                 scheduling_gates=(),
+                scheduling_group=None,
+                workload_ref=None,
                 # Names and tokens of other volumes differ from pod to pod and tie it to no node.
                 volumes=tuple(volume for volume in spec.volumes if _matters(volume)),
             ),
             resize_of(status),
             _identity(spec, status, metadata),
+            unread,
         )
     )
     if len(source) > _CACHED_SOURCE_BYTES_MAX:
@@ -203,7 +211,10 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         device_claims=device_claims,
         disks=tuple(sorted(_disks(spec), key=lambda one: (one.name, one.read_only))),
         namespace=identity.namespace if looks_around else "",
-        unsupported=tuple(_shared_devices(requests)),
+        unsupported=(
+            *_shared_devices(requests),
+            *(model.GANG_PREFIX + sentence for sentence in source.unread),
+        ),
     )
 
 

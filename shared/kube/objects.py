@@ -290,6 +290,18 @@ class PodResourceClaim(KubeStruct, frozen=True, kw_only=True):
     resource_claim_name: str = ""
 
 
+class SchedulingGroup(KubeStruct, frozen=True, kw_only=True):
+    """`spec.schedulingGroup`: the pod's group in Kubernetes' own gang API, since 1.36."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadReference(KubeStruct, frozen=True, kw_only=True):
+    """`spec.workloadRef`: the same in 1.35; the name is the Workload's."""
+
+    name: str = ""
+
+
 class PodSpec(KubeStruct, frozen=True, kw_only=True):
     """`spec` of a pod."""
 
@@ -312,6 +324,8 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     volumes: tuple[Volume, ...] = ()
     #: Claims of dynamic resource allocation.
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
 
 class ContainerStateWaiting(KubeStruct, frozen=True, kw_only=True):

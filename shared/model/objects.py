@@ -42,6 +42,7 @@ from shared.model.terms import (
 
 __all__ = [
     "DEVICE_PREFIX",
+    "GANG_PREFIX",
     "KINDS",
     "ClusterObject",
     "HostPort",
@@ -112,6 +113,8 @@ class Disk(Struct, frozen=True, kw_only=True):
 
 DEVICE_PREFIX: Final = "device:"
 """Of an entry of `Shape.unsupported` that names a resource which stands for a part of a device."""
+GANG_PREFIX: Final = "gang:"
+"""Of an entry of `Shape.unsupported` that is a sentence about a gang declaration that is not read."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -148,8 +151,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     disks: tuple[Disk, ...] = ()
     #: The pod's namespace where terms, claims or spread constraints are read in it, else "".
     namespace: str = ""
-    #: What the pod asks for that is not judged, by field path, or `DEVICE_PREFIX` and a resource:
-    #: such a pod is never bound by guess.
+    #: What the pod asks for that is not judged, by field path, `DEVICE_PREFIX` and a resource, or
+    #: `GANG_PREFIX` and a sentence: such a pod is never bound by guess.
     unsupported: tuple[str, ...] = ()
 
 

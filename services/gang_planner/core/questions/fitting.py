@@ -18,6 +18,7 @@ from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import UNSUPPORTED, WAITING, Member
 from services.gang_planner.core.tables.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.tables.shapes import ShapeEntry
+from services.gang_planner.core.telling import unsupported
 from services.gang_planner.core.telling.amounts import in_words, listed
 from services.gang_planner.core.telling.assessing import need_of
 from services.gang_planner.core.telling.explaining import Explainer
@@ -56,11 +57,7 @@ class Asker:
         shown.shapes, shown.ground = state.shapes.copy(), state.ground.copy()
         gang = _gang(shown, group, pods, labelling.asked(state, shown.shapes, shown.ground, pods))
         if gang.counts[UNSUPPORTED]:
-            unjudged = next(one for one in gang.members.values() if one.state == UNSUPPORTED)
-            fields = ", ".join(unjudged.shape.shape.unsupported[:5])
-            return FitAnswer(
-                fits=False, ever=False, sentence=f"constraints are not supported: {fields}"
-            )
+            return FitAnswer(fits=False, ever=False, sentence=unsupported.sentence(gang))
         quota = too_small(state, gang, gang.min_member, question.limits)
         if quota:
             return FitAnswer(fits=False, ever=False, sentence=quota)

@@ -98,10 +98,11 @@ def state_of(member: Member, *, node_exists: bool) -> int:
 def _unplaced_state(pod: Pod, shape: ShapeEntry) -> int:
     if not pod.ours:
         return FOREIGN
-    if pod.gates:
-        return GATED
+    # Said before its gates: the pod is not placed either when they are lifted.
     if shape.shape.unsupported:
         return UNSUPPORTED
+    if pod.gates:
+        return GATED
     return WAITING
 
 

@@ -10,7 +10,7 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | QueueParentMissing, QueueCycle, QueueNotLeaf | a place of its queue in the tree of queues |
 | NotAdmitted | the enqueue action has not admitted it |
 | NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup | members that exist |
-| Gated, Unsupported, UnsupportedDevice | members that could be placed |
+| Gated, Unsupported, UnsupportedDevice, UnsupportedGang | members that could be placed |
 | ActionMissing | the configuration does not name the action that would place it |
 | Backoff | its last decision failed; it is tried again at an instant |
 | BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | what is bound of it

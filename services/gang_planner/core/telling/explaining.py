@@ -373,7 +373,7 @@ def _plain_sentence(gang: Gang, reason: str) -> str:
             )
         case "NotEnoughPodsOfSubGroup":
             return lacking_in_words(gang)
-        case unsupported.CONSTRAINT | unsupported.DEVICE:
+        case unsupported.CONSTRAINT | unsupported.DEVICE | unsupported.GANG:
             return unsupported.sentence(gang)
         case "NotStarting":
             return not_running_words(gang)
