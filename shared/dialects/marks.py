@@ -118,7 +118,7 @@ def unread(
     awake: Collection[str] = (),
     table: Table = _TABLE,
 ) -> tuple[str, ...]:
-    """One sentence for each declaration for which the pod must not be bound; () for nearly all pods.
+    """One sentence for each declaration for which the pod must not be bound; () for most pods.
 
     A mark with the name that the pod also gives in `scheduling.k8s.io/group-name` says nothing new;
     with another name, the pod is in two gangs.

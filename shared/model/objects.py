@@ -114,7 +114,7 @@ class Disk(Struct, frozen=True, kw_only=True):
 DEVICE_PREFIX: Final = "device:"
 """Of an entry of `Shape.unsupported` that names a resource which stands for a part of a device."""
 GANG_PREFIX: Final = "gang:"
-"""Of an entry of `Shape.unsupported` that is a sentence about a gang declaration that is not read."""
+"""Of an entry of `Shape.unsupported` that is a sentence about an unread gang declaration."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):

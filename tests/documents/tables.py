@@ -29,6 +29,7 @@ from services.observer.config import ObserverSettings
 from services.observer.reporting import Reporting as ObserverReporting
 from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
+from shared.dialects.marks import MARKS
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
 from shared.telemetry.api_calls import ApiCalls
 from shared.telemetry.metrics import Metrics
@@ -72,6 +73,7 @@ def tables() -> dict[str, str]:
         made[f"metrics {service}"] = _metrics(metrics)
     made["values"] = table_of(("value", "default", "what it is"), values_told())
     made |= rights_tables()
+    made["gang marks"] = table_of(("mark", "whose"), _gang_marks())
     made["policies"] = table_of(("plugin", "what it decides", "how it is told"), _policies())
     for name, found in (
         ("policies left-out", offered.PLUGINS),
@@ -81,6 +83,12 @@ def tables() -> dict[str, str]:
         rows = ((f"`{one}`", reason) for one, reason in sorted(found.items()))
         made[name] = table_of(("name", "why it does nothing"), rows)
     return made
+
+
+def _gang_marks() -> Iterable[tuple[str, ...]]:
+    for mark in MARKS:
+        if mark.read_by is None:
+            yield f"{mark.place} `{mark.key}`", mark.declared_by
 
 
 def _policies() -> Iterable[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from shared.contracts.codec import decode_shape
-from shared.model.objects import DEVICE_PREFIX, Pod, PodGroup
+from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX, Pod, PodGroup
 from tutti.migrate.findings import Finding
 from tutti.migrate.seen import Seen
 
@@ -23,7 +23,15 @@ def _unsupported(seen: Seen) -> Iterator[Finding]:
             asked[what, field] += 1
     for (what, field), count in asked.items():
         asks = "a pod asks" if count == 1 else f"{count} pods ask"
-        if field.startswith(DEVICE_PREFIX):
+        if field.startswith(GANG_PREFIX):
+            yield Finding(
+                level="blocks",
+                topic="gang",
+                what=what,
+                message=f"{'a pod is' if count == 1 else f'{count} pods are'} not bound: "
+                f"{field.removeprefix(GANG_PREFIX)}",
+            )
+        elif field.startswith(DEVICE_PREFIX):
             name = field.removeprefix(DEVICE_PREFIX)
             yield Finding(
                 level="blocks",

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from shared.contracts.annotations import GROUP_NAME
+from shared.dialects.marks import MARKS
 from shared.kube.resources import JOBS_VOLCANO, PODS
 from tutti.api.objects import text
 from tutti.migrate.findings import Finding
@@ -16,16 +18,13 @@ _PREFIXES: Final = (
     "volcano.sh/",
     "scheduling.volcano.sh/",
     "scheduling.k8s.io/",
-    "scheduling.x-k8s.io/",
-    "pod-group.scheduling.sigs.k8s.io",
 )
+#: Gang declarations that keep pods of Tutti from being bound, by key.
+_MARKS: Final = {mark.key: mark for mark in MARKS if mark.place != "field"}
 #: Keys that Tutti stores and does not act upon, with what stands for them.
 _WITHOUT_EFFECT: Final = {
     "volcano.sh/numa-topology-policy": "NUMA placement is the kubelet's topology manager's",
     "volcano.sh/qos-level": "Volcano's node agent reads it, and goes on doing so",
-    "scheduling.x-k8s.io/pod-group": "coscheduling's label: name the group in the annotation "
-    "scheduling.k8s.io/group-name",
-    "pod-group.scheduling.sigs.k8s.io": "coscheduling's older label: likewise",
 }
 #: Kinds whose annotations and labels are their users'.
 _ANNOTATED: Final = (PODS, *GROUPS, COSCHEDULING, JOBS_VOLCANO)
@@ -62,11 +61,21 @@ def _keys(seen: Seen) -> Iterator[Finding]:
         for one in seen.of(resource):
             metadata = one.get("metadata") or {}
             keys = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
-            counts.update(key for key in keys if key.startswith(_PREFIXES))
+            counts.update(key for key in keys if key.startswith(_PREFIXES) or key in _MARKS)
     for key, count in sorted(counts.items()):
         objects = "1 object" if count == 1 else f"{count} objects"
         why = _WITHOUT_EFFECT.get(key)
-        if why is None:
+        mark = _MARKS.get(key)
+        if mark is not None:
+            yield Finding(
+                level="changes",
+                topic="annotation",
+                what=key,
+                message=f"on {objects}; a pod of Tutti that carries it is not bound, unless its "
+                f"annotation {GROUP_NAME} gives the same name: it declares a gang of "
+                f"{mark.declared_by}, which is not read",
+            )
+        elif why is None:
             yield Finding(
                 level="tells", topic="annotation", what=key, message=f"on {objects}; Tutti reads it"
             )

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from services.admission_webhook.core import (
+    gang_marks,
     mutate_job,
     mutate_pod,
     mutate_podgroup,
@@ -127,6 +128,7 @@ GUARDED: Final = (
         is_ours=validate_pod.is_ours,
         read=validate_pod.read_head,
         conditions=_our_pods,
+        warn=gang_marks.of_pod,
     ),
     Guarded(
         resource=PODGROUPS_INCUBATOR,
@@ -156,6 +158,7 @@ GUARDED: Final = (
         is_ours=_is_our_job,
         conditions=_our_jobs,
         queue=_spec_queue,
+        warn=gang_marks.of_job,
     ),
     Guarded(resource=QUEUES_INCUBATOR, validate=validate_queue.validate_incubator),
     Guarded(resource=QUEUES_SIGS, validate=validate_queue.validate_sigs),

@@ -38,17 +38,17 @@ def _of_group(group: ResourceGroup, spec: JsonObject) -> Iterator[PatchOperation
     if group.scheduler_name:
         yield added(group.scheduler_name, "spec", "schedulerName")
     if group.tolerations:
-        both = [*as_list(_read(spec, "tolerations")), *group.tolerations]
+        both = [*as_list(read_part(spec, "tolerations")), *group.tolerations]
         yield added(both, "spec", "tolerations")
     if group.labels:
-        selector = {**(as_object(_read(spec, "nodeSelector")) or {}), **group.labels}
+        selector = {**(as_object(read_part(spec, "nodeSelector")) or {}), **group.labels}
         yield added(selector, "spec", "nodeSelector")
     affinity = group.node_affinity()
-    if affinity and not _read(spec, "affinity"):
+    if affinity and not read_part(spec, "affinity"):
         yield added(affinity, "spec", "affinity")
 
 
-def _read(spec: JsonObject, key: str) -> object:
-    """A member of a pod's head, which holds it as it came."""
+def read_part(spec: JsonObject, key: str) -> object:
+    """A member of a pod, or of its head, which holds the member as it came."""
     found = spec.get(key)
     return msgspec.json.decode(found) if isinstance(found, msgspec.Raw) else found

@@ -12,6 +12,7 @@ from shared.kube.objects import KubeStruct
 
 
 class _Metadata(KubeStruct, frozen=True, kw_only=True):
+    labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 
@@ -21,6 +22,9 @@ class _Spec(KubeStruct, frozen=True, kw_only=True):
     tolerations: msgspec.Raw = ABSENT
     node_selector: msgspec.Raw = ABSENT
     affinity: msgspec.Raw = ABSENT
+    # Gang declarations, for `gang_marks`.
+    scheduling_group: msgspec.Raw = ABSENT
+    workload_ref: msgspec.Raw = ABSENT
 
 
 class _Head(KubeStruct, frozen=True, kw_only=True):
@@ -41,12 +45,17 @@ def read_head(raw: msgspec.Raw) -> JsonObject:
         # Not from an API server, which has checked the types of a pod before it asks us.
         return plain_object(raw)
     return {
-        "metadata": {"annotations": head.metadata.annotations or {}},
+        "metadata": {
+            "labels": head.metadata.labels or {},
+            "annotations": head.metadata.annotations or {},
+        },
         "spec": {
             "schedulerName": head.spec.scheduler_name,
             "tolerations": head.spec.tolerations,
             "nodeSelector": head.spec.node_selector,
             "affinity": head.spec.affinity,
+            "schedulingGroup": head.spec.scheduling_group,
+            "workloadRef": head.spec.workload_ref,
         },
     }
 

@@ -20,7 +20,7 @@ _DECLARATIONS_MAX: Final = 2
 
 
 def reason(gang: Gang) -> str:
-    """The reason of a gang that waits for such members: declarations are named first, then devices."""
+    """The reason of a gang that waits for such members: declarations first, then devices."""
     fields = _fields(gang)
     if _with_prefix(fields, GANG_PREFIX):
         return GANG

@@ -6,12 +6,22 @@ import pytest
 
 from services.admission_webhook.core.judge import defaults
 from shared.kube.resources import PODS
-from tests.services.admission_webhook.reviews import Object, a_pod, asked, judged, review, texts
+from tests.services.admission_webhook.reviews import (
+    Object,
+    a_job,
+    a_pod,
+    a_task,
+    asked,
+    judged,
+    review,
+    texts,
+)
 
 GROUP = "scheduling.k8s.io/group-name"
 SIZE = "scheduling.k8s.io/group-min-member"
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
+COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "", "tutti2"])
@@ -67,3 +77,39 @@ def test_a_pod_gets_no_defaults_and_a_binding_is_none_of_our_business() -> None:
     assert found is not None
     assert defaults(found).patch == ()
     assert asked(review(a_pod(), resource=PODS, subResource="binding")) is None
+
+
+def with_label(pod: Object, key: str) -> Object:
+    pod["metadata"]["labels"] = {key: "g"}
+    return pod
+
+
+def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() -> None:
+    for pod, mark in (
+        (with_label(a_pod(), COSCHEDULING), f"label {COSCHEDULING}"),
+        (a_pod("tutti", {"yunikorn.apache.org/task-groups": "[]"}), "task-groups"),
+    ):
+        (warning,) = judged(review(pod)).warnings
+        assert warning.startswith("tutti: not bound: ")
+        assert mark in warning
+        assert len(warning) <= 256, "the API server cuts the rest"
+    native = a_pod()
+    native["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    assert "spec.schedulingGroup" in judged(review(native)).warnings[0]
+
+
+def test_a_pod_that_names_two_gangs_is_admitted_with_a_warning() -> None:
+    (warning,) = judged(review(with_label(a_pod("tutti", {GROUP: "h"}), COSCHEDULING))).warnings
+    assert "name two gangs" in warning
+
+
+def test_a_volcano_job_is_warned_of_marks_in_its_templates_once() -> None:
+    template = {"metadata": {"labels": {COSCHEDULING: "g"}}, "spec": a_pod()["spec"]}
+    tasks = [a_task(name, template=template) for name in ("ps", "worker")]
+    (warning,) = judged(review(a_job(*tasks))).warnings
+    assert COSCHEDULING in warning
+
+
+def test_plain_pods_and_jobs_are_admitted_without_a_word() -> None:
+    assert judged(review(a_pod("tutti", {GROUP: "g"}))).warnings == ()
+    assert judged(review(a_job(a_task()))).warnings == ()

@@ -1,0 +1,92 @@
+"""Pods whose gang is declared in an API that is not read here stay unbound, and say why."""
+
+from typing import Final
+
+import pytest
+
+from shared.contracts import annotations
+from shared.dialects.marks import MARKS, Mark
+from tests.controlplane.client import Object
+from tests.controlplane.nodes import pod_manifest
+from tests.integration.stage import SEEN_S, Stage
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
+
+SUITE_FLAGS: Final = ()
+#: As operators write them; 1.36 has dropped `spec.workloadRef` from its API.
+FIELDS: Final[dict[str, Object]] = {
+    "spec.schedulingGroup": {"schedulingGroup": {"podGroupName": "g"}}
+}
+STORED: Final = [mark for mark in MARKS if mark.place != "field" or mark.key in FIELDS]
+
+
+def marked(index: int, mark: Mark) -> Object:
+    """A pod with one mark."""
+    return pod_manifest(
+        f"marked-{index}",
+        requests={"cpu": "100m"},
+        scheduler_name="tutti",
+        labels={mark.key: "g"} if mark.place == "label" else None,
+        annotations={mark.key: "g"} if mark.place == "annotation" else None,
+        spec=FIELDS.get(mark.key),
+    )
+
+
+async def test_a_pod_with_any_known_mark_stays_unbound_and_says_which(stage: Stage) -> None:
+    await stage.nodes(2)
+    await stage.bare_pods(*(marked(index, mark) for index, mark in enumerate(STORED)))
+    await stage.bare_pods(pod_manifest("plain", scheduler_name="tutti"))
+
+    async def all_say_it() -> bool:
+        pods = {pod["metadata"]["name"]: pod for pod in await stage.pods()}
+        for index, mark in enumerate(STORED):
+            pod = pods[f"marked-{index}"]
+            if mark.place == "field" and "schedulingGroup" not in pod["spec"]:
+                pytest.fail("the API server has dropped the field: its gate is off")
+            told = [
+                one["message"]
+                for one in pod["status"].get("conditions", ())
+                if one["type"] == "PodScheduled" and one["status"] == "False"
+            ]
+            assert told, f"{mark.title}: no condition"
+            assert mark.title in told[0], told
+            assert annotations.GROUP_NAME in told[0], told
+        return True
+
+    await eventually(all_say_it, timeout_s=SEEN_S, because="every mark is named")
+    assert set(await stage.placed()) == {"plain"}
+    for index, mark in enumerate(STORED[:4]):
+        text = await stage.why(f"pod/marked-{index}", mark.title, "UnsupportedGang")
+        assert annotations.GROUP_NAME in text
+
+    async def events_name_them() -> bool:
+        events = await stage.api.get(stage.path("events"))
+        told = " ".join(one.get("message") or one.get("note", "") for one in events["items"])
+        assert all(mark.title in told for mark in STORED), told
+        return True
+
+    await eventually(events_name_them, timeout_s=SEEN_S, because="an Event names each mark")
+    assert set(await stage.placed()) == {"plain"}
+
+
+async def test_a_pod_follows_the_remedy_and_is_bound(stage: Stage) -> None:
+    await stage.nodes(2)
+    key = "scheduling.x-k8s.io/pod-group"
+    pods = [
+        pod_manifest(f"mended-{index}", scheduler_name="tutti", labels={key: "train"})
+        for index in range(2)
+    ]
+    await stage.bare_pods(*pods)
+    await stage.why("pod/mended-0", key)
+    assert not await stage.placed()
+    await stage.group("train", 2)
+    notes = {"metadata": {"annotations": {annotations.GROUP_NAME: "train"}}}
+    for index in range(2):
+        await stage.api.patch(stage.path(name=f"mended-{index}"), notes)
+    await stage.bound("train", 2)
+
+
+async def test_who_creates_such_a_pod_is_warned(stage: Stage) -> None:
+    told = await stage.tried({"apiVersion": "v1", "kind": "Pod", **marked(0, STORED[0])})
+    assert "Warning: tutti: not bound: label scheduling.x-k8s.io/pod-group" in told
