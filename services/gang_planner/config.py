@@ -37,6 +37,15 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
         int,
         Meta(ge=0, le=86_400, description="hold room of a lost member for so long; 0: never"),
     ] = 60
+    reserve_s: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="reserve the rest of a gang's minResources for its later pods for so long; "
+            "0: minResources gate nothing",
+        ),
+    ] = 600
     ahead_ms: Annotated[
         int,
         Meta(

@@ -53,6 +53,7 @@ class GangPlanner:
                 preflight=settings.preflight,
                 repair_deadline_s=settings.repair_deadline_s,
                 hold_s=settings.hold_s,
+                reserve_s=settings.reserve_s,
             ),
             strict=settings.strict_conf,
         )

@@ -18,6 +18,9 @@ VERDICT = "tutti.dev/verdict"
 # Settings of a group; on a Queue each is the default of its groups. Seconds are whole, 0 is off.
 #: Seconds that room of a lost member is held; 60 unless said.
 HOLD_SECONDS = "tutti.dev/hold-seconds"
+#: Seconds that the rest of `minResources` is reserved for pods that do not exist yet, from when the
+#: first pods of the group were placed; 600 unless said, 0: `minResources` gate nothing.
+RESERVE_SECONDS = "tutti.dev/reserve-seconds"
 #: Seconds within which all placed members must run, or the gang is released; off unless said.
 START_DEADLINE_SECONDS = "tutti.dev/start-deadline-seconds"
 #: Seconds a started gang may stay below its quorum before it is released; off unless said.

@@ -65,6 +65,20 @@ class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     devices: tuple[tuple[str, str, str, str], ...] = ()
 
 
+class ReservedRoom(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Capacity on one node for pods of the gang that do not exist yet: equal units of its
+    `minResources`. Each is an open hold from here on, with the reason MinResources.
+    """
+
+    node: str
+    #: msgpack of the `Shape` of one unit.
+    shape: bytes
+    #: Names of the units, as holds have UIDs of lost pods.
+    uids: tuple[str, ...]
+    #: When they end, if the gang's pods have not consumed them.
+    until_ms: int
+
+
 class GangDecision(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="gang.decided"
 ):
@@ -89,7 +103,8 @@ class GangDecision(
     cycle: Cycle
     #: W3C traceparent that the submitter left on the group, or on a member; "" when there is none.
     traceparent: str = ""
-    #: UIDs of lost pods whose open holds end with this decision: their room goes to these bindings.
+    #: UIDs of lost pods, or names of units (`reserves`), whose open holds end with this decision:
+    #: their room goes to these bindings.
     #: The `NoteClosed` that follows says so to people; a crash between the two changes nothing.
     fills: tuple[str, ...] = ()
     #: Sequence of the decision that this one repeats, because the log will soon drop that; 0: none.
@@ -102,6 +117,8 @@ class GangDecision(
     preemption: int = 0
     #: The topology domain that all members are in: a HyperNode's name, or "label=value"; "": none.
     domain: str = ""
+    #: The rest of the gang's `minResources`, reserved with this decision.
+    reserves: tuple[ReservedRoom, ...] = ()
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -20,6 +20,7 @@ _SECONDS: Final = (
     annotations.HOLD_SECONDS,
     annotations.MINIMUM_RUN_SECONDS,
     annotations.REPAIR_DEADLINE_SECONDS,
+    annotations.RESERVE_SECONDS,
     annotations.START_DEADLINE_SECONDS,
 )
 _ROLE: Final = r"[A-Za-z0-9]([-\w.]*\w)?(=[1-9][0-9]{0,5})?"

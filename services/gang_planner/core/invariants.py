@@ -206,7 +206,7 @@ def _debt_error(state: State, debt: Debt) -> str:
         return "names a node and keeps no room" if debt.node else ""
     if room.owner != debt.gang_id or room.until_ms != debt.until_ms or room.shape is not debt.shape:
         return "keeps room for somebody else, of another shape or until another instant"
-    if room.reason != ("repair" if debt.repairing else "debt"):
+    if room.reason != debt.room_reason:
         return f"keeps room as {room.reason}"
     if state.nodes.names[room.slot] != debt.node:
         return f"keeps room on {state.nodes.names[room.slot]}, says {debt.node}"

@@ -198,7 +198,7 @@ class Planner:
     @property
     def open_holds(self) -> int:
         """Lost members for which room is held, or sought."""
-        return self._state.debts.open_count
+        return sum(not debt.reserving for debt in self._state.debts.by_uid.values())
 
     def gangs_by_phase(self) -> Mapping[str, int]:
         """Gangs that are somebody's business, by phase, as of the last cycle; those that are being

@@ -17,6 +17,7 @@ from services.gang_planner.core.queueing.sharing import UNLIMITED, Claims, Limit
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.recovery import restoring
 from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.telling import reservation_messages
 from services.gang_planner.core.telling.shortfalls import Shortfalls
 
 
@@ -120,8 +121,19 @@ class _Pass:
         """The bucket's first gang does not fit now."""
         refuse(self._work, bucket, limit, short=short)
         self._claims.judge(bucket)
-        if gang.queue.strict:
+        bucket.impossible = bool(bucket.need.reserved) and self._never(bucket, gang)
+        if gang.queue.strict and not bucket.impossible:
             strict_queues.park(self._work.state, self._line.drop(gang.queue.name), gang)
+
+    def _never(self, bucket: Bucket, gang: Gang) -> bool:
+        """Whether its `minResources` can never be met: then the gang keeps no other out, neither
+        behind it in a strict queue nor by what was promised to it when it was admitted.
+        """
+        if not reservation_messages.never(self._work.session, gang.queue, bucket.need):
+            return False
+        for _, _, one in bucket.entries:
+            one.queue.promise(one.gang_id, {})
+        return True
 
     def _gather(self, bucket: Bucket) -> bool:
         """Gather the bucket's gangs that come one after the other, to be placed together with

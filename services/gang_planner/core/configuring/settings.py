@@ -29,6 +29,9 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     preflight: Preflight = "owners"
     repair_deadline_s: int = 30
     hold_s: int = 60
+    #: Longer than it takes to pull the image of a driver or leader and to start it; short enough
+    #: that an operator which never creates the other pods does not keep nodes empty for hours.
+    reserve_s: int = 600
 
 
 def repair_deadline_ms(gang: Gang, defaults: Defaults) -> int:
@@ -41,6 +44,14 @@ def hold_ms(gang: Gang, defaults: Defaults) -> int:
     """How long room of a lost member is held; 0: not at all."""
     found = _seconds(gang, annotations.HOLD_SECONDS)
     return _SECOND_MS * (defaults.hold_s if found is None else found)
+
+
+def reserve_ms(gang: Gang, defaults: Defaults) -> int:
+    """How long the rest of a gang's `minResources` is reserved for its pods, from when its first
+    pods were placed; 0: never, and `minResources` gate nothing.
+    """
+    found = _seconds(gang, annotations.RESERVE_SECONDS)
+    return _SECOND_MS * (defaults.reserve_s if found is None else found)
 
 
 def start_deadline_ms(gang: Gang) -> int:

@@ -22,7 +22,7 @@ from services.gang_planner.core.telling.assessing import (
     refused_members,
 )
 from services.gang_planner.state import State
-from shared.contracts.decisions import Binding, Cycle, GangDecision
+from shared.contracts.decisions import Binding, Cycle, GangDecision, ReservedRoom
 from shared.contracts.identity import gang_trace_id
 
 #: Gangs up to this size need no look at their names: they fit into a message with the longest ones
@@ -57,10 +57,12 @@ def decide(
     domain: str = "",
     preemption: int = 0,
     charged: bool = False,
+    reserves: tuple[ReservedRoom, ...] = (),
 ) -> GangDecision:
     """Assume these members on their nodes, and count the attempt; `fills` are the debts that end
     with it, `domain` the topology domain that all of it is in, `preemption` the eviction whose room
-    it takes over; `charged`: its queue has been charged already.
+    it takes over; `charged`: its queue has been charged already; `reserves`: the rest of its
+    `minResources`.
     """
     history = gang.history
     history.attempt += 1
@@ -76,7 +78,7 @@ def decide(
         epoch=state.epoch,
         attempt=history.attempt,
         bindings=gang.latest,
-        quorum=need.quorum,
+        quorum=need.quorum - need.reserved,
         preflight=_preflight(gang, seats.members, state.defaults),
         why=_why(need, seats, fills),
         trace_id=gang_trace_id(gang.trace_root, history.attempt),
@@ -88,6 +90,7 @@ def decide(
         devices=choices.devices,
         preemption=preemption,
         domain=domain,
+        reserves=reserves,
     )
     history.full_name = decision.gang
     inflight.adopt(state, gang, decision, seats, charged=charged)
@@ -181,11 +184,13 @@ def _traceparent(gang: Gang, members: Sequence[Member]) -> str:
 
 def _why(need: Need, seats: Seats, fills: Sequence[Debt]) -> str:
     members, nodes = len(seats.members), len(set(seats.slots))
+    fills = [debt for debt in fills if not debt.reserving]
     if fills:
         others = f", and {len(fills) - 1} other lost members" if len(fills) > 1 else ""
         return f"{members} members in place of lost ones: {fills[0].message}{others}"
-    if not need.quorum:
+    quorum = need.quorum - need.reserved
+    if not quorum:
         return f"{members} members placed one by one on {nodes} nodes"
-    extras = members - need.quorum
+    extras = members - quorum
     more = f" and {extras} above it" if extras else ""
-    return f"quorum of {need.quorum}{more} placed together on {nodes} nodes"
+    return f"quorum of {quorum}{more} placed together on {nodes} nodes"

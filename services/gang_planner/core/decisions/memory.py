@@ -9,6 +9,7 @@ from services.gang_planner.core.cycle import RENAMED, CycleWork
 from services.gang_planner.core.decisions import inflight
 from services.gang_planner.core.preempting import ended
 from services.gang_planner.core.preempting.table import Preemption
+from services.gang_planner.core.recovery import reservation
 from services.gang_planner.core.recovery.retrying import MEMORY_MS
 from services.gang_planner.core.tables.gangs import History
 from services.gang_planner.state import State
@@ -87,6 +88,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         if record.preemption in state.preemptions.logged:
             ended.taken_over(state, state.preemptions.logged[record.preemption])
         inflight.recall(state, seq, record)
+        reservation.recall(state, record)
         if record.domain:
             state.gangs.history(record.gang_id).home = record.domain
         return

@@ -243,7 +243,7 @@ def turns_kept(wish: Wish, most: int, turns: Turns) -> int:
 
 def _wish(session: Session, bucket: Bucket) -> Wish | None:
     need = bucket.need
-    if need.best_effort or need.avoid or session.policies.place_points:
+    if need.best_effort or need.avoid or need.reserved or session.policies.place_points:
         return None
     structure = need.structure
     if structure is not None and (

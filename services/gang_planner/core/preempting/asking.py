@@ -154,6 +154,10 @@ def _may_ask(work: CycleWork, gang: "Gang") -> bool:
     if gang.have() and not history.started:
         # What is bound of it is made whole, or released: it has a deadline of its own.
         return False
+    assert gang.bucket is not None
+    if gang.bucket.need.reserved:
+        # No eviction can be proven to make room for pods whose shapes are not known.
+        return False
     if gang.key in work.took_over:
         # Evictions stand before bindings in a cycle's records: a log that is cut between them would
         # tell of two preemptions of one gang. It asks for its next members in the next cycle.

@@ -12,7 +12,7 @@ from services.gang_planner.core.placement.feasibility import Masks
 from services.gang_planner.core.placement.placing import Attempt
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.questions.displacing import displaced
-from services.gang_planner.core.queueing.backlog import Need
+from services.gang_planner.core.queueing.backlog import RESERVED, Need
 from services.gang_planner.core.queueing.quota_limits import too_small, too_small_for
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import UNSUPPORTED, WAITING, Member
@@ -89,6 +89,8 @@ class Asker:
         """The answer with those who would have to go; as it is when nobody would."""
         if gang.queue.name not in self._state.queues.entries:
             return answer
+        if need.reserved:
+            return answer
         found = displaced(now.state, now.session, gang, need, self._actions, self._now_ms)
         if found is None:
             return answer
@@ -154,6 +156,8 @@ class _Trial:
         """The nodes that would take most members, and how many."""
         counts: dict[str, int] = {}
         for allocation in self._placed:
+            if allocation.role == RESERVED:
+                continue
             slots: list[int] = allocation.slots.tolist()
             members: list[int] = allocation.counts.tolist()
             for slot, count in zip(slots, members, strict=True):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from services.gang_planner.state import State
 
 #: Names that only quotas of a namespace know: no node has such resources.
-_QUOTA_KEYS = ("count/", "limits.", "requests.")
+QUOTA_KEYS = ("count/", "limits.", "requests.")
 
 
 class Vote(enum.Enum):
@@ -60,7 +60,7 @@ class View:
         return {
             row: amount
             for row, amount in self.minimum(gang).items()
-            if not names[row].startswith(_QUOTA_KEYS)
+            if not names[row].startswith(QUOTA_KEYS)
         }
 
     def used(self, row: int) -> int:

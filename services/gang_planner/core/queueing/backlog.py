@@ -57,6 +57,8 @@ class Structure(NamedTuple):
 
 
 NOTHING_SAID: Final = Structure()
+#: Role of units that `minResources` reserve: no pod's role has such a name.
+RESERVED: Final = "*minResources"
 
 
 class Need:
@@ -73,6 +75,7 @@ class Need:
         "queue",
         "quorum",
         "ranks",
+        "reserved",
         "signature",
         "structure",
         "wanted",
@@ -91,9 +94,10 @@ class Need:
         structure: Structure | None = None,
         ranks: tuple[int, ...] = (),
         lacking: int = 0,
+        reserved: int = 0,
     ) -> None:
         self.queue = queue
-        #: How many must be placed together; 0: each that fits.
+        #: How many must be placed together, reserved units included; 0: each that fits.
         self.quorum = quorum
         #: How many of each role must be among them.
         self.minima = minima
@@ -111,6 +115,9 @@ class Need:
         self.structure = structure
         #: Members that a started gang, which has no quorum to place, is short of its minima.
         self.lacking = lacking
+        #: How many of them are units that `minResources` reserve: `wanted` begins with these, and
+        #: no pod exists for them (`min_resources`).
+        self.reserved = reserved
         self._amounts: dict[int, int] | None = None
         self._largest: dict[int, int] | None = None
         #: What makes gangs interchangeable.
@@ -129,6 +136,22 @@ class Need:
     def members(self) -> int:
         """How many wait."""
         return sum(count for _, _, count in self.wanted)
+
+    def without_reserved(self) -> "Need":
+        """The same without reserved units: what its pods alone ask for."""
+        units = sum(1 for role, _, _ in self.wanted if role == RESERVED)
+        return Need(
+            queue=self.queue,
+            quorum=self.quorum - self.reserved,
+            minima=tuple(one for one in self.minima if one[0] != RESERVED),
+            wanted=self.wanted[units:],
+            best_effort=self.best_effort,
+            attached=self.attached,
+            avoid=self.avoid,
+            structure=self.structure,
+            ranks=self.ranks[units:],
+            lacking=self.lacking,
+        )
 
     @property
     def least(self) -> int:
@@ -175,6 +198,7 @@ class Bucket:
         "explanation",
         "held_by",
         "hopeless",
+        "impossible",
         "judged_at",
         "need",
         "over",
@@ -196,6 +220,9 @@ class Bucket:
         self.short_of_quota = False
         #: The search for room ended by its budget.
         self.exceeded = False
+        #: Its `minResources` could not be met by all nodes, or by its queue's capability, when it
+        #: was refused: it keeps no other gang out.
+        self.impossible = False
         #: Full name of the gang that must be placed before, its queue being strict; "": nobody.
         self.behind = ""
         #: It would fit, but leaves the room to queues that claim it: their marks.

@@ -27,6 +27,7 @@ from services.gang_planner.core.tables.columns import Ints
 from services.gang_planner.core.tables.demand import Demand
 from services.gang_planner.core.tables.queues import QueueEntry, QueueTable
 from services.gang_planner.core.tables.shapes import ShapeEntry
+from services.gang_planner.core.telling import reservation_messages
 from services.gang_planner.state import State
 
 
@@ -396,6 +397,8 @@ def _hopeless(work: CycleWork, need: Need) -> bool:
     for one in state.queues.entry(need.queue).chain:
         if any(amount > one.ceiling.get(row, amount) for row, amount in amounts.items()):
             return True
+    if need.reserved and reservation_messages.never(session, state.queues.entry(need.queue), need):
+        return True
     fitting = 0
     for _, shape_id, count in need.wanted:
         session.work_left -= state.nodes.size

@@ -22,7 +22,7 @@ def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None
         return
     lines: dict[tuple[str, bool], list[Bucket]] = {}
     for bucket in state.backlog.buckets.values():
-        if bucket.need.queue in queues:
+        if bucket.need.queue in queues and not bucket.impossible:
             lines.setdefault((bucket.need.queue, bucket.need.best_effort), []).append(bucket)
     for buckets in lines.values():
         first = min(buckets, key=lambda one: one.entries[0][:2])

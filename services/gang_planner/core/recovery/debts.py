@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from services.gang_planner.core.pairwise import labelling
 from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.tables.room import Room
+from services.gang_planner.core.tables.room import Reason, Room
 from services.gang_planner.core.tables.shapes import ShapeEntry
 from shared.contracts.decisions import Cycle, Note, NoteClosed, NoteOpened
 from shared.model.gang_keys import GangKey
@@ -36,6 +36,8 @@ NODE_LOST: Final = "NodeLost"
 #: Reason of a debt for a pod of a gang that its workload makes again as a whole: it ends when the
 #: successor does not miss it.
 RESTARTED: Final = "GangRestarted"
+#: Reason of what stands for no lost pod, but for a unit of `minResources` (`reservation`).
+MIN_RESOURCES: Final = "MinResources"
 
 
 class Loss(NamedTuple):
@@ -152,6 +154,18 @@ class Debt:
     def repairing(self) -> bool:
         """Whether it ends with its gang's repair, and not by a deadline of its own."""
         return self.reason == REPAIR
+
+    @property
+    def reserving(self) -> bool:
+        """Whether it stands for pods that do not exist yet, and not for one that is lost."""
+        return self.reason == MIN_RESOURCES
+
+    @property
+    def room_reason(self) -> Reason:
+        """What the reservation table says of its row."""
+        if self.reserving:
+            return "reservation"
+        return "repair" if self.repairing else "debt"
 
 
 class DebtTable:
@@ -436,7 +450,7 @@ def keep_room(state: "State", debt: Debt, slot: int, *, adopted: bool) -> None:
     taken already.
     """
     room = Room(owner=debt.gang_id, uid=debt.uid, shape=debt.shape, slot=slot)
-    room.reason = "repair" if debt.repairing else "debt"
+    room.reason = debt.room_reason
     room.until_ms = debt.until_ms
     state.rooms.keep_owed(room, adopted=adopted)
     state.debts.kept += 1

@@ -14,7 +14,7 @@ from typing import Final
 from services.gang_planner.core.configuring.settings import hold_ms
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.recovery import successors
+from services.gang_planner.core.recovery import reservation, successors
 from services.gang_planner.core.recovery.debts import (
     DELETED,
     FAILED_POD,
@@ -106,6 +106,7 @@ def review(work: CycleWork) -> None:
     """
     state = work.state
     _pass_on(state)
+    reservation.review(state)
     for debt in list(state.debts.by_uid.values()):
         gang = debt.gang
         if gang is not None:
@@ -260,6 +261,8 @@ def _end_by_gang(state: State, debt: Debt, gang: Gang) -> str:
         return "WorkloadEnded"
     if not debt.workload and _is_over(state, debt, gang):
         return "GroupGone"
+    if debt.reserving and (reason := reservation.end_of(state, gang)):
+        return reason
     finished = gang.members and gang.all_ended and not debt.workload
     if finished or (debt.reason == DELETED and gang.counts[SUCCEEDED]):
         return "Finished"

@@ -20,8 +20,9 @@ from services.gang_planner.core.placement.lending import Loan
 from services.gang_planner.core.placement.placing import Attempt, slots_of
 from services.gang_planner.core.placement.statement import Allocation, Statement
 from services.gang_planner.core.placement.sub_gangs import nodes_of
-from services.gang_planner.core.queueing.backlog import Bucket, Need
+from services.gang_planner.core.queueing.backlog import RESERVED, Bucket, Need
 from services.gang_planner.core.queueing.sharing import UNLIMITED, Limit
+from services.gang_planner.core.recovery import reservation
 from services.gang_planner.core.recovery.debts import RESTARTED, Debt, keep_room
 from services.gang_planner.core.tables.columns import Bools
 from services.gang_planner.core.tables.gangs import Gang, OrderKey
@@ -54,7 +55,7 @@ def run(work: CycleWork) -> None:
         if work.session.exhausted:
             return
         if gang.bucket is not None and _worth_trying(work, gang):
-            if gang.history.started and gang.bucket.need.structure is None:
+            if _is_plain(state, gang):
                 _fill(work, gang)
             elif (placed := attempt(work, gang)) is not None:
                 decide(work, gang, placed)
@@ -77,8 +78,7 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
     state = work.state
     assert gang.bucket is not None
     need = gang.bucket.need
-    plain = gang.history.started and need.structure is None
-    owed = () if plain else state.debts.of(gang)
+    owed = () if _is_plain(state, gang) else state.debts.of(gang)
     for number, lent in enumerate(_lendings(state, gang, owed)):
         if number:
             gang.bucket.over = _over_mark(state, gang)
@@ -102,7 +102,11 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
             shortfalls.note(work.session, gang.bucket, tried.short_by)
             loan.take_back()
             continue
-        filled = _filled(owed, tried)
+        # Units of `minResources` stand for all that is still to come of the gang.
+        filled = list(owed) if need.reserved else _filled(owed, tried)
+        units = [debt for debt in owed if debt.reserving and debt not in filled]
+        members = tried.statement.allocations
+        filled += reservation.consumed(state, gang, units, members, lent=True)
         for debt in loan.take_back_if_fits(work.session, filled):
             debt.dirty = True
             if debt.gang is not None:
@@ -114,10 +118,10 @@ def attempt(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> Placed | N
 def would_fit(work: CycleWork, gang: Gang, limit: Limit) -> bool:
     """Whether `attempt` would succeed; nothing has changed."""
     assert gang.bucket is not None
-    need = gang.bucket.need
-    plain = gang.history.started and need.structure is None
-    for lent in _lendings(work.state, gang, () if plain else work.state.debts.of(gang)):
-        loan = Loan(work.state, lent)
+    need, state = gang.bucket.need, work.state
+    owed = () if _is_plain(state, gang) else state.debts.of(gang)
+    for lent in _lendings(state, gang, owed):
+        loan = Loan(state, lent)
         tried = Attempt(
             work.session,
             gang.queue,
@@ -141,21 +145,33 @@ def decide(work: CycleWork, gang: Gang, placed: Placed) -> None:
     need = gang.bucket.need
     state.backlog.take(gang)
     gang.queue.promise(gang.gang_id, {})
+    allocations = placed.statement.commit()
+    reserves = reservation.open_units(work, gang, allocations) if need.reserved else ()
     decision = deciding.decide(
         state,
         gang,
         need,
-        deciding.assign(state, gang, placed.statement.commit()),
+        deciding.assign(state, gang, [one for one in allocations if one.role != RESERVED]),
         work.cycle,
         fills=placed.filled,
         domain=placed.domain,
         preemption=placed.preemption,
+        reserves=reserves,
     )
     work.session.spend(len(decision.bindings))
     work.decisions.append(decision)
     for debt in placed.filled:
         state.debts.close(state, debt, "Filled")
         state.gangs.touch(gang)
+
+
+def _is_plain(state: State, gang: Gang) -> bool:
+    """Whether members that come in for lost ones are placed one by one: of a started gang that
+    neither asks to be close together nor has capacity reserved for pods still to come.
+    """
+    assert gang.bucket is not None
+    started = gang.history.started and gang.bucket.need.structure is None
+    return started and not reservation.units_of(state, gang)
 
 
 def _lendings(state: State, gang: Gang, owed: Iterable[Debt]) -> Iterator[list[Debt]]:

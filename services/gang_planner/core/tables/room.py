@@ -8,7 +8,7 @@
 | repair | the end of its gang's repair, or its pod's successor | nothing |
 | debt | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
 | preemptor | its gang's decision, or the end of its preemption: a deadline at last | nothing |
-| reservation | its deadline, or what it waits for | the order of gangs |
+| reservation | its deadline, its gang's end, or pods of it that hold as much | higher priority |
 
 Every row has an owner, the gang it was decided for.
 
@@ -18,8 +18,9 @@ planned elsewhere meanwhile, and a late POST finds room. Every row is subtracted
 exactly once, by `keep`, or before by the Statement whose allocation it adopts.
 
 Rows of *repair* and *debt* stand for a pod that is lost (`debts`); there is at most one per lost
-pod, and no decision owns it. A *preemptor* row stands for a pod that waits for others to leave
-(`preempting`); until they have, what is free on its node may be negative.
+pod, and no decision owns it. A row of *reservation* stands for a part of its gang's `minResources`
+for which no pod exists yet (`recovery.reservation`). A *preemptor* row stands for a pod that waits
+for others to leave (`preempting`); until they have, what is free on its node may be negative.
 """
 
 from typing import TYPE_CHECKING, Final, Literal

@@ -101,6 +101,8 @@ class ShapeTable:
         self._ids: dict[bytes, ShapeEntry] = {}
         self._profiled: dict[tuple[bytes, Profile], ShapeEntry] = {}
         self._decoder = msgspec.msgpack.Decoder(Shape)
+        #: Reserved units of groups, remembered by `queueing.min_resources`.
+        self.units: dict[tuple[object, ...], tuple[tuple[str, int, int], ...]] = {}
 
     def copy(self) -> "ShapeTable":
         """A table that knows all of these, and grows on its own."""
@@ -108,6 +110,7 @@ class ShapeTable:
         other.entries = list(self.entries)
         other._ids = dict(self._ids)
         other._profiled = dict(self._profiled)
+        other.units = dict(self.units)
         return other
 
     def intern(self, encoded: bytes, profile: Profile = ()) -> ShapeEntry:

@@ -28,11 +28,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.configuring.policy_set import PolicySet
+from services.gang_planner.core.configuring.settings import reserve_ms
 from services.gang_planner.core.decisions.attaching import choice_bytes
 from services.gang_planner.core.decisions.inflight import BAD_PAIR_MS
 from services.gang_planner.core.placement import sub_gangs
 from services.gang_planner.core.placement.task_topology import tasks_of
-from services.gang_planner.core.queueing.backlog import Need, Structure, Wanted
+from services.gang_planner.core.queueing import min_resources
+from services.gang_planner.core.queueing.backlog import RESERVED, Need, Structure, Wanted
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import (
     ASSUMED,
@@ -335,6 +337,13 @@ def need_of(state: State, gang: Gang) -> Need:
     structure = _structure(state, gang)
     avoid, ranks = _avoided(gang), _ranks(gang, wanted)
     lacking = _lacking(gang, structure) if started else 0
+    reserved = 0
+    if (units := _reserved_units(state, gang, wanted, quorum)) != ():
+        reserved = sum(count for _, _, count in units)
+        wanted = (*units, *wanted)
+        ranks = (min(ranks),) * len(units) + ranks if ranks else ()
+        minima = ((RESERVED, reserved), *minima)
+        quorum += reserved
     queue = gang.queue.name
     # What makes a `Need.signature`: equal gangs share what is known of the first that waits.
     signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking
@@ -353,7 +362,20 @@ def need_of(state: State, gang: Gang) -> Need:
         structure=structure,
         ranks=ranks,
         lacking=lacking,
+        reserved=reserved,
     )
+
+
+def _reserved_units(
+    state: State, gang: Gang, wanted: tuple[Wanted, ...], quorum: int
+) -> tuple[Wanted, ...]:
+    """What its `minResources` ask for beyond its quorum, while nothing of it is placed."""
+    group = gang.group
+    if group is None or not group.min_resources or not quorum or not wanted:
+        return ()
+    if gang.have() or not reserve_ms(gang, state.defaults):
+        return ()
+    return min_resources.units(state.shapes, group.min_resources, wanted, quorum)
 
 
 def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:

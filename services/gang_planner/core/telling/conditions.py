@@ -42,11 +42,15 @@ _NOT_SCHEDULED: Final = _Claim("Scheduled", holds=False)
 def conditions(
     gang: Gang,
     owed: Sequence[Debt],
+    names: Sequence[str],
     why: Why | None,
     before: Sequence[Condition],
     now_ms: int,
 ) -> tuple[Condition, ...]:
-    """What holds of the gang and of what it is owed; `before` is what the last verdict said."""
+    """What holds of the gang and of what it is owed.
+
+    `before` is what the last verdict said, `names` are those of resources, by row.
+    """
     known = {one.type: one for one in before}
     claims = [_unschedulable(gang, why), _scheduled(gang)]
     if _eventful(gang, owed) or not known.keys() <= _USUAL:
@@ -54,8 +58,8 @@ def conditions(
             _partly_bound(gang),
             _releasing(gang, known.get("Releasing")),
             _evicted(gang, known.get("Evicted")),
-            _room_held(gang, owed),
-            _degraded(gang, owed),
+            _room_held(gang, owed, names),
+            _degraded(gang, owed, names),
         ]
     found: list[Condition] = []
     for claim in claims:
@@ -135,17 +139,18 @@ def _evicted(gang: Gang, last: Condition | None) -> _Claim:
     return _Claim("Evicted", False, "Placed", last.message if last is not None else "")
 
 
-def _room_held(gang: Gang, owed: Sequence[Debt]) -> _Claim:
+def _room_held(gang: Gang, owed: Sequence[Debt], names: Sequence[str]) -> _Claim:
     if all(debt.room is None for debt in owed):
         return _Claim("RoomHeld", False, "NoRoom" if owed else gang.hold_ended)
-    return _Claim("RoomHeld", True, "MembersLost", in_words(owed))
+    reason = "MinResources" if all(debt.reserving for debt in owed) else "MembersLost"
+    return _Claim("RoomHeld", True, reason, in_words(owed, names))
 
 
-def _degraded(gang: Gang, owed: Sequence[Debt]) -> _Claim:
+def _degraded(gang: Gang, owed: Sequence[Debt], names: Sequence[str]) -> _Claim:
     held = any(debt.room is not None for debt in owed)
     if gang.phase != "Unknown" or held or gang.history.releasing:
         return _Claim("Degraded", holds=False)
-    return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, owed))
+    return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, owed, names))
 
 
 def _names(gang: Gang) -> str:

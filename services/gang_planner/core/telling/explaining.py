@@ -22,7 +22,7 @@ from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import GATED
 from services.gang_planner.core.tables.queues import QueueEntry
 from services.gang_planner.core.tables.shapes import PODS
-from services.gang_planner.core.telling import unsupported
+from services.gang_planner.core.telling import reservation_messages, unsupported
 from services.gang_planner.core.telling.admission_told import (
     first_in_line,
     not_admitted,
@@ -146,7 +146,8 @@ class Explainer:
         owed = self._state.debts.of(gang)
         if not owed and not gang.history.preemption_ended:
             return sentence
-        told = [sentence, ended_words(gang), holds_in_words(owed) if owed else ""]
+        names = self._state.resources.names
+        told = [sentence, ended_words(gang), holds_in_words(owed, names) if owed else ""]
         return "; ".join(one for one in told if one)
 
     def bucket(self, bucket: Bucket) -> Explanation:
@@ -169,6 +170,9 @@ class Explainer:
     def resources(self, need: Need, queue: QueueEntry) -> Explanation:
         """What the nodes lack for a need."""
         state = self._state
+        if need.reserved and self._fits(plain := need.without_reserved(), queue):
+            return self._min_resources(need, plain, queue)
+        need = need.without_reserved() if need.reserved else need
         attempt = Attempt(self._session, queue, need, members_max=need.quorum or 1)
         attempt.run_partly()
         wanted = need.quorum or sum(count for _, _, count in need.wanted)
@@ -206,6 +210,33 @@ class Explainer:
             holders_count=holders_count,
         )
 
+    def _fits(self, need: Need, queue: QueueEntry) -> bool:
+        attempt = Attempt(self._session, queue, need, members_max=need.quorum)
+        fits = attempt.run()
+        attempt.statement.discard()
+        return fits
+
+    def _min_resources(self, need: Need, plain: Need, queue: QueueEntry) -> Explanation:
+        """Its pods would fit; the rest of its `minResources` does not."""
+        sentence, short = reservation_messages.missing(self._session, need)
+        entries = self._session.shapes.entries
+        holders, holders_count = self._holding(need.queue, short)
+        return Explanation(
+            sentence=reservation_messages.never(self._session, queue, need) or sentence,
+            shapes=tuple(
+                ShapeReport(
+                    role=role,
+                    wanted=count,
+                    fit=min(count, self._session.total(entries[shape_id])),
+                    nodes=self._state.nodes.count,
+                    reasons=(),
+                )
+                for role, shape_id, count in plain.wanted
+            ),
+            holders=holders,
+            holders_count=holders_count,
+        )
+
     def _groups(self, queue: QueueEntry) -> str:
         """How many nodes the queue may use, where that is not all of them."""
         nodes = self._state.nodes
@@ -223,6 +254,10 @@ class Explainer:
             return Explanation(sentence, quota=quota)
         amounts = bucket.need.amounts(self._state.shapes)
         entry = self._state.queues.entry(bucket.need.queue)
+        if bucket.need.reserved:
+            impossible = reservation_messages.never(self._session, entry, bucket.need)
+            if impossible:
+                return Explanation(impossible)
         return self._over_quota(entry, amounts, promised=False)
 
     def _not_admitted(self, gang: Gang) -> tuple[str, Explanation]:

@@ -6,6 +6,7 @@ from typing import Final
 from services.gang_planner.core.recovery.debts import Debt
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import LEAVING
+from services.gang_planner.core.telling import reservation_messages
 
 #: Lost members named in one message; the others are counted.
 _NAMED_MAX: Final = 5
@@ -17,17 +18,22 @@ def meaning(owed: Sequence[Debt]) -> tuple[object, ...]:
     return tuple((debt.uid, debt.node, debt.until_ms) for debt in owed)
 
 
-def in_words(owed: Sequence[Debt]) -> str:
+def in_words(owed: Sequence[Debt], names: Sequence[str]) -> str:
     """What a gang is owed: `job-worker-1 failed on node-2: room for its successor is held on node-2
-    until 12:00:05 UTC`.
+    until 12:00:05 UTC`; and what is reserved for it. `names` are those of resources, by row.
     """
+    units = [debt for debt in owed if debt.reserving]
+    owed = [debt for debt in owed if not debt.reserving]
     said = [_one(debt) for debt in owed[:_NAMED_MAX]]
     if len(owed) > _NAMED_MAX:
         said.append(f"{len(owed) - _NAMED_MAX} more members are owed room")
+    if units:
+        until = f"until {_clock(max(one.until_ms for one in units))} UTC"
+        said.append(reservation_messages.reserved_in_words(names, units, until))
     return "; ".join(said)
 
 
-def degraded_in_words(gang: Gang, owed: Sequence[Debt]) -> str:
+def degraded_in_words(gang: Gang, owed: Sequence[Debt], names: Sequence[str]) -> str:
     """What a started gang is short of."""
     short = [
         f"{gang.have(role)} of {count} {role}"
@@ -37,7 +43,7 @@ def degraded_in_words(gang: Gang, owed: Sequence[Debt]) -> str:
     roles = f" ({', '.join(short)})" if short else ""
     left = f"{gang.have()} of the {max(gang.min_member, 1)} members that it needs are left{roles}"
     if owed:
-        return f"{left}; {in_words(owed)}"
+        return f"{left}; {in_words(owed, names)}"
     if leaving := gang.counts[LEAVING]:
         return f"{left}; others are still terminating ({leaving}), then their room is held"
     return f"{left}, and no room is held for the others"

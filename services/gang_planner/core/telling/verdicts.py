@@ -328,7 +328,9 @@ def build(
         running=counts[RUNNING],
         succeeded=counts[SUCCEEDED],
         failed=counts[FAILED],
-        conditions=conditions(gang, state.debts.of(gang), why, known, now_ms),
+        conditions=conditions(
+            gang, state.debts.of(gang), state.resources.names, why, known, now_ms
+        ),
         why=why,
         attempt=history.attempt,
         waiting=_waiting(gang) if why is not None else (),

@@ -1,0 +1,168 @@
+"""What a group's `minResources` ask for beyond the pods of its quorum, as *reserved units*.
+
+A Spark driver or the leader of a LeaderWorkerSet is a gang of one whose group declares the
+resources of the whole application: its other pods are created when the first one runs. Their shapes
+are not known, so the rest of `minResources` is divided into equal units, and a gang that has placed
+nothing needs room for its quorum and for all of these units. How the rest is divided:
+
+| what is known | the units |
+| --- | --- |
+| the rest is a multiple of one waiting pod's requests | so many pods of that shape |
+| it names devices, with a common divisor above 1 | one unit per divisor, CPU and memory with it |
+| otherwise | devices alone; CPU, with memory in proportion, core by core |
+
+Units of the first kind go where that pod may go. The others go to nodes whose taints the waiting
+pods tolerate, or whose taint is named after a device that is asked for; node selectors are not
+copied, because pods of another role often have others.
+"""
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from services.gang_planner.core.queueing.admission import QUOTA_KEYS
+from services.gang_planner.core.queueing.backlog import RESERVED, Wanted
+from services.gang_planner.core.tables.columns import clamped
+from services.gang_planner.core.tables.shapes import PODS, ShapeEntry, ShapeTable
+from shared.model.objects import Resources, Shape, Toleration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Units of one gang: more of them are larger ones.
+_UNITS_MAX: Final = 256
+#: Not devices: every node has them, in any part.
+_DIVISIBLE: Final = ("cpu", "memory", "ephemeral-storage")
+_CORE: Final = 1_000
+_GIBIBYTE: Final = 1 << 30
+#: Groups of which the units are remembered.
+_REMEMBERED_MAX: Final = 4_096
+
+
+def units(
+    shapes: ShapeTable, minimum: Resources, wanted: tuple[Wanted, ...], quorum: int
+) -> tuple[Wanted, ...]:
+    """The units of a gang of which nothing is placed, as (role, shape id, count).
+
+    Args:
+        shapes: The table that the units' shapes are interned in.
+        minimum: `minResources` as declared; keys that only quotas know are ignored.
+        wanted: The gang's waiting members; the first `quorum` of them stand for its quorum.
+        quorum: How many members are placed together.
+    """
+    key = minimum, wanted, quorum
+    found = shapes.units.get(key)
+    if found is None:
+        if len(shapes.units) >= _REMEMBERED_MAX:
+            shapes.units.clear()
+        found = shapes.units[key] = _units(shapes, minimum, wanted, quorum)
+    return found
+
+
+def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
+    """`minResources` by resource row, without keys that only quotas know."""
+    return {
+        shapes.resources.row(name): clamped(amount)
+        for name, amount in minimum
+        if amount > 0 and not name.startswith(QUOTA_KEYS)
+    }
+
+
+def _units(
+    shapes: ShapeTable, minimum: Resources, wanted: tuple[Wanted, ...], quorum: int
+) -> tuple[Wanted, ...]:
+    left = declared(shapes, minimum)
+    members = quorum
+    for _, shape_id, count in wanted:
+        taken = min(count, members)
+        members -= taken
+        for row, amount in shapes.entries[shape_id].pairs:
+            if row in left:
+                left[row] -= amount * taken
+    names = shapes.resources.names
+    rest = {names[row]: amount for row, amount in left.items() if amount > 0}
+    if not rest.keys() - {PODS}:
+        return ()
+    entries = [shapes.entries[shape_id] for _, shape_id, _ in wanted]
+    for entry in entries:
+        count = _multiple(rest, entry, shapes)
+        if count:
+            return ((RESERVED, shapes.intern(_like(entry)).id, count),)
+    rest.pop(PODS, None)
+    tolerations = _tolerations(entries, rest)
+    return tuple(
+        (RESERVED, shapes.intern(_encoded(requests, tolerations)).id, count)
+        for requests, count in _divided(rest)
+    )
+
+
+def _multiple(rest: dict[str, int], entry: ShapeEntry, shapes: ShapeTable) -> int:
+    """How often the shape's requests make up the rest; 0: they do not."""
+    counts = set[int]()
+    for name, amount in rest.items():
+        one = entry.by_row.get(shapes.resources.row(name), 0)
+        if not one or amount % one:
+            return 0
+        counts.add(amount // one)
+    count = counts.pop()
+    return 0 if counts or count > _UNITS_MAX else count
+
+
+def _divided(rest: dict[str, int]) -> list[tuple[dict[str, int], int]]:
+    """The rest as units and how many of each: their sum is the rest exactly."""
+    devices = {name: amount for name, amount in rest.items() if name not in _DIVISIBLE}
+    plain = {name: amount for name, amount in rest.items() if name in _DIVISIBLE}
+    common = math.gcd(*devices.values()) if devices else 0
+    if common > 1:
+        return _parts(rest, _at_most(common))
+    found = [part for name, amount in sorted(devices.items()) for part in _alone(name, amount)]
+    if not plain:
+        return found
+    size, amount = (_CORE, plain["cpu"]) if "cpu" in plain else (_GIBIBYTE, max(plain.values()))
+    return [*found, *_parts(plain, min(-(-amount // size), _UNITS_MAX))]
+
+
+def _alone(name: str, amount: int) -> list[tuple[dict[str, int], int]]:
+    return _parts({name: amount}, min(amount, _UNITS_MAX))
+
+
+def _at_most(common: int) -> int:
+    """The greatest divisor that is not above the bound."""
+    return next(one for one in range(min(common, _UNITS_MAX), 0, -1) if common % one == 0)
+
+
+def _parts(amounts: dict[str, int], count: int) -> list[tuple[dict[str, int], int]]:
+    """So many equal parts, and one of what cannot be divided."""
+    equal = {name: amount // count for name, amount in amounts.items() if amount >= count}
+    over = {name: amount - equal.get(name, 0) * count for name, amount in amounts.items()}
+    over = {name: amount for name, amount in over.items() if amount}
+    return [(part, times) for part, times in ((equal, count), (over, 1)) if part]
+
+
+def _tolerations(entries: "Sequence[ShapeEntry]", rest: dict[str, int]) -> tuple[Toleration, ...]:
+    found = {one: None for entry in entries for one in entry.shape.tolerations}
+    for name in sorted(rest):
+        if name not in _DIVISIBLE:
+            # As Kubernetes' admission plugin ExtendedResourceToleration gives it to pods.
+            found[Toleration(key=name, operator="Exists")] = None
+    return tuple(found)
+
+
+def _like(entry: ShapeEntry) -> bytes:
+    """A pod of the shape, without what concerns one pod or relates it to others."""
+    shape = entry.shape
+    return msgspec.msgpack.encode(
+        Shape(
+            requests=shape.requests,
+            node_selector=shape.node_selector,
+            node_affinity=shape.node_affinity,
+            tolerations=shape.tolerations,
+        )
+    )
+
+
+def _encoded(requests: dict[str, int], tolerations: tuple[Toleration, ...]) -> bytes:
+    return msgspec.msgpack.encode(
+        Shape(requests=tuple(sorted(requests.items())), tolerations=tolerations)
+    )
