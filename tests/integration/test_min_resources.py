@@ -1,4 +1,4 @@
-"""Applications whose later pods are created by their first one: Spark's driver, a group's leader."""
+"""Applications whose later pods are created by the first one: a Spark driver, a group's leader."""
 
 import pytest
 
