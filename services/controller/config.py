@@ -53,6 +53,10 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
         str,
         Meta(min_length=1, description="where replicas keep the Leases by which they divide keys"),
     ] = "kube-system"
+    pod_uid: Annotated[
+        str,
+        Meta(description="UID of the pod that --instance names, which owns this replica's Lease"),
+    ] = ""
     controller_configmap: Annotated[
         str,
         Meta(

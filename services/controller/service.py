@@ -84,6 +84,7 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
             reconcilers,
             namespace=settings.lease_namespace,
             rivals=_rivals(client, settings, VOLCANO_CONTROLLERS),
+            pod_uid=settings.pod_uid,
         )
         controllers = {name: _make(name, ctx, client, runtime, shards) for name in names}
         ControllerMetrics(ctx.metrics, ctx.now_ms).watch(runtime.informers, names, shards)

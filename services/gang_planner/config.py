@@ -13,6 +13,14 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     scheduler_conf: Annotated[
         str, Meta(description="volcano-scheduler.conf, watched; empty: the built-in configuration")
     ] = ""
+    consumer_sets: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="hold a free one of this many sets of consumers, by a lease; 0: use the "
+            "set that --ordinal numbers",
+        ),
+    ] = 0
     strict_conf: Annotated[
         bool,
         Meta(description="refuse a file of which anything has no effect, instead of warning"),

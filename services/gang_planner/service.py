@@ -28,8 +28,10 @@ from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
 from services.gang_planner.writing import Writer
+from shared.bus.consumer_sets import ConsumerSet, ConsumerSetLost
 from shared.bus.errors import NoAnswer
 from shared.bus.lease import Lease
+from shared.runtime.endings import StateVoid
 from shared.runtime.lifecycle import Context, Step
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,8 @@ _COMPLETE_S = 1.0
 class GangPlanner:
     """One planner process, active or standby."""
 
-    def __init__(self, context: Context[PlannerSettings]) -> None:
+    def __init__(self, context: Context[PlannerSettings], consumers: int) -> None:
+        """Make one that reads through the set of consumers with this number."""
         settings = context.settings
         self._context = context
         self._policy = PolicyFile(
@@ -60,7 +63,7 @@ class GangPlanner:
         self._planner = Planner(self._policy.configuration)
         self._inbox = Inbox()
         self._applier = Applier(self._planner, context.strays.met)
-        self._follower = Follower(context.bus, self._inbox, context.ordinal)
+        self._follower = Follower(context.bus, self._inbox, consumers)
         self._reporting = Reporting(context.metrics, context.now_ms)
         self._traces = GangTraces(context.tracer)
         self._cold_start = ColdStart(settings.cold_start_wait_s)
@@ -216,4 +219,32 @@ class GangPlanner:
 
 async def main(context: Context[PlannerSettings]) -> None:
     """Run the planner in `context` until it is stopped."""
-    await GangPlanner(context).run()
+    context.ready.require("caught up")
+    consumers = context.ordinal
+    if context.settings.consumer_sets:
+        consumers = await _hold_consumers(context)
+    await GangPlanner(context, consumers).run()
+
+
+async def _hold_consumers(context: Context[PlannerSettings]) -> int:
+    """Return the number of a set of consumers, which this process holds until its end."""
+    count = context.settings.consumer_sets
+    held = ConsumerSet(context.bus, "gang-planner", context.instance, count)
+    why = f"all {count} sets of consumers are in use"
+    number = await held.claim(lambda: context.ready.unready("consumers", why))
+    context.ready.set("consumers")
+
+    async def watch() -> None:
+        try:
+            await held.watch()
+        except ConsumerSetLost as error:
+            raise StateVoid(str(error)) from error
+
+    watching = context.spawn("consumers", watch())
+
+    async def release() -> None:
+        watching.cancel()
+        await held.release()
+
+    context.on_shutdown(Step.RELEASE_LEASE, "consumers", release)
+    return number

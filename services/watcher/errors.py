@@ -9,8 +9,7 @@ class ClusterWentBack(Exception):
     """A list answered with an older resourceVersion than one known before: etcd was restored from a
     backup.
 
-    Only a new epoch may override newer resourceVersions, so the process ends and the next one lists
-    anew.
+    Only a new epoch may override newer resourceVersions, so the process begins a new generation.
     """
 
 

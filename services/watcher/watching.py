@@ -10,12 +10,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, assert_never
 
+from services.watcher.errors import ClusterWentBack
 from services.watcher.reporting import Reporting
 from services.watcher.state import IMPLIED_GROUPS_KIND, WatcherState
 from shared.dialects.discovery import readers
 from shared.kube.client import KubeClient
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch, Pace
 from shared.kube.resources import PODS, Resource
+from shared.runtime.endings import StateVoid
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ class Watching:
         """List and watch every kind until cancelled.
 
         Raises:
-            ClusterWentBack: Only a new epoch can tell what the cluster is now.
+            StateVoid: etcd went back: only a new epoch can tell what the cluster is now.
         """
         async with asyncio.TaskGroup() as tasks:
             for resource in self._readers:
@@ -75,7 +77,10 @@ class Watching:
 
     async def _follow(self, resource: Resource) -> None:
         async def sink(batch: Listed[Any] | Changes[Any] | Absent) -> None:
-            await self._take(resource, batch)
+            try:
+                await self._take(resource, batch)
+            except ClusterWentBack as error:
+                raise StateVoid(str(error)) from error
 
         if resource != PODS:
             await self._watches[resource].run(sink)

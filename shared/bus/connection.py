@@ -52,6 +52,8 @@ HEADERS_BYTES_MAX: Final = 1024
 API_TIMEOUT_S: Final = 2.0
 RECONNECT_WAIT_S: Final = 0.1
 FLUSH_TIMEOUT_S: Final = 2
+#: Between two attempts to read credentials and the CA.
+FILES_PAUSE_S: Final = 0.5
 #: What may wait to be sent. Bounded by us elsewhere (appends are awaited, publishers have a bound);
 #: beyond it the client would block, and while it blocks it swallows cancellations.
 PENDING_BYTES_MAX: Final = 32 << 20
@@ -163,9 +165,11 @@ class Bus:
         Raises:
             BusUnavailable: No server within `patience_s`.
         """
+        loop = asyncio.get_running_loop()
         bus = cls(name, instance, user, on_health)
-        bus._security = await asyncio.to_thread(Security, credentials, tls_ca)
-        connecting = asyncio.get_running_loop().create_task(
+        deadline = None if patience_s is None else loop.time() + patience_s
+        bus._security = await bus._read_security(credentials, tls_ca, deadline)
+        connecting = loop.create_task(
             bus._client.connect(
                 servers=[part.strip() for part in url.split(",")],
                 name=f"{name}/{instance}",
@@ -183,7 +187,8 @@ class Bus:
             name="connect to NATS",
         )
         try:
-            await asyncio.wait([connecting], timeout=patience_s)
+            left_s = None if deadline is None else max(0.0, deadline - loop.time())
+            await asyncio.wait([connecting], timeout=left_s)
         finally:
             if not connecting.done():
                 connecting.cancel()
@@ -191,12 +196,32 @@ class Bus:
         if connecting.cancelled() or not connecting.done():
             problem = bus._problems.get("nats", "no answer")
             raise BusUnavailable(f"no NATS server at {url}: {problem}")
-        connecting.result()
+        try:
+            connecting.result()
+        except (nats.errors.Error, OSError) as error:
+            raise BusUnavailable(f"no NATS server at {url}: {error}") from error
         bus._connections += 1
         bus._connected.set()
         bus.report("nats", "")
         await bus._client.subscribe(f"{bus._reply_prefix}*", cb=bus._on_reply)
         return bus
+
+    async def _read_security(
+        self, credentials: str, tls_ca: str, deadline: float | None
+    ) -> Security:
+        """Read the files once they are there: a pod's volume may be filled after it has started.
+
+        Raises:
+            BusUnavailable: They are not there, or not readable, by `deadline`.
+        """
+        while True:
+            try:
+                return await asyncio.to_thread(Security, credentials, tls_ca)
+            except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+                if deadline is not None and asyncio.get_running_loop().time() >= deadline:
+                    raise BusUnavailable(f"cannot read the files for NATS: {error}") from error
+                self.report("nats", f"cannot read the files for NATS: {error}")
+            await asyncio.sleep(FILES_PAUSE_S)
 
     def _new_client(self) -> Client:
         """The wire: the one thing here that a bus over another one replaces."""

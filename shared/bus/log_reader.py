@@ -81,6 +81,13 @@ class LogReader:
             self._next = batch[-1].seq + 1
             self._tell_waiting()
 
+        try:
+            await self._read(take)
+        finally:
+            # Nobody waits for this log any more: what was wrong with it makes no process unready.
+            self._bus.report(self._topic, "")
+
+    async def _read(self, take: Callable[[list[Delivery]], Awaitable[None]]) -> None:
         while True:
             await self._rewind()
             loop = PullLoop(
@@ -118,7 +125,7 @@ class LogReader:
 
     async def _rewind(self) -> None:
         """Point the consumer at the next record; waits for as long as JetStream does not answer."""
-        topic = f"log {self._stream}"
+        topic = self._topic
         while True:
             try:
                 info = await self._bus.stream_info(self._stream)
@@ -134,6 +141,10 @@ class LogReader:
                 self._bus.report(topic, "")
                 return
             await asyncio.sleep(PAUSE_S)
+
+    @property
+    def _topic(self) -> str:
+        return f"log {self._stream}"
 
     def _check(self, incarnation: str, first_seq: int, last_seq: int) -> None:
         if self._incarnation not in {"", incarnation}:

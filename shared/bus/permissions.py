@@ -13,10 +13,11 @@ from typing import Final
 
 import msgspec
 
-from shared.bus.setup import Sizes, consumer_configs, observer_configs, stream_configs
+from shared.bus.consumer_sets import lease_key
+from shared.bus.setup import PLANNER_SETS, Sizes, consumer_configs, observer_configs, stream_configs
 from shared.contracts import subjects
 
-#: Of planners and of webhooks: as `shared.bus.setup` makes consumers for.
+#: Of webhooks: as `shared.bus.setup` makes consumers for.
 REPLICAS: Final = 2
 
 #: Who sets up streams, and people by the commands of `tutti` that ask a running suite.
@@ -51,8 +52,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     apart: bool = False
 
 
-def users(*, planners: int = REPLICAS, webhooks: int = REPLICAS) -> tuple[User, ...]:
-    """Every user, for so many replicas of the services that have consumers of their own."""
+def users(*, planners: int = PLANNER_SETS, webhooks: int = REPLICAS) -> tuple[User, ...]:
+    """Every user, for so many sets of consumers of planners and of webhooks."""
     return (
         _watcher(),
         _planner(planners),
@@ -107,6 +108,7 @@ def _planner(replicas: int) -> User:
         for stream in _STREAMS
         for subject in _following(stream, subjects.planner_consumer(stream, ordinal))
     )
+    sets = tuple(_lease(lease_key("gang-planner", number)) for number in range(replicas))
     return _user(
         "gang-planner",
         publish=(
@@ -119,8 +121,9 @@ def _planner(replicas: int) -> User:
             _get(subjects.VERDICTS),
             *following,
             *_leasing("gang-planner"),
+            *sets,
         ),
-        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, _lease("gang-planner")),
+        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, _lease("gang-planner"), *sets),
     )
 
 

@@ -177,6 +177,7 @@ class PullLoop:
                     await handler(batch)
         finally:
             forget()
+            self._well()
             await subscription.close()
 
     def stop(self) -> None:

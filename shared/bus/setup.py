@@ -10,6 +10,7 @@ anew.
 
 import argparse
 import asyncio
+import logging
 import secrets
 import sys
 import time
@@ -52,7 +53,14 @@ STATUS_WAIT_S: Final = 0.5
 #: Services are connected again a tenth of a second after a server is back; some may be busy.
 SURVIVORS_WAIT_S: Final = 2.0
 _ASK_AGAIN_S: Final = 0.1
+#: Sets of consumers for planners: two replicas, and two for pods that are replaced or lost.
+PLANNER_SETS: Final = 4
+#: Between two attempts to set up.
+_TRY_AGAIN_S: Final = 1.0
 CONTROLLER_IN_FLIGHT_MAX: Final = 1000
+
+
+logger = logging.getLogger(__name__)
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +101,7 @@ async def ensure_streams(
     Args:
         bus: A connection with the rights to do it.
         replicas: On how many NATS servers each stream is kept: 1 or 3.
-        planners: Planner replicas; each has durable consumers of its own.
+        planners: Sets of consumers for planners; each replica uses one.
         webhooks: Webhook replicas; likewise.
         observed: Whether an observer stands in the binders' place.
         binder_in_flight_max: Decisions that all binders together may have unacknowledged.
@@ -344,13 +352,29 @@ async def _ensure_consumer(bus: Bus, stream: str, config: Config) -> None:
 
 
 async def _main(arguments: argparse.Namespace) -> None:
+    """Set up, and try again until it succeeds or the patience is over.
+
+    NATS may have no storage, leader or right for us yet: a moment later it may.
+    """
+    deadline_s = time.monotonic() + arguments.patience_s
+    while True:
+        try:
+            return await _set_up(arguments, deadline_s - time.monotonic())
+        except BusError as error:
+            if time.monotonic() + _TRY_AGAIN_S >= deadline_s:
+                raise
+            logger.warning("NATS cannot be set up yet: %s", error)
+        await asyncio.sleep(_TRY_AGAIN_S)
+
+
+async def _set_up(arguments: argparse.Namespace, patience_s: float) -> None:
     bus = await Bus.connect(
         arguments.nats_url,
         name="setup",
         user="provision",
         credentials=arguments.nats_credentials,
         tls_ca=arguments.nats_ca,
-        patience_s=arguments.patience_s,
+        patience_s=max(0.0, patience_s),
     )
     try:
         await ensure_streams(
@@ -376,9 +400,15 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--replicas", type=int, default=1, choices=(1, 3), help="copies of a stream"
     )
-    parser.add_argument("--planners", type=int, default=2, help="planner replicas")
+    parser.add_argument(
+        "--planners",
+        type=int,
+        default=PLANNER_SETS,
+        help="sets of consumers for planners: replicas, and two for those that are replaced",
+    )
     parser.add_argument("--webhooks", type=int, default=2, help="webhook replicas")
-    parser.add_argument("--patience-s", type=float, default=60.0, help="wait this long for NATS")
+    parser.add_argument("--patience-s", type=float, default=60.0, help="try for this long")
+    logging.basicConfig(format="setup: %(message)s")
     try:
         asyncio.run(_main(parser.parse_args(argv)))
     except BusError as error:

@@ -72,20 +72,23 @@ class _Report(msgspec.Struct, frozen=True):
 
 
 class HealthServer:
-    """Serves the three pages on one port."""
+    """Serves the three pages on one port, for one generation of the service after the other."""
 
-    def __init__(self, readiness: Readiness, metrics: Metrics) -> None:
-        self._readiness = readiness
-        self._metrics = metrics
+    def __init__(self) -> None:
+        self._shown: tuple[Readiness, Metrics] | None = None
         self._runner: web.AppRunner | None = None
         self.port = 0
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen, and return the port (chosen by the kernel if `port` is 0).
+    async def start(self, host: str, port: int, readiness: Readiness, metrics: Metrics) -> int:
+        """Serve these from now on, and return the port (chosen by the kernel if `port` is 0). A
+        server that listens already goes on where it is.
 
         Raises:
             OSError: The address is taken, or not ours.
         """
+        self._shown = (readiness, metrics)
+        if self._runner is not None:
+            return self.port
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -107,7 +110,9 @@ class HealthServer:
         return web.Response(text="ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        report = _Report(self._readiness.ready, self._readiness.reasons())
+        assert self._shown is not None
+        readiness = self._shown[0]
+        report = _Report(readiness.ready, readiness.reasons())
         return web.Response(
             body=msgspec.json.encode(report),
             content_type="application/json",
@@ -115,5 +120,7 @@ class HealthServer:
         )
 
     async def _exposition(self, request: web.Request) -> web.Response:
-        found = self._metrics.exposition(request.headers.get("Accept", ""))
+        assert self._shown is not None
+        metrics = self._shown[1]
+        found = metrics.exposition(request.headers.get("Accept", ""))
         return web.Response(body=found.body, headers={"Content-Type": found.content_type})

@@ -7,29 +7,36 @@ what remains of the steps.
 
 A crash (an exception in `main`, in a spawned task or in a handler on the bus) skips to releasing
 the lease, so that a standby takes over at once, and is never survived: the supervisor restarts us.
+
+Being superseded, and lacking NATS, a stream or a right, are no crashes: the generation ends in the
+same way, and the process begins the next one (`endings`) with nothing left of the former one but
+the health server.
 """
 
 import asyncio
+import contextlib
 import enum
 import functools
 import importlib.metadata
 import logging
 import os
+import random
 import re
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import uvloop
 
 from shared.bus.asking import serve
 from shared.bus.connection import Bus
-from shared.bus.errors import StreamReplaced, Superseded
 from shared.contracts import codec, subjects
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.runtime import collector, logs
+from shared.runtime.backoff import delays_s
+from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
 from shared.runtime.settings_told import told
@@ -39,9 +46,10 @@ from shared.telemetry.tracing import Tracer, tracer_for
 
 S = TypeVar("S", bound=CommonSettings)
 
-STATUS_STOPPED: Final = 0
-STATUS_CRASHED: Final = 1
-STATUS_SUPERSEDED: Final = 3
+#: Between two generations of one process: at most this long.
+PAUSE_MAX_S: Final = 5.0
+#: A generation that lasted this long did its work: the next pause is a short one again.
+_LASTED_S: Final = 30.0
 
 #: A step gets at least this long, whatever of the grace the steps before it have used.
 STEP_MIN_S: Final = 0.5
@@ -185,39 +193,55 @@ async def _bounded(name: str, callback: Callback, limit: float) -> None:
         _log.exception("shutdown: %s failed", name)
 
 
-class _Life(Generic[S]):
-    """One run of one service."""
+class _Generation(Generic[S]):
+    """One generation of one service."""
 
-    def __init__(self, service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]):
+    def __init__(
+        self,
+        service: str,
+        settings: S,
+        main: Callable[[Context[S]], Awaitable[None]],
+        health: HealthServer,
+    ) -> None:
         self._service = service
         self._settings = settings
         self._main = main
         self._started_ms = time.time_ns() // 1_000_000
         self._context: Context[S] | None = None
         self._bus: Bus | None = None
-        self._health: HealthServer | None = None
+        self._health = health
         self._body: asyncio.Task[Any] | None = None
 
-    async def live(self) -> int:
-        """Live, and return the exit status."""
+    async def live(self) -> Ending:
+        """Serve until the end of this generation."""
         self._body = asyncio.current_task()
-        status = STATUS_STOPPED
+        ending, why = Ending.STOPPED, ""
         try:
             async with asyncio.TaskGroup() as group:
                 await self._serve_and_stop(group)
         except BaseExceptionGroup as crash:
-            status = _status_of(crash)
+            ending, why = ending_of(crash)
         except asyncio.CancelledError:
             _log.warning("a second signal: stopping without finishing")
-            status = STATUS_CRASHED
+            ending = Ending.CRASHED
         finally:
+            if why and self._context is not None:
+                self._context.ready.unready("main", why)
             try:
-                await self._close(crashed=status != STATUS_STOPPED)
+                await self._close(crashed=ending is not Ending.STOPPED)
             except asyncio.CancelledError:
                 _log.warning("one more signal: stopping without closing")
-                status = STATUS_CRASHED
-        _log.info("stopped", extra={"status": status})
-        return status
+                ending = Ending.CRASHED
+        return ending
+
+    async def stopped_within(self, pause_s: float) -> bool:
+        """Wait so long after the end of this generation; whether the process was asked to stop."""
+        if self._context is None:
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._context.stopping.wait()
+        return self._context.stopping.is_set()
 
     async def _serve_and_stop(self, group: asyncio.TaskGroup) -> None:
         context = self._context = Context(self._service, self._settings, group)
@@ -225,8 +249,9 @@ class _Life(Generic[S]):
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
         context.ready.require("nats", "main")
-        self._health = HealthServer(context.ready, context.metrics)
-        port = await self._health.start(self._settings.http_host, self._settings.http_port)
+        port = await self._health.start(
+            self._settings.http_host, self._settings.http_port, context.ready, context.metrics
+        )
         _log.info("started", extra={"http_port": port, "pid": os.getpid()})
         context.spawn("main", self._work(context))
         await context.stopping.wait()
@@ -264,7 +289,6 @@ class _Life(Generic[S]):
         context.stopping.set()
 
     async def _status(self, context: Context[S], request: StatusRequest) -> ServiceStatus:
-        assert self._health is not None
         return ServiceStatus(
             service=self._service,
             instance=context.instance,
@@ -297,8 +321,6 @@ class _Life(Generic[S]):
             await context.go_through(_AFTER_CRASH, 0.0)
         if self._bus is not None:
             await self._bus.close()
-        if self._health is not None:
-            await self._health.stop()
         if context is not None:
             await context.tracer.close(FLUSH_S)
 
@@ -306,9 +328,8 @@ class _Life(Generic[S]):
 def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
     """Run a service to its end and return the exit status.
 
-    `main` runs as long as the service lives and is cancelled after the shutdown's steps; when it
-    returns by itself the shutdown begins. Status: 0 stopped as asked, 1 crashed, 3 superseded by
-    another writer (restart me).
+    `main` is called once for each generation (`endings`) and is cancelled after the shutdown's
+    steps; when it returns by itself the shutdown begins. Status: 0 stopped as asked, 1 crashed.
     """
     collector.relax()
     logs.configure(
@@ -318,12 +339,45 @@ def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]
         level=settings.log_level,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(live(service, settings, main))
+        return runner.run(serve_on(service, settings, main))
+
+
+async def serve_on(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
+    """Run generation after generation until one is stopped or crashes; return the exit status."""
+    loop = asyncio.get_running_loop()
+    health = HealthServer()
+    pauses = _pauses_s()
+    try:
+        while True:
+            began_s = loop.time()
+            generation = _Generation(service, settings, main, health)
+            ending = await generation.live()
+            if loop.time() - began_s > _LASTED_S:
+                pauses = _pauses_s()
+            if ending.continues and await generation.stopped_within(next(pauses)):
+                ending = Ending.STOPPED
+            if not ending.continues:
+                break
+    finally:
+        await health.stop()
+    _log.info("stopped", extra={"status": int(ending)})
+    return int(ending)
 
 
 async def live(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
-    """The same in the loop that runs, and without touching the logging."""
-    return await _Life(service, settings, main).live()
+    """Run one generation in the loop that runs, without touching the logging; return how it ended,
+    as `Ending` numbers it.
+    """
+    health = HealthServer()
+    try:
+        return int(await _Generation(service, settings, main, health).live())
+    finally:
+        await health.stop()
+
+
+def _pauses_s() -> Iterator[float]:
+    """Between generations."""
+    return delays_s(random.Random(), max_s=PAUSE_MAX_S)  # noqa: S311 - jitter, no secret
 
 
 def ordinal_of(settings: CommonSettings) -> int:
@@ -338,19 +392,6 @@ def ordinal_of(settings: CommonSettings) -> int:
 def instance_of(service: str, settings: CommonSettings) -> str:
     """Name of this instance: as set, or `<service>-<ordinal>`."""
     return settings.instance or f"{service}-{ordinal_of(settings)}"
-
-
-def _status_of(crash: BaseExceptionGroup[BaseException]) -> int:
-    """Log why we crashed, and return the status: being superseded is not an error of ours, nor is a
-    stream that was made anew.
-    """
-    ends = Superseded | StreamReplaced | BaseExceptionGroup
-    if crash.subgroup(lambda error: not isinstance(error, ends)) is None:
-        superseded = crash.exceptions[0]
-        _log.warning("superseded: %s", superseded)
-        return STATUS_SUPERSEDED
-    _log.critical("crashed", exc_info=crash)
-    return STATUS_CRASHED
 
 
 @functools.cache

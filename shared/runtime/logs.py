@@ -154,6 +154,7 @@ def configure(
     handler.addFilter(RepetitionFilter())
     handler.addFilter(TraceFilter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
     # What these say at INFO is each connection and each request.
     for noisy in ("aiohttp.access", "nats", "urllib3", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -12,6 +12,7 @@ import yaml
 
 from services.admission_webhook.config import WebhookSettings
 from services.controller.config import CONTROLLERS, ControllerSettings
+from services.gang_planner.config import PlannerSettings
 from services.watcher.config import WatcherSettings
 from shared.bus import setup
 from shared.bus.permissions import users
@@ -68,7 +69,9 @@ def settings_of(container: Manifest) -> CommonSettings:
         and value.__module__ == config.__name__
     )
     arguments = [one.replace("$(POD_IP)", "10.0.0.1") for one in container["args"]]
-    variables = {one["name"]: "some-pod" for one in container["env"]}
+    variables = {
+        one["name"]: "some-pod" for one in container["env"] if one["name"] == "TUTTI_INSTANCE"
+    }
     return parse(kind, arguments, variables)
 
 
@@ -114,6 +117,35 @@ def test_all_serve_the_same_schedulers_and_one_of_the_controllers_knows_bare_pod
     assert watcher.podgroup_controller
 
 
+def test_planners_hold_one_of_the_consumers_that_setup_makes() -> None:
+    settings = settings_of(_SERVICES["tutti-gang-planner"])
+    assert isinstance(settings, PlannerSettings)
+    spec = named("Deployment", "tutti-gang-planner")["spec"]
+    surge = spec["strategy"]["rollingUpdate"]["maxSurge"]
+    assert settings.consumer_sets > spec["replicas"] + surge, "none is left for a lost node's pod"
+    for name in _PODS:
+        if "-streams" in name or "-provision" in name:
+            (container,) = _PODS[name]["containers"]
+            assert f"--planners={settings.consumer_sets}" in container["args"]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_replicas_are_counted_by_revision_and_leave_a_dead_node_if_they_can(kind: str) -> None:
+    revision = {"Deployment": "pod-template-hash", "StatefulSet": "controller-revision-hash"}[kind]
+    for one in of_kind(kind):
+        spec = one["spec"]["template"]["spec"]
+        (node,) = spec["topologySpreadConstraints"]
+        assert (node["topologyKey"], node["matchLabelKeys"]) == (
+            "kubernetes.io/hostname",
+            [revision],
+        )
+        lost = {"node.kubernetes.io/not-ready": 5, "node.kubernetes.io/unreachable": 5}
+        assert {
+            toleration["key"]: toleration["tolerationSeconds"]
+            for toleration in spec.get("tolerations", ())
+        } == (lost if kind == "Deployment" else {})
+
+
 def test_the_webhooks_service_leads_to_its_port_and_its_configurations_have_an_owner() -> None:
     settings = settings_of(_SERVICES["tutti-admission-webhook"])
     assert isinstance(settings, WebhookSettings)
@@ -138,7 +170,7 @@ def test_the_streams_job_is_told_what_it_knows(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(setup, "_main", noted)
     assert container["command"] == ["python", "-m", "shared.bus.setup"]
     assert setup.main(container["args"]) == 0
-    assert (seen[0].planners, seen[0].webhooks, seen[0].replicas) == (2, 2, 1)
+    assert (seen[0].planners, seen[0].webhooks, seen[0].replicas) == (4, 2, 1)
 
 
 @pytest.mark.parametrize(("_spec", "container"), _CONTAINERS)

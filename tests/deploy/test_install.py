@@ -136,6 +136,20 @@ def test_every_service_is_told_the_same_share_of_traces(helm: Path) -> None:
     assert all("--trace-ratio=0.25" in args for args in told)
 
 
+def test_a_change_of_natss_configuration_starts_its_servers_again(helm: Path) -> None:
+    def template(*flags: str) -> dict[str, str]:
+        found = objects(rendered(helm, *flags))
+        (one,) = (
+            one["spec"]["template"]
+            for one in found
+            if (one["kind"], one["metadata"]["name"]) == ("StatefulSet", "tutti-nats")
+        )
+        return dict(one["metadata"]["annotations"])
+
+    assert template() == template("--set=nats.resources.limits.memory=3Gi")
+    assert template() != template("--set=nats.storage.fileStore=5GB")
+
+
 def _planners_egress(helm: Path, *flags: str) -> list[dict[str, object]]:
     (policy,) = (
         one
@@ -297,9 +311,9 @@ async def _job(api: RawClient, name: str) -> None:
 
 
 async def _arguments(api: RawClient, name: str) -> list[str]:
-    """Of the running pod with ordinal 0."""
-    pod = await api.get(f"/api/v1/namespaces/kube-system/pods/{name}-0")
-    return list(pod["spec"]["containers"][0]["args"])
+    """Of what the Deployment runs."""
+    found = await api.get(f"/apis/apps/v1/namespaces/kube-system/deployments/{name}")
+    return list(found["spec"]["template"]["spec"]["containers"][0]["args"])
 
 
 def _nothing_was_denied(world: Installing) -> None:

@@ -25,11 +25,11 @@ from services.gang_planner import service as gang_planner
 from services.gang_planner.config import PlannerSettings
 from services.watcher import service as watcher
 from services.watcher.config import WatcherSettings
-from services.watcher.errors import ClusterWentBack
 from shared.bus.errors import AppendUnresolved, BusError
 from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
 from shared.kube.errors import KubeError
 from shared.runtime import lifecycle
+from shared.runtime.endings import StateVoid
 from tests.simulation.bus import bus_on
 from tests.simulation.loop import Incarnation, SimLoop, incarnation_or_none
 from tests.simulation.nats_server import SimNats
@@ -37,7 +37,7 @@ from tutti.up.restarts import Restarts
 
 #: What may end a service: something outside it that it cannot mend, or another writer. Everything
 #: else that does is a bug.
-_EXPECTED: Final = (BusError, KubeError, ClusterWentBack)
+_EXPECTED: Final = (BusError, KubeError, StateVoid)
 _BUGS: Final = (AppendUnresolved,)
 #: A Python process imports for about so long before it connects.
 _START_S: Final = 0.3
@@ -47,7 +47,6 @@ _COLD_START_S: Final = 60
 #: After a disturbance the suite may take so long to find itself.
 SETTLE_S: Final = 6.0
 _LOG_LINES: Final = 4000
-_SUPERSEDED: Final = lifecycle.STATUS_SUPERSEDED
 
 Main = Callable[[lifecycle.Context[Any]], Awaitable[None]]
 

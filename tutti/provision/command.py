@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from shared.bus.permissions import REPLICAS, User, users
+from shared.bus.setup import PLANNER_SETS
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -34,8 +35,8 @@ from tutti.provision.reloading import keep_loaded
 @click.option(
     "--planners",
     type=click.IntRange(min=1),
-    default=REPLICAS,
-    help="Planner replicas.",
+    default=PLANNER_SETS,
+    help="Sets of consumers for planners.",
     show_default=True,
 )
 @click.option(

@@ -52,21 +52,37 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- with .values.nodeSelector | default .root.Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.tolerations | default .root.Values.tolerations }}
+{{- $tolerations := .values.tolerations | default .root.Values.tolerations | default list }}
+{{- if .moves }}
+{{- range list "node.kubernetes.io/not-ready" "node.kubernetes.io/unreachable" }}
+{{- $tolerations = append $tolerations (dict "key" . "operator" "Exists" "effect" "NoExecute" "tolerationSeconds" $.root.Values.nodeLostSeconds) }}
+{{- end }}
+{{- end }}
+{{- with $tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* Replicas on different nodes, and in different zones, as far as there are any. */}}
+{{/* Replicas on different nodes, and in different zones, as far as there are any. One revision is counted at a time, or
+     old pods would push new ones together. The zone is no second constraint: kube-scheduler rates no node that lacks the
+     label of any soft one, so without zones pods would not be spread at all. Takes also "revision". */}}
 {{- define "tutti.spread" -}}
 topologySpreadConstraints:
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
-    topologyKey: {{ . }}
+    topologyKey: kubernetes.io/hostname
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
-      matchLabels: {{- include "tutti.selector" $ | nindent 8 }}
-  {{- end }}
+      matchLabels: {{- include "tutti.selector" . | nindent 8 }}
+    matchLabelKeys: [{{ .revision }}]
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: topology.kubernetes.io/zone
+          labelSelector:
+            matchLabels: {{- include "tutti.selector" . | nindent 14 }}
+          matchLabelKeys: [{{ .revision }}]
 {{- end }}
 
 {{- define "tutti.container-security" -}}
@@ -84,6 +100,10 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: status.podIP
+  - name: POD_UID
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.uid
   - name: TUTTI_INSTANCE
     valueFrom:
       fieldRef:
@@ -138,7 +158,8 @@ startupProbe:
     path: /healthz
     port: http
   periodSeconds: 1
-  failureThreshold: 60
+  # Many processes that start at once on a busy node took 80 s until they listened: a slow start is no failure.
+  failureThreshold: 300
 livenessProbe:
   httpGet:
     path: /healthz
@@ -174,6 +195,12 @@ strategy:
   rollingUpdate:
     maxUnavailable: 0
     maxSurge: 1
+{{- end }}
+
+{{/* Sets of consumers for planners: one each, one for the pod that replaces another in an update, and one for a pod that
+     a lost node still runs. Takes the root. */}}
+{{- define "tutti.planner-sets" -}}
+{{ add 2 (int .Values.planner.replicas) }}
 {{- end }}
 
 {{/* Replicas that must not leave together; takes also "replicas". */}}

@@ -45,6 +45,7 @@ class Shards:
         *,
         namespace: str,
         rivals: Rivals,
+        pod_uid: str = "",
         renew_s: float = RENEW_S,
         expire_s: float = EXPIRE_S,
     ) -> None:
@@ -56,6 +57,8 @@ class Shards:
             controllers: What it runs: only replicas that run the same divide keys.
             namespace: Where the Leases are.
             rivals: While one lives, nothing is ours.
+            pod_uid: Of the pod named `identity` in that namespace, if there is one: it owns our
+                Lease, so that garbage collection removes it where `leave` cannot.
             renew_s: Seconds between rounds.
             expire_s: A replica silent for so long is taken for dead.
         """
@@ -63,6 +66,7 @@ class Shards:
         self._client = client
         self._identity = identity
         self._namespace = namespace
+        self._owners = _owned_by_pod(identity, pod_uid) if pod_uid else []
         self._renew_s = renew_s
         self._name = self._lease_of(identity)
         self._expire_s = expire_s
@@ -157,6 +161,7 @@ class Shards:
                 "namespace": self._namespace,
                 "labels": {_LABEL: self._group},
                 "annotations": {_VIEW: ",".join(self._members.said)},
+                "ownerReferences": self._owners,
             },
             "spec": {
                 "holderIdentity": self._identity,
@@ -173,6 +178,10 @@ class Shards:
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
         self._members.renewed(asked_s, _now_s())
+
+
+def _owned_by_pod(name: str, uid: str) -> list[dict[str, str]]:
+    return [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}]
 
 
 def _now_s() -> float:

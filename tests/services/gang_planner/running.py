@@ -228,6 +228,15 @@ class Hall:
             process.send_signal(signal.SIGKILL)
         await process.wait()
 
+    async def wait_logged(self, ordinal: int, text: str) -> None:
+        """Wait until a planner has logged a text."""
+        log = self.folder / f"planner-{ordinal}.log"
+
+        async def logged() -> bool:
+            return text in log.read_text()
+
+        await eventually(logged, timeout_s=20.0, because=f"planner {ordinal} logs {text!r}")
+
     async def statuses(self) -> list[ServiceStatus]:
         """What every planner says of itself."""
         answers = await asking.ask_all(

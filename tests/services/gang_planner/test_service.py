@@ -16,7 +16,6 @@ from shared.contracts.asking import FitAnswer, FitRequest
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Verdict
-from shared.runtime.lifecycle import STATUS_SUPERSEDED
 from tests.services.gang_planner.running import Hall, a_hall, make_gang, make_node
 from tests.support.full_stream import a_full_stream
 from tests.support.waiting import eventually
@@ -100,10 +99,31 @@ async def test_a_planner_that_slept_through_a_takeover_writes_nothing_and_steps_
         await eventually(taken_over, timeout_s=10.0)
         await hall.watcher.submit("first", 2)
         sleeper.send_signal(signal.SIGCONT)
-        assert await sleeper.wait() == STATUS_SUPERSEDED
+        await hall.wait_logged(0, "superseded: ")
+        await hall.wait_ready(2)
+        assert sleeper.returncode is None, "it stands by in the same process"
+        assert await hall.wait_active() == 1
         await hall.wait_decided("first")
         second = (await hall.epochs())[1].epoch
         assert {one.epoch for one in await hall.decisions()} == {second}
+
+
+async def test_a_planner_waits_for_a_set_of_consumers_and_takes_that_of_a_dead_one(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """A pod that replaces one of a lost node needs no number of its own."""
+    sets = "--consumer-sets=2"
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0, sets)
+        await hall.wait_active()
+        await hall.start(1, sets)
+        await hall.wait_ready(2)
+        await hall.start(2, sets)
+        await hall.wait_logged(2, "not ready: consumers: all 2 sets of consumers are in use")
+        await hall.kill(0)
+        await hall.wait_ready(2)
+        await hall.watcher.submit("first", 2)
+        await hall.wait_decided("first")
 
 
 async def test_a_restarted_planner_remembers_from_its_checkpoint_what_it_decided(
@@ -360,10 +380,10 @@ async def test_when_storage_is_lost_planners_start_cold_and_wait_for_what_may_be
         await nats_server.start()
         await hall.start_anew()
         made_s = time.monotonic()
-        assert await hall.processes[0].wait() == STATUS_SUPERSEDED
-        await hall.start(0, *flags)
-        decision = await hall.wait_decided("first")
+        await hall.wait_logged(0, "superseded: ")
+        decision = await hall.wait_decided("first", timeout_s=20.0)
         assert time.monotonic() - made_s > 3.5
+        assert hall.processes[0].returncode is None
         assert decision.attempt == 1, "nothing is known of the life before"
         (opened, *_) = await hall.records()
         assert isinstance(opened, StreamOpened)

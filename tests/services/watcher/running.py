@@ -65,6 +65,14 @@ class WatcherProcess:
         async with asyncio.timeout(timeout_s):
             return await self.process.wait()
 
+    async def wait_logged(self, text: str, timeout_s: float = 20.0) -> None:
+        """Wait until it has logged a text."""
+
+        async def logged() -> bool:
+            return text in self.log()
+
+        await eventually(logged, timeout_s=timeout_s, because=f"{self.instance} logs {text!r}")
+
     def log(self) -> str:
         """What it has logged so far."""
         return self._log.read_text()

@@ -200,7 +200,9 @@ async def test_a_watcher_that_overslept_its_lease_writes_nothing_and_steps_down(
         synced = await reader.wait_epoch(2)
         assert synced.watcher == "watcher-1"
         watcher.signal(signal.SIGCONT)
-        assert await watcher.wait() == 3
+        await watcher.wait_logged("superseded: ")
+        await watcher.wait_logged("another watcher is active: standing by")
+        assert watcher.process.returncode is None
     await assert_one_writer(reader)
 
 
@@ -224,17 +226,23 @@ async def test_what_happens_while_nats_is_away_is_told_when_it_is_back(
     await assert_one_writer(reader)
 
 
-async def test_a_watcher_whose_log_was_made_anew_steps_down(
+async def test_a_watcher_whose_log_was_made_anew_begins_again_in_the_same_process(
     nats_server: NatsServer, watcher: WatcherProcess
 ) -> None:
-    """Sequences of a lost log mean nothing in a new one: the next watcher begins an epoch there."""
+    """Sequences of a lost log mean nothing in a new one: its next generation opens an epoch."""
     await nats_server.kill()
     await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
     await nats_server.start()
     bus = await Bus.connect(nats_server.url, name="setup")
     await ensure_streams(bus)
     await bus.close()
-    assert await watcher.wait(timeout_s=20) == 3
+    await watcher.wait_logged("superseded: ")
+
+    async def opened_again() -> bool:
+        return watcher.log().count(" is open with ") == 2
+
+    await eventually(opened_again, timeout_s=20)
+    assert watcher.process.returncode is None
 
 
 @pytest.mark.usefixtures("watcher")

@@ -11,7 +11,7 @@ from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
 from shared.bus.setup import ensure_streams
 from shared.contracts.subjects import CLUSTER, planner_consumer, webhook_consumer
-from tests.shared.bus.conftest import LossyBus
+from tests.shared.bus.conftest import ConnectBus, LossyBus
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -234,3 +234,20 @@ async def test_a_resting_reader_heals_what_a_reconnection_lost(
     await follower.reader.wait_caught_up(61)
     assert follower.seen == expected(2, 61)
     follower.task.cancel()
+
+
+@pytest.mark.usefixtures("bus")
+async def test_a_reader_that_was_cancelled_makes_no_process_unready(connect: ConnectBus) -> None:
+    """A planner that begins to lead stops reading VERDICTS, well or not."""
+    problems: dict[str, str] = {}
+    bus = await connect(on_health=problems.__setitem__)
+    reader = LogReader(bus, CLUSTER, "no-such-consumer")
+
+    async def take(_: list[Delivery]) -> None:
+        pytest.fail("nothing can arrive")
+
+    reading = asyncio.create_task(reader.run(1, take))
+    await eventually(lambda: problems.get(f"log {CLUSTER}"), timeout_s=10.0)
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert problems[f"log {CLUSTER}"] == ""

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import sys
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from shared.bus.errors import Superseded
+from shared.bus.errors import NoAnswer, Superseded
 from shared.runtime.lifecycle import Context, Step, run
 from shared.runtime.settings import CommonSettings, load
 
@@ -23,6 +24,7 @@ class SampleSettings(CommonSettings, frozen=True, kw_only=True):
             "task",
             "handler",
             "superseded",
+            "lacking",
             "finish",
             "slow",
             "end",
@@ -38,11 +40,18 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+#: Generations of this process.
+generations = itertools.count(1)
+
+
 async def fall_into(trouble: str, context: Context[SampleSettings]) -> None:
+    generation = next(generations)
     if trouble == "main":
         raise ValueError("a bug in main")
-    if trouble == "superseded":
+    if trouble == "superseded" and generation == 1:
         raise Superseded("CLUSTER: another wrote")
+    if trouble == "lacking" and generation <= 3:
+        raise NoAnswer("STREAM.INFO.CLUSTER: nobody listens")
     if trouble == "handler":
         await context.bus.publish("poke", b"")
 

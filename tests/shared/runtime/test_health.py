@@ -31,7 +31,7 @@ class Pages:
     def __init__(self) -> None:
         self.readiness = Readiness()
         self.metrics = Metrics("sample")
-        self.server = HealthServer(self.readiness, self.metrics)
+        self.server = HealthServer()
 
     async def get(self, path: str) -> tuple[int, str]:
         url = f"http://127.0.0.1:{self.server.port}{path}"
@@ -42,7 +42,7 @@ class Pages:
 @pytest.fixture
 async def pages() -> AsyncIterator[Pages]:
     made = Pages()
-    await made.server.start("127.0.0.1", 0)
+    await made.server.start("127.0.0.1", 0, made.readiness, made.metrics)
     yield made
     await made.server.stop()
 

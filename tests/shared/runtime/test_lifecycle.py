@@ -6,11 +6,13 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from shared.bus.asking import ask_all
+from shared.bus.authorization import new_seed
 from shared.bus.connection import Bus
 from shared.contracts import codec
 from shared.contracts.asking import ServiceStatus, StatusRequest
@@ -119,11 +121,30 @@ async def test_a_crash_releases_the_lease_and_says_why(start: Start, trouble: st
     assert code == 1
 
 
-async def test_being_superseded_has_a_status_of_its_own_and_no_traceback(start: Start) -> None:
-    process = await start("--trouble", "superseded")
+async def test_a_superseded_service_begins_again_in_the_same_process(
+    start: Start, nats_server: NatsServer
+) -> None:
+    process = await start("--trouble", "superseded", "--instance", "sample-a")
+    assert await line(process) == "release"
+    assert await line(process) == "ready sample-a"
+    assert (await status(nats_server)).pid == process.pid
+    process.terminate()
     said, log, code = await rest(process)
-    assert (said, code) == (["release"], 3)
+    assert (said, code) == ([*STEPS, "cancelled"], 0)
     assert "superseded: CLUSTER: another wrote" in log
+    assert "Traceback" not in log
+
+
+async def test_a_service_that_lacks_its_streams_waits_in_the_same_process(
+    start: Start, nats_server: NatsServer
+) -> None:
+    process = await start("--trouble", "lacking", "--instance", "sample-a")
+    assert [await line(process) for _ in range(4)] == [*["release"] * 3, "ready sample-a"]
+    assert (await status(nats_server)).pid == process.pid
+    process.terminate()
+    said, log, code = await rest(process)
+    assert (said, code) == ([*STEPS, "cancelled"], 0)
+    assert "waiting: STREAM.INFO.CLUSTER: nobody listens" in log
     assert "Traceback" not in log
 
 
@@ -180,6 +201,23 @@ async def test_a_signal_while_it_closes_ends_it_in_order(start: Start) -> None:
     assert "one more signal: stopping without closing" in log
     assert "Traceback" not in log
     assert code == 1
+
+
+async def test_a_service_waits_unready_for_its_credentials(
+    start: Start, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """A pod may start before the Secret exists that its volume shows."""
+    seed = tmp_path / "seed"
+    process = await start(f"--nats-credentials={seed}", "--log-format", "text")
+    assert process.stderr is not None
+    while "not ready: nats: " not in (text := (await process.stderr.readline()).decode()):
+        assert text, "it has ended"
+    assert str(seed) in text
+    seed.write_text(new_seed())
+    assert await line(process) == "ready sample-0"
+    process.terminate()
+    _, _, code = await rest(process)
+    assert code == 0
 
 
 async def test_while_nats_is_away_it_waits_unready_and_can_be_stopped(

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typing_extensions import override
 
 from services.controller.reconciling.sharding import Shards
@@ -152,3 +153,31 @@ async def read_lease(client: KubeClient) -> bool:
     """Whether a replica's own Lease is there, with a view."""
     reply = await client.request("GET", LEASES.path("kube-system"))
     return b'"tutti.dev/view":"a"' in reply.body.replace(b": ", b":")
+
+
+@pytest.mark.usefixtures("cluster")
+async def test_a_replicas_lease_belongs_to_its_pod(client: KubeClient) -> None:
+    """What is uninstalled has no right to delete its Leases any more: garbage collection does."""
+    shards = Shards(
+        client,
+        "pod-a",
+        ["job"],
+        namespace="kube-system",
+        rivals=Rivals(client, []),
+        pod_uid="uid-of-pod-a",
+        renew_s=0.05,
+    )
+    running = asyncio.create_task(shards.run(), name="shards")
+
+    async def owners() -> list[tuple[str, str, str]]:
+        page = await client.list(LEASES, Lease, namespace="kube-system")
+        return [
+            (owner.kind, owner.name, owner.uid)
+            for one in page.items
+            if isinstance(one, Lease)
+            for owner in one.metadata.owner_references
+        ]
+
+    assert await eventually(owners) == [("Pod", "pod-a", "uid-of-pod-a")]
+    running.cancel()
+    await asyncio.wait([running])

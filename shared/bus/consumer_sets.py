@@ -1,0 +1,101 @@
+"""Sets of durable consumers, of which each replica of a service uses one.
+
+Setup makes them, numbered from 0, since no service may make consumers. A replica without a number
+of its own (a pod of a Deployment) holds a free one by a lease: it is free again a second after its
+holder died, wherever that was. As with every lease, two may believe to hold it for a moment; the
+log readers then interrupt each other and miss nothing.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+from shared.bus.connection import Bus
+from shared.bus.errors import BusError
+from shared.bus.lease import Lease
+from shared.contracts import subjects
+
+_LOOK_EVERY_S: Final = 0.5
+
+
+class ConsumerSetLost(Exception):
+    """Another replica holds the set by now."""
+
+
+class ConsumerSet:
+    """The right of this process to one of `count` sets."""
+
+    def __init__(self, bus: Bus, service: str, holder: str, count: int) -> None:
+        """Prepare; `holder` names this process to people."""
+        assert count >= 1, count
+        self._bus = bus
+        self._service = service
+        self._leases = [Lease(bus, lease_key(service, n), holder) for n in range(count)]
+        self._number = 0
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def claim(self, on_wait: Callable[[], None]) -> int:
+        """Wait until a set is free, and hold it; return its number.
+
+        `on_wait` is called if none is free at first.
+        """
+        waits = [asyncio.create_task(lease.wait_held()) for lease in self._leases]
+        runs = [asyncio.create_task(lease.run(_ignore)) for lease in self._leases]
+        try:
+            done, _ = await asyncio.wait(
+                [*waits, *runs], timeout=2.0, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                on_wait()
+                await asyncio.wait([*waits, *runs], return_when=asyncio.FIRST_COMPLETED)
+            for run in runs:
+                if run.done():
+                    run.result()  # only an error ends it
+            self._number = next(n for n, lease in enumerate(self._leases) if lease.held)
+            self._renewing = runs[self._number]
+        finally:
+            for wait in waits:
+                wait.cancel()
+            others = [run for run in runs if run is not self._renewing]
+            for run in others:
+                run.cancel()
+            await asyncio.wait([*waits, *others])
+            for lease in self._leases:
+                if self._renewing is None or lease is not self._leases[self._number]:
+                    await lease.release()
+        return self._number
+
+    async def watch(self) -> None:
+        """Run for as long as the set is ours.
+
+        Raises:
+            ConsumerSetLost: This process did not renew it in time, and another has taken it.
+        """
+        assert self._renewing is not None
+        lease = self._leases[self._number]
+        while not self._renewing.done():
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if not lease.held and await self._has_another_holder():
+                raise ConsumerSetLost(f"another {self._service} uses consumers {self._number}")
+        self._renewing.result()
+
+    async def release(self) -> None:
+        """Give the set up at once."""
+        await self._leases[self._number].release()
+
+    async def _has_another_holder(self) -> bool:
+        key = f"$KV.{subjects.LEASES}.{lease_key(self._service, self._number)}"
+        with contextlib.suppress(BusError):
+            seen = await self._bus.get_last(f"KV_{subjects.LEASES}", key)
+            return bool(seen and seen.payload and self._bus.writer_id.encode() not in seen.payload)
+        return False
+
+
+def lease_key(service: str, number: int) -> str:
+    """Key of a set's lease."""
+    return f"{service}-consumers-{number}"
+
+
+def _ignore(_held: bool) -> None:
+    """A set that is lost for a moment is taken again: `watch` looks whether another has it."""

@@ -1,0 +1,69 @@
+"""How one generation of a service ends, and whether the same process begins the next one.
+
+A generation is everything from the connection to NATS to its closing. A process whose generation
+was superseded, or lacked something that is made elsewhere (NATS, streams, a right), begins the next
+generation itself: for a supervisor such as the kubelet, an exit is a crash, and it delays restarts.
+"""
+
+import asyncio
+import enum
+import logging
+
+from shared.bus.errors import (
+    ApiRefused,
+    BusClosed,
+    BusUnavailable,
+    NoAnswer,
+    StreamReplaced,
+    Superseded,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Ending(enum.IntEnum):
+    """How a generation ended; the value is the exit status, if the process ends with it."""
+
+    STOPPED = 0
+    CRASHED = 1
+    #: Another writer took over, or a log was replaced: what this generation knew is void.
+    SUPERSEDED = 3
+    #: NATS, a stream, a consumer or a right is missing.
+    LACKING = 4
+
+    @property
+    def continues(self) -> bool:
+        """Whether the process begins another generation."""
+        return self in {Ending.SUPERSEDED, Ending.LACKING}
+
+
+class StateVoid(Exception):
+    """What this process knows is no longer true, and only a new generation can learn the truth."""
+
+
+_SUPERSEDED = Superseded | StreamReplaced | StateVoid
+_LACKING = BusUnavailable | NoAnswer | BusClosed | ApiRefused
+
+
+def ending_of(crash: BaseExceptionGroup[BaseException]) -> tuple[Ending, str]:
+    """Classify the exceptions that ended a generation, log them, and return a reason in words.
+
+    One error of ours (anything unknown here) makes it a crash. Cancellations do not count.
+    """
+    errors = [error for error in _leaves(crash) if not isinstance(error, asyncio.CancelledError)]
+    superseded = [error for error in errors if isinstance(error, _SUPERSEDED)]
+    lacking = [error for error in errors if isinstance(error, _LACKING)]
+    if len(superseded) + len(lacking) < len(errors) or not errors:
+        _log.critical("crashed", exc_info=crash)
+        return Ending.CRASHED, f"crashed: {errors[0] if errors else crash}"
+    if superseded:
+        _log.warning("superseded: %s", superseded[0])
+        return Ending.SUPERSEDED, f"superseded: {superseded[0]}"
+    _log.warning("waiting: %s", lacking[0])
+    return Ending.LACKING, f"waiting: {lacking[0]}"
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for each in error.exceptions for leaf in _leaves(each)]
