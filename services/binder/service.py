@@ -192,7 +192,7 @@ class Binder:
                 return
             await self._undecodable(delivery, sender, str(error))
             return
-        reason = await self._judge(decision, sender)
+        reason = await self._judge(decision, delivery, sender)
         if reason:
             now_ms = self._ctx.now_ms()
             refusal = refusal_of(decision, sender, reason=reason, now_ms=now_ms)
@@ -204,11 +204,10 @@ class Binder:
         self._reporting.in_progress(len(self._carrying))
         self._proceed(carrying, carrying.machine.start(self._ctx.now_ms()))
 
-    async def _judge(self, decision: Act, sender: Sender) -> str:
+    async def _judge(self, decision: Act, delivery: Delivery, sender: Sender) -> str:
         """Say why the decision must not be carried out; "" when it may."""
-        late = isinstance(decision, EvictionDecision) and 0 < decision.until_ms < self._ctx.now_ms()
-        if late and sender.delivered == 1:
-            # Whom it was for has given up; nobody has begun with it.
+        if sender.delivered == 1 and await self._is_late(decision, delivery):
+            # The preemptor gave up before any binder started this decision.
             return "Expired"
         seq, delivered = sender.decision_seq, sender.delivered
         if self._state.looks_replaced(seq, delivered=delivered):
@@ -217,6 +216,20 @@ class Binder:
         if reason and await self._follow_stream():
             reason = self._state.judge(decision.epoch, seq, delivered=delivered)
         return reason
+
+    async def _is_late(self, decision: Act, delivery: Delivery) -> bool:
+        """Whether an eviction's time is over. Its instants are of the planner's clock, so only
+        their difference counts, from when the server stored it; what cannot be told is late.
+        """
+        if not isinstance(decision, EvictionDecision) or not decision.until_ms:
+            return False
+        try:
+            server_ms = (await self._ctx.bus.stream_info(subjects.DECISIONS)).now_ms
+        except BusError as error:
+            logger.warning("cannot tell how old eviction %d is: %s", delivery.seq, error)
+            return True
+        lasts_ms = decision.until_ms - decision.cycle.now_ms
+        return server_ms is None or server_ms - delivery.stored_ms > lasts_ms
 
     async def _is_current(self, holding: Holding) -> bool:
         """Say whether a message is of the DECISIONS that there is now; False also while nobody can

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from services.gang_planner.core.picture import FRESH_MS
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.inbox import (
     Arrival,
@@ -17,17 +18,25 @@ from services.gang_planner.inbox import (
     VerdictArrival,
 )
 from shared.contracts import codec, subjects
+from shared.contracts.cluster import Synced
+from shared.contracts.decisions import Checkpoint, DecisionRecord, EpochOpened, cycle_of
 from shared.contracts.strays import OnStray
 from shared.contracts.verdicts import Verdict
+from shared.runtime.steady_clock import SteadyClock, steady_s
 
 
 class Applier:
     """The only place where records enter the planner's state."""
 
-    def __init__(self, planner: Planner, on_stray: OnStray) -> None:
-        """`on_stray` is told of what no writer of a stream wrote."""
+    def __init__(self, planner: Planner, on_stray: OnStray, clock: SteadyClock) -> None:
+        """Apply to `planner`; `on_stray` hears of messages that no writer of a stream wrote, and
+        `clock` continues the time of DECISIONS.
+        """
         self._planner = planner
         self._on_stray = on_stray
+        self._clock = clock
+        #: When the newest `cluster.synced` arrived, in seconds of `steady_s`; None: none has.
+        self._synced_s: float | None = None
         self._has_picture = False
         self._has_memory = False
         #: The newest verdict of each gang that is not gone, as published; read at a takeover.
@@ -76,14 +85,30 @@ class Applier:
                     self._decisions_goal = decisions
                     self._outcomes_goal = outcomes
                     self._verdicts_goal = verdicts
-                case SnapshotArrival(pages):
+                case SnapshotArrival(pages, arrived_s):
                     self._planner.load_snapshot(pages)
+                    self._synced_s = arrived_s
                     self.cluster_seq = pages[0].cluster_seq
                     self._has_picture = True
                 case CheckpointArrival():
                     self._apply_checkpoint(arrival)
                 case _:
                     assert_never(arrival)
+
+    @property
+    def view_age_ms(self) -> int | None:
+        """How long ago the newest `cluster.synced` arrived; None: none has, or a newer epoch's
+        snapshot is missing.
+        """
+        if self._synced_s is None or not self._planner.view_is_newest:
+            return None
+        return max(0, int((steady_s() - self._synced_s) * 1000))
+
+    @property
+    def view_is_fresh(self) -> bool:
+        """Whether the cluster state is new enough for decisions."""
+        age_ms = self.view_age_ms
+        return age_ms is not None and age_ms <= FRESH_MS
 
     def decided(self, seq: int) -> None:
         """This process appended record `seq` itself and the core has applied it."""
@@ -131,6 +156,8 @@ class Applier:
     def _apply_cluster(self, arrival: ClusterArrival) -> None:
         if arrival.seq > self.cluster_seq:
             self._planner.apply_cluster(arrival.seq, arrival.record)
+            if isinstance(arrival.record, Synced):
+                self._synced_s = arrival.arrived_s
             self.cluster_seq = arrival.seq
 
     def _apply_outcome(self, arrival: OutcomeArrival | ForeignArrival) -> None:
@@ -141,7 +168,11 @@ class Applier:
 
     def _apply_decision(self, arrival: DecisionArrival) -> None:
         if arrival.seq > self.decisions_seq:
-            self._planner.apply_decision(arrival.seq, arrival.decode())
+            record = arrival.decode()
+            self._planner.apply_decision(arrival.seq, record)
+            instant_ms = instant_of(record)
+            if instant_ms:
+                self._clock.adopt(instant_ms, arrival.age_ms)
             self.decisions_seq = arrival.seq
 
     def _apply_checkpoint(self, arrival: CheckpointArrival) -> None:
@@ -153,3 +184,11 @@ class Applier:
         self._outcomes_goal = arrival.outcomes_goal
         self._verdicts_goal = arrival.verdicts_goal
         self._has_memory = True
+
+
+def instant_of(record: DecisionRecord) -> int:
+    """When a record was written, on the log's time; 0: it does not say."""
+    if isinstance(record, EpochOpened | Checkpoint):
+        return record.at_ms
+    cycle = cycle_of(record)
+    return cycle.now_ms if cycle is not None else 0

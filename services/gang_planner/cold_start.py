@@ -18,13 +18,14 @@ class ColdStart:
         self._wait_ms = wait_s * 1000
         self._until_ms = 0
 
-    def look(self, opened: StreamOpened | None, now_ms: int) -> None:
-        """Take in the first record of DECISIONS; None: it has aged out, and every danger with it.
+    def look(self, opened: StreamOpened | None, now_ms: int, age_ms: int) -> None:
+        """Take in the first record of DECISIONS, which was stored `age_ms` ago; None: it has aged
+        out, and every danger with it.
 
-        The record's instant is another machine's clock: one that is ahead of ours counts as now.
+        The record's own instant is not looked at: it is of another machine's clock.
         """
         if opened is not None and opened.replaces:
-            until_ms = min(opened.at_ms, now_ms) + self._wait_ms
+            until_ms = now_ms - age_ms + self._wait_ms
             self._until_ms = min(until_ms, self._until_ms or until_ms)
 
     def until_ms(self, now_ms: int) -> int | None:

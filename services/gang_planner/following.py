@@ -39,6 +39,7 @@ from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import DecisionClaimed
 from shared.contracts.strays import is_stray, unless_stray
 from shared.contracts.verdicts import GangPhase
+from shared.runtime.steady_clock import steady_s
 
 log = logging.getLogger(__name__)
 
@@ -118,14 +119,20 @@ async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
     return None
 
 
-async def read_opened(bus: Bus) -> StreamOpened | None:
-    """The first record of DECISIONS; None when it has aged out."""
+async def read_opened(bus: Bus, server_ms: int | None) -> tuple[StreamOpened, int] | None:
+    """The first record of DECISIONS, and how many milliseconds before `server_ms` of the server's
+    clock it was stored; None when it has aged out.
+    """
     # Not the newest on its subject, which may be a stray: this one was there before all others.
     found = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_OPENED, 1)
     if found is None or is_stray(subjects.DECISIONS, found.payload):
         return None
     record = codec.decode_decision_record(found.payload)
-    return record if isinstance(record, StreamOpened) else None
+    if not isinstance(record, StreamOpened):
+        return None
+    if server_ms is None or found.stored_ms is None:
+        return record, 0
+    return record, max(0, server_ms - found.stored_ms)
 
 
 class Follower:
@@ -149,8 +156,14 @@ class Follower:
         #: `CheckpointArrival` on.
         self.incarnation = ""
         self.opened: StreamOpened | None = None
+        self._opened_s = 0.0
         self._following_verdicts: asyncio.Task[None] | None = None
         self.rest(0.0)
+
+    @property
+    def opened_age_ms(self) -> int:
+        """How long ago `opened` was stored."""
+        return int((steady_s() - self._opened_s) * 1000)
 
     def rest(self, pause_s: float) -> None:
         """Look at each log once per `pause_s` seconds while records stream in."""
@@ -195,7 +208,8 @@ class Follower:
         while True:
             pages = await fetch_snapshot(self._bus, epoch_min=self._epoch)
             self._epoch = pages[0].epoch
-            await self._inbox.put([SnapshotArrival(pages)])
+            arrived_s = steady_s() - pages[0].synced_age_ms / 1000
+            await self._inbox.put([SnapshotArrival(pages, arrived_s)])
             try:
                 await self._readers[subjects.CLUSTER].run(
                     pages[0].cluster_seq + 1, self._on_cluster
@@ -212,7 +226,10 @@ class Follower:
         outcomes = await stream_there(self._bus, subjects.OUTCOMES)
         verdicts = await stream_there(self._bus, subjects.VERDICTS)
         self.incarnation = decisions.incarnation
-        self.opened = await read_opened(self._bus)
+        opened = await read_opened(self._bus, decisions.now_ms)
+        if opened is not None:
+            self.opened, age_ms = opened
+            self._opened_s = steady_s() - age_ms / 1000
         await self._inbox.put(
             [
                 CheckpointArrival(
@@ -247,6 +264,7 @@ class Follower:
 
     async def _on_cluster(self, deliveries: list[Delivery]) -> None:
         arrivals: list[Arrival] = []
+        now_s, reader = steady_s(), self._readers[subjects.CLUSTER]
         for delivery in deliveries:
             record = _decode_cluster(delivery.payload)
             if record is None:
@@ -255,17 +273,21 @@ class Follower:
             if not isinstance(record, StreamOpened) and record.epoch > self._epoch:
                 await self._inbox.put(arrivals)
                 raise NewEpoch(record.epoch)
+            arrived_s = now_s - reader.age_ms(delivery) / 1000
             arrivals.append(
-                ClusterArrival(delivery.seq, record, delivery.payload, delivery.stored_ms)
+                ClusterArrival(
+                    delivery.seq, record, delivery.payload, delivery.stored_ms, arrived_s
+                )
             )
         await self._inbox.put(arrivals)
 
     async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
+        reader = self._readers[subjects.DECISIONS]
         await self._inbox.put(
             [
                 _stray_arrival(subjects.DECISIONS, d)
                 if is_stray(subjects.DECISIONS, d.payload)
-                else DecisionArrival(d.seq, d.payload, d.stored_ms)
+                else DecisionArrival(d.seq, d.payload, d.stored_ms, reader.age_ms(d))
                 for d in deliveries
             ]
         )

@@ -24,6 +24,8 @@ class ClusterArrival(NamedTuple):
     payload: bytes
     #: When the stream stored it; likewise below.
     stored_ms: int = 0
+    #: When it arrived, in seconds of this process's `steady_s`.
+    arrived_s: float = 0.0
 
 
 class DecisionArrival(NamedTuple):
@@ -34,6 +36,8 @@ class DecisionArrival(NamedTuple):
     seq: int
     payload: bytes
     stored_ms: int = 0
+    #: How long before its arrival it was stored, if it was there when reading began; else 0.
+    age_ms: int = 0
 
     def decode(self) -> DecisionRecord:
         """The record."""
@@ -99,6 +103,8 @@ class SnapshotArrival(NamedTuple):
     """A whole picture: it replaces what was known."""
 
     pages: tuple[SnapshotPage, ...]
+    #: As in `ClusterArrival`: when the newest `synced` in it would have arrived.
+    arrived_s: float = 0.0
 
 
 class CheckpointArrival(NamedTuple):

@@ -14,7 +14,6 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
 )
 from services.gang_planner.volcano_metrics import SchedulerMetrics
-from shared.contracts.cluster import Synced
 from shared.contracts.decisions import (
     Act,
     EvictionDecision,
@@ -58,10 +57,19 @@ class _Ahead:
 class Reporting:
     """Counts and tells; nothing depends on it."""
 
-    def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        now_ms: Callable[[], int],
+        view_age_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         """Register the metrics, once per process."""
+        metrics.watch(
+            "view_age_seconds",
+            "Since the newest report of the watcher that its picture is current arrived.",
+            view_age_s,
+        )
         self._now_ms = now_ms
-        self._synced_ms = now_ms()
         self._decisions = metrics.counter("decisions_total", "Gang decisions appended.")
         self._bindings = metrics.counter("bindings_total", "Bindings in those decisions.")
         self._started = metrics.counter("gangs_started_total", "Gangs whose quorum was placed.")
@@ -119,11 +127,6 @@ class Reporting:
         self._lags: dict[str, tuple[int, int]] = dict.fromkeys(_STREAMS, (0, 0))
         for stream in self._lags:
             lag_s(stream).set_function(functools.partial(self._lag_s, stream))
-        metrics.watch(
-            "view_age_seconds",
-            "Since the watcher last said that its picture is current.",
-            lambda: max(0, now_ms() - self._synced_ms) / 1000,
-        )
         self._starts = GangStarts(metrics, now_ms)
         self._log = DecisionLog()
         #: The same under Volcano's names.
@@ -134,10 +137,8 @@ class Reporting:
         newest: dict[str, int] = {}
         for arrival in arrivals:
             match arrival:
-                case ClusterArrival(_, record, _, stored_ms):
+                case ClusterArrival(_, _, _, stored_ms):
                     newest[CLUSTER] = stored_ms
-                    if isinstance(record, Synced):
-                        self._synced_ms = record.at_ms
                 case DecisionArrival(_, _, stored_ms):
                     newest[DECISIONS] = stored_ms
                 case OutcomeArrival(_, outcome, _, stored_ms):

@@ -27,10 +27,10 @@ from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
+from services.gang_planner.view_readiness import ViewReadiness
 from services.gang_planner.writing import Writer
 from shared.bus.consumer_sets import ConsumerSet, ConsumerSetLost
 from shared.bus.errors import NoAnswer
-from shared.bus.lease import Lease
 from shared.runtime.endings import StateVoid
 from shared.runtime.lifecycle import Context, Step
 
@@ -62,9 +62,10 @@ class GangPlanner:
         )
         self._planner = Planner(self._policy.configuration)
         self._inbox = Inbox()
-        self._applier = Applier(self._planner, context.strays.met)
+        self._applier = Applier(self._planner, context.strays.met, context.clock)
         self._follower = Follower(context.bus, self._inbox, consumers)
-        self._reporting = Reporting(context.metrics, context.now_ms)
+        self._view = ViewReadiness(context.ready, self._applier)
+        self._reporting = Reporting(context.metrics, context.now_ms, self._view.age_s)
         self._traces = GangTraces(context.tracer)
         self._cold_start = ColdStart(settings.cold_start_wait_s)
         self._writer = Writer(
@@ -78,7 +79,7 @@ class GangPlanner:
         self._reporting.volcano.watch(self._queue_figures)
         self._planner.on_action(self._reporting.volcano.acts)
         self._standby = Standby(context, self._planner, self._applier)
-        self._lease = Lease(context.bus, _LEASE_KEY, context.instance)
+        self._lease = context.lease(_LEASE_KEY, self._can_decide)
         #: The lease is ours, and the logs are read up to where they reached when we got it.
         self._catching_up = False
         #: Between two looks at the logs; None: before the picture was whole.
@@ -98,6 +99,7 @@ class GangPlanner:
         tell = partial(context.ready.note, "policy")
         context.spawn("policy-file", self._policy.watch(self._inbox.wake, tell))
         context.spawn("mend-verdicts", self._writer.mend())
+        context.spawn("view-readiness", self._view.watch())
         lease = context.spawn("lease", self._lease.run(self._on_lease))
         context.on_shutdown(Step.FINISH, "last cycle", self._finish)
         context.on_shutdown(Step.PUBLISH, "verdicts", self._writer.flush)
@@ -110,6 +112,10 @@ class GangPlanner:
         context.on_shutdown(Step.RELEASE_LEASE, "lease", give_back_lease)
         await self._standby.serve()
         await self._loop()
+
+    def _can_decide(self) -> bool:
+        """Whether this process could decide now; called in the lease's thread."""
+        return self._applier.caught_up and self._applier.view_is_fresh
 
     def _on_lease(self, _held: bool) -> None:
         self._inbox.wake()
@@ -174,7 +180,7 @@ class GangPlanner:
     def _cold_until_ms(self) -> int | None:
         """Until when nothing may be decided because NATS lost what was; None: it may."""
         now_ms, ready = self._context.now_ms(), self._context.ready
-        self._cold_start.look(self._follower.opened, now_ms)
+        self._cold_start.look(self._follower.opened, now_ms, self._follower.opened_age_ms)
         until_ms = self._cold_start.until_ms(now_ms)
         if until_ms is None:
             ready.set("cold start")

@@ -45,6 +45,21 @@ class View:
         self.consumed_seq = 0
         self.decisions_seq = 0
         self.synced: Synced | None = None
+        #: When that record had arrived, on the planner's clock, as of the newest cycle.
+        self.synced_ms = 0
+
+    def arrived(self, synced_ms: int | None) -> None:
+        """Note when `synced` arrived; None: at the instant that it names."""
+        if synced_ms is None:
+            synced_ms = self.synced.at_ms if self.synced is not None else 0
+        self.synced_ms = synced_ms
+
+    def local_ms(self, watcher_ms: int) -> int:
+        """An instant of the watcher's clock on the planner's clock: the newest `synced` shows how
+        far one is ahead of the other.
+        """
+        ahead_ms = self.synced.at_ms - self.synced_ms if self.synced is not None else 0
+        return watcher_ms - ahead_ms
 
 
 class State:

@@ -138,7 +138,8 @@ class Writer:
         began_s = time.perf_counter()
         now_ms, planner = self._context.now_ms(), self._planner
         most = self._pace.under_way_max(now_ms, planner.answered)
-        step = planner.step(now_ms, most)
+        age_ms = self._applier.view_age_ms
+        step = planner.step(now_ms, most, now_ms - age_ms if age_ms is not None else None)
         planned_s = time.perf_counter()
         self._reporting.cycled(planned_s - began_s)
         records: list[Act | Note] = [*step.decisions, *step.notes]

@@ -17,7 +17,6 @@ from services.watcher.publishing import RENEWAL_S, Publishing
 from services.watcher.reporting import Reporting
 from services.watcher.state import WatcherState
 from services.watcher.watching import Watching
-from shared.bus.lease import Lease
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.lifecycle import Context, Step
@@ -61,7 +60,7 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
 
 async def _wait_for_turn(ctx: Context[WatcherSettings], tasks: asyncio.TaskGroup) -> None:
     """Return once we hold the lease, and go on renewing it; meanwhile we are a standby."""
-    lease = Lease(ctx.bus, LEASE, ctx.instance)
+    lease = ctx.lease(LEASE, lambda: True)
 
     def on_change(held: bool) -> None:
         logger.info("the lease is %s", "ours" if held else "lost: writing goes on until overtaken")

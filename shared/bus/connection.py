@@ -30,6 +30,7 @@ from shared.bus.errors import (
     BusUnavailable,
     MessageTooLarge,
     NoAnswer,
+    NobodyListens,
 )
 from shared.bus.jetstream_api import (
     INCARNATION,
@@ -39,6 +40,7 @@ from shared.bus.jetstream_api import (
     MessageAnswer,
     ResetRequest,
     StreamAnswer,
+    instant_ms,
 )
 from shared.bus.security import Security
 
@@ -82,6 +84,9 @@ class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     first_seq: int
     last_seq: int
+    #: When the server answered, by its own clock; to be compared with `stored_ms` of its records
+    #: and with no other clock.
+    now_ms: int | None = None
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +96,8 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     payload: bytes
     headers: Mapping[str, str] = {}
+    #: When it was stored, by the server's clock.
+    stored_ms: int | None = None
 
 
 class Subscription:
@@ -265,7 +272,8 @@ class Bus:
         """Ask, and return the first answer. While there is no connection it waits for one first.
 
         Raises:
-            NoAnswer: Nobody listens, or nobody answered in time.
+            NobodyListens: No process subscribes to the subject.
+            NoAnswer: None answered in time.
         """
         answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
@@ -287,7 +295,7 @@ class Bus:
         finally:
             self.forget_reply(reply)
         if not message.payload and message.headers.get("Status") == "503":
-            raise NoAnswer(f"{subject}: nobody listens")
+            raise NobodyListens(f"{subject}: nobody listens")
         return message
 
     def expect_reply(self, handler: Callable[[Message], None]) -> str:
@@ -374,6 +382,7 @@ class Bus:
             messages=answer.state.messages,
             first_seq=answer.state.first_seq,
             last_seq=answer.state.last_seq,
+            now_ms=instant_ms(answer.ts),
         )
 
     async def get_message(self, stream: str, seq: int) -> StoredMessage | None:
@@ -402,7 +411,11 @@ class Bus:
         raw = answer.message
         assert raw is not None, "STREAM.MSG.GET answered with neither message nor error"
         return StoredMessage(
-            subject=raw.subject, seq=raw.seq, payload=raw.payload(), headers=raw.headers()
+            subject=raw.subject,
+            seq=raw.seq,
+            payload=raw.payload(),
+            headers=raw.headers(),
+            stored_ms=instant_ms(raw.time),
         )
 
     async def reset_consumer(self, stream: str, consumer: str, seq: int) -> None:

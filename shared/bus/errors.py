@@ -15,6 +15,10 @@ class NoAnswer(BusError):
     """Nobody answered a question in time, or nobody listens: the asker goes on without."""
 
 
+class NobodyListens(NoAnswer):
+    """No process subscribes to the subject: the server said so at once."""
+
+
 class BusClosed(BusError):
     """This connection was closed, by us or for good by the server (bad credentials): it never comes
     back.

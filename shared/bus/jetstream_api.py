@@ -6,6 +6,7 @@ are nanoseconds here and nowhere else.
 
 import base64
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -68,6 +69,8 @@ class StreamAnswer(ApiAnswer, frozen=True):
 
     config: StreamConfigSeen = StreamConfigSeen()
     state: StreamState = StreamState()
+    #: When the server answered, by its own clock.
+    ts: datetime | None = None
 
 
 class RawMessage(msgspec.Struct, frozen=True):
@@ -77,6 +80,8 @@ class RawMessage(msgspec.Struct, frozen=True):
     seq: int
     data: str = ""
     hdrs: str = ""
+    #: When it was stored, by the server's clock.
+    time: datetime | None = None
 
     def payload(self) -> bytes:
         """The message's content."""
@@ -135,6 +140,11 @@ class DrainRequest(msgspec.Struct, frozen=True):
     batch: int
     max_bytes: int
     no_wait: bool = True
+
+
+def instant_ms(instant: datetime | None) -> int | None:
+    """An instant of the server's clock in milliseconds since the epoch."""
+    return None if instant is None else int(instant.timestamp() * 1000)
 
 
 def parse_headers(block: bytes) -> dict[str, str]:

@@ -1,57 +1,98 @@
-"""A lease in the bucket LEASES: a hint who should try to write. Safety is the fence's, never the
-lease's.
+"""A lease in the bucket LEASES: it selects the process that should try to write. Safety is the
+fence's, never the lease's.
 
-The bucket forgets a key that is not renewed within its time to live. The holder renews by
-compare-and-swap, so that a holder that slept through its expiry cannot renew what another has
-taken. A standby listens to the key's own subject: it sees each renewal, and so knows without asking
-when the last one is overdue; a release arrives the same way and wakes it at once.
+The holder renews its key by compare-and-swap, so that a holder that slept cannot renew what another
+process has taken. A standby subscribes to the key's own subject: it receives each renewal, and
+measures with its own clock for how long none came. It takes the lease
+
+* at once, when the holder releases it;
+* a second after the last renewal, when the holder's process is gone: nothing subscribes to the
+  holder's subject any more, and the server answers so without delay;
+* `PATIENCE_S` after the last renewal, when the process is there and does not renew: it hangs, or
+  its machine is unreachable. A machine that is merely overloaded renews sooner;
+* at once, when the holder reports that it cannot do its work, and this process can.
 """
 
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from shared.bus.connection import Bus, Message, StoredMessage
-from shared.bus.errors import ApiRefused, BusError
+from shared.bus.errors import ApiRefused, BusError, NoAnswer, NobodyListens
 from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
 from shared.contracts import subjects
 
 _STREAM: Final = f"KV_{subjects.LEASES}"
-#: Renewals within one time to live: two may be lost. Each is an append and wakes the standby.
-RENEWALS_PER_TTL: Final = 3
-OVERDUE_PAUSE_S: Final = 0.1
+#: Between two renewals. Each is an append and wakes the standby.
+RENEWAL_S: Final = 1 / 3
+#: After so long without a renewal a standby asks whether the holder's process exists.
+OVERDUE_S: Final = 1.0
+#: After so long without a renewal a standby takes the lease whatever the answer was.
+PATIENCE_S: Final = 2.5
+#: For the answer to a renewal; on an overloaded machine that takes a while.
+_ANSWER_S: Final = 1.0
+_PROBE_S: Final = 0.25
+#: A standby whose timer is so late has slept, or has hardly been given the CPU.
+_SLEPT_S: Final = 0.25
 #: How a key-value bucket marks a deleted key.
 _DELETED: Final = {"KV-Operation": "DEL"}
+#: Last word of a renewal whose holder cannot do its work.
+_UNABLE: Final = b" unable"
 
 _log = logging.getLogger(__name__)
 _decode_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
 
 
 class _Taken(Exception):
-    """Somebody else holds or has just taken the key."""
+    """Another process holds or has just taken the key."""
+
+
+def _always() -> bool:
+    return True
 
 
 class Lease:
     """Tries to hold one key for as long as `run` runs."""
 
-    def __init__(self, bus: Bus, key: str, holder: str, *, ttl_s: float = 1.0) -> None:
-        """`ttl_s` is the bucket's time to live (`shared.bus.setup.LEASE_TTL_S`)."""
+    def __init__(
+        self,
+        bus: Bus,
+        key: str,
+        holder: str,
+        *,
+        able: Callable[[], bool] = _always,
+        alive: Callable[[], bool] = _always,
+    ) -> None:
+        """Prepare; `run` acquires.
+
+        Args:
+            bus: The connection.
+            key: Of the lease.
+            holder: Name of this process, for people.
+            able: Whether this process could do the holder's work now. A holder that is not able
+                loses the lease to a standby that is.
+            alive: Whether this process makes progress. While it does not, nothing is renewed.
+        """
         self._bus = bus
+        self._key = key
         self._subject = f"$KV.{subjects.LEASES}.{key}"
-        #: For people, and unique to this process.
-        self._value = f"{holder} {bus.writer_id}".encode()
-        self._ttl_s = ttl_s
-        self._pause_s = ttl_s / RENEWALS_PER_TTL
+        self._token = secrets.token_hex(6)
+        #: Name, unique id, and the token of the subject to which the holder subscribes.
+        self._value = f"{holder} {bus.writer_id} {self._token}".encode()
+        self._able = able
+        self._alive = alive
         #: Sequence of our own newest renewal; 0 exactly when we do not hold it.
         self._revision = 0
         self._held = asyncio.Event()
         self._on_change: Callable[[bool], None] | None = None
         self._news = asyncio.Event()
         self._released = False
+        self._holder_unable = False
         self._running: asyncio.Task[Any] | None = None
 
     @property
@@ -67,12 +108,15 @@ class Lease:
         """Acquire, renew, and call `on_change` with True when held and False when lost; until
         cancelled.
 
-        A standby sees a release at once and a death after the time to live (and at most 0.25 s
-        more). Problems of the bus are waited out; they end in False when a renewal is overdue.
+        Problems of the bus are waited out; they end in False when a renewal is overdue.
         """
         self._on_change = on_change
         self._running = asyncio.current_task()
-        subscription = await self._bus.subscribe(self._subject, self._on_renewal)
+        renewals = await self._bus.subscribe(self._subject, self._on_renewal)
+        # Nothing is sent there but a standby's question whether this subscription exists.
+        own = await self._bus.subscribe(
+            subjects.lease_holder(self._key, self._token), _ignore_message
+        )
         try:
             while True:
                 if self._revision:
@@ -81,12 +125,14 @@ class Lease:
                     await self._stand_by()
         finally:
             self._running = None
-            await subscription.close()
+            await renewals.close()
+            await own.close()
 
     async def release(self) -> None:
         """End `run`, and give the lease up, so that a standby takes over at once.
 
-        Never fails: a lease that cannot be released expires. `run` may be called again.
+        Never fails: a lease that cannot be released is taken when it is overdue. `run` may be
+        called again.
         """
         if self._running is not None:
             self._running.cancel()
@@ -102,59 +148,98 @@ class Lease:
         loop = asyncio.get_running_loop()
         renewed_at = loop.time()
         while True:
-            await asyncio.sleep(self._pause_s)
+            await asyncio.sleep(RENEWAL_S)
             try:
-                sent_at = loop.time()
-                self._revision = await self._put(self._value, self._revision)
-                renewed_at = sent_at
+                if self._alive():
+                    sent_at = loop.time()
+                    value = self._value if self._able() else self._value + _UNABLE
+                    self._revision = await self._put(value, self._revision)
+                    renewed_at = sent_at
             except _Taken:
-                break  # or expired: standing by finds out which
+                break  # or the bucket forgot it: standing by finds out which
             except BusError as error:
-                if loop.time() - renewed_at > self._ttl_s:
-                    _log.warning("lease %s: not renewed in time: %s", self._subject, error)
-                    break
+                _log.info("lease %s: a renewal failed: %s", self._subject, error)
+            if loop.time() - renewed_at > PATIENCE_S:
+                _log.warning("lease %s: not renewed in time", self._subject)
+                break
         self._revision = 0
-        if not await self._try(unrenewed=True):
+        if not self._alive() or not await self._try(over_foreign=True):
             self._note(held=False)
 
     async def _stand_by(self) -> None:
-        """Try to take it whenever its last renewal is overdue or it was released."""
-        patience_s = self._ttl_s
-        unrenewed = False
+        """Take it when it is free, or when its holder must not have it any longer."""
         while True:
             self._released = False
             self._news.clear()
-            if await self._try(unrenewed=unrenewed):
+            if await self._try():
                 return
+            if await self._may_force() and await self._try(force=True):
+                return
+
+    async def _may_force(self) -> bool:
+        """Wait while the holder renews. False: it is free, or may be; True: it may be taken from
+        its holder.
+        """
+        loop = asyncio.get_running_loop()
+        silent_from = loop.time()
+        asked_at = silent_from - OVERDUE_S  # the first question comes at once
+        while True:
+            self._news.clear()
+            if self._released:
+                return False
+            now = loop.time()
+            if now - silent_from >= PATIENCE_S:
+                return True
+            if now - asked_at >= OVERDUE_S:
+                asked_at = now
+                if await self._holder_is_gone():
+                    return True
+            until = min(asked_at + OVERDUE_S, silent_from + PATIENCE_S)
             try:
-                async with asyncio.timeout(patience_s):
+                async with asyncio.timeout_at(until):
                     await self._news.wait()
             except TimeoutError:
-                # Overdue. The server may take a moment longer to forget the key: look often now.
-                patience_s = OVERDUE_PAUSE_S
-                unrenewed = True
+                if loop.time() - until > _SLEPT_S:
+                    # We did not run: what the holder sent meanwhile is not read yet.
+                    silent_from = asked_at = loop.time()
                 continue
-            patience_s = self._ttl_s
-            unrenewed = False
-            if not self._released:
-                await self._hear_renewals()
+            silent_from = asked_at = loop.time()
+            if self._holder_unable and self._able():
+                _log.warning("lease %s: its holder cannot do its work", self._subject)
+                return True
 
-    async def _hear_renewals(self) -> None:
-        """Wait as long as the holder goes on renewing; return when it is overdue or releases."""
-        with contextlib.suppress(TimeoutError):
-            while not self._released:
-                self._news.clear()
-                async with asyncio.timeout(self._ttl_s):
-                    await self._news.wait()
-
-    async def _try(self, *, unrenewed: bool) -> bool:
-        """Take it if it is free, or ours already. Problems of the bus count as not free, and so
-        does a stray in its place, unless the lease is known to be `unrenewed`.
+    async def _holder_is_gone(self) -> bool:
+        """Whether no process subscribes to the holder's own subject any more. False also when that
+        cannot be found out: an older version does not subscribe.
         """
         try:
             seen = await self._bus.get_last(_STREAM, self._subject)
-            stray = seen is not None and not _names_holder(seen.payload)
-            if seen is not None and not self._free(seen) and not (stray and unrenewed):
+            if seen is None:
+                return False  # free: the next attempt takes it
+            words = seen.payload.removesuffix(_UNABLE).split(b" ")
+            if len(words) != 3 or not _names_holder(seen.payload):
+                return False
+            subject = subjects.lease_holder(self._key, words[2].decode())
+            await self._bus.request(subject, b"", timeout_s=_PROBE_S)
+        except NobodyListens:
+            return True
+        except (NoAnswer, BusError):
+            return False
+        return False
+
+    async def _try(self, *, force: bool = False, over_foreign: bool = False) -> bool:
+        """Take it if it is free, or ours already; with `force` also from its holder, unless that
+        renews meanwhile. Problems of the bus count as not free, and so does a foreign message in
+        its place, unless `over_foreign`: we held it when that came.
+        """
+        if not self._alive():
+            await asyncio.sleep(RENEWAL_S)
+            return False
+        try:
+            seen = await self._bus.get_last(_STREAM, self._subject)
+            foreign = seen is not None and not _names_holder(seen.payload)
+            may = force or seen is None or self._free(seen) or (foreign and over_foreign)
+            if not may:
                 return False
             self._revision = await self._put(self._value, seen.seq if seen else 0)
         except (BusError, _Taken):
@@ -164,7 +249,8 @@ class Lease:
 
     def _free(self, seen: StoredMessage) -> bool:
         # Our own value: a renewal whose answer was lost.
-        return seen.headers.get("KV-Operation") == "DEL" or seen.payload == self._value
+        ours = seen.payload.removesuffix(_UNABLE) == self._value
+        return ours or seen.headers.get("KV-Operation") == "DEL"
 
     async def _put(self, value: bytes, revision: int, headers: dict[str, str] | None = None) -> int:
         """Write the key if its newest revision is `revision` (0: it has none); returns the new
@@ -173,7 +259,7 @@ class Lease:
         answer = await self._bus.request(
             self._subject,
             value,
-            timeout_s=self._pause_s,
+            timeout_s=_ANSWER_S,
             headers={"Nats-Expected-Last-Subject-Sequence": str(revision)} | (headers or {}),
         )
         decoded = _decode_answer(answer.payload)
@@ -190,6 +276,7 @@ class Lease:
             self._released = True
         elif not _names_holder(message.payload):
             return
+        self._holder_unable = message.payload.endswith(_UNABLE)
         self._news.set()
 
     def _note(self, *, held: bool) -> None:
@@ -201,6 +288,10 @@ class Lease:
             self._held.clear()
         if self._on_change is not None:
             self._on_change(held)
+
+
+async def _ignore_message(message: Message) -> None:
+    del message
 
 
 def _names_holder(value: bytes) -> bool:

@@ -46,6 +46,10 @@ class LogReader:
         self.pace = ReadingPace()
         self._next = 1
         self._incarnation = ""
+        #: Where the log ended when reading (re)began, the server's time then, and ours.
+        self._backlog_end = 0
+        self._server_ms: int | None = None
+        self._began_s = 0.0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     @property
@@ -57,6 +61,17 @@ class LogReader:
     def incarnation(self) -> str:
         """Id of the stream that is being read; "" before the first contact."""
         return self._incarnation
+
+    def age_ms(self, delivery: Delivery) -> int:
+        """How long ago a record was stored that was in the log before reading (re)began; 0 for one
+        that came later.
+
+        Compares two instants of the server's clock, and adds what passed on ours: never two clocks.
+        """
+        if delivery.seq > self._backlog_end or self._server_ms is None:
+            return 0
+        passed_s = asyncio.get_running_loop().time() - self._began_s
+        return max(0, self._server_ms - delivery.stored_ms) + int(passed_s * 1000)
 
     async def run(self, start: int, handler: Callable[[list[Delivery]], Awaitable[None]]) -> None:
         """Reset the consumer to sequence `start` and hand over records from there on, in order,
@@ -130,6 +145,8 @@ class LogReader:
             try:
                 info = await self._bus.stream_info(self._stream)
                 self._check(info.incarnation, info.first_seq, info.last_seq)
+                self._backlog_end, self._server_ms = info.last_seq, info.now_ms
+                self._began_s = asyncio.get_running_loop().time()
                 await self._bus.reset_consumer(self._stream, self._consumer, self._next)
             except NoAnswer as error:
                 self._bus.report(topic, str(error))

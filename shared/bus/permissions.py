@@ -97,7 +97,7 @@ def _watcher() -> User:
     return _user(
         "watcher",
         publish=(subjects.cluster("*"), *_fencing(subjects.CLUSTER), *_leasing("watcher")),
-        subscribe=(subjects.ASK_SNAPSHOT, _lease("watcher")),
+        subscribe=(subjects.ASK_SNAPSHOT, *_leases("watcher")),
     )
 
 
@@ -108,7 +108,11 @@ def _planner(replicas: int) -> User:
         for stream in _STREAMS
         for subject in _following(stream, subjects.planner_consumer(stream, ordinal))
     )
-    sets = tuple(_lease(lease_key("gang-planner", number)) for number in range(replicas))
+    sets = tuple(
+        subject
+        for number in range(replicas)
+        for subject in _leases(lease_key("gang-planner", number))
+    )
     return _user(
         "gang-planner",
         publish=(
@@ -123,7 +127,7 @@ def _planner(replicas: int) -> User:
             *_leasing("gang-planner"),
             *sets,
         ),
-        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, _lease("gang-planner"), *sets),
+        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, *_leases("gang-planner"), *sets),
     )
 
 
@@ -262,12 +266,13 @@ def _fencing(stream: str) -> tuple[str, ...]:
     return _info(stream), _get(stream)
 
 
-def _lease(key: str) -> str:
-    return f"$KV.{subjects.LEASES}.{key}"
+def _leases(key: str) -> tuple[str, ...]:
+    """Renewals of a lease, and the subject that shows that its holder's process exists."""
+    return f"$KV.{subjects.LEASES}.{key}", subjects.lease_holder(key, "*")
 
 
 def _leasing(key: str) -> tuple[str, ...]:
-    return _lease(key), _get(_LEASES)
+    return *_leases(key), _get(_LEASES)
 
 
 def _following(stream: str, consumer: str) -> tuple[str, ...]:

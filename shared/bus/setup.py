@@ -38,7 +38,7 @@ from shared.contracts.cluster import StreamOpened
 #: Atomic batches need 2.12, the reset of a consumer 2.14.
 SERVER_VERSION_MIN: Final = (2, 14)
 #: A lease that is not renewed for this long is free. Whole seconds only.
-LEASE_TTL_S: Final = 1
+LEASE_TTL_S: Final = 5
 #: Duplicates are told apart by sequences (`shared.bus.fence`, expected last subject sequence), not
 #: by the server's memory of message ids: keep that memory small.
 DUPLICATE_WINDOW_S: Final = 5

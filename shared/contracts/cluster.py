@@ -275,6 +275,8 @@ class SnapshotPage(
     epoch: int
     cluster_seq: int
     synced: Synced
+    #: How old `synced` is, by the watcher's own clock.
+    synced_age_ms: int = 0
     #: Change records with everything in `changed`, nothing in `removed`.
     records: tuple[ObjectChanges, ...] = ()
 

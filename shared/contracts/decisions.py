@@ -26,6 +26,9 @@ class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     configuration: str
     #: How many pods might be decided and not answered yet; 0: any number.
     under_way_max: int = 0
+    #: When the newest `cluster.synced` had arrived at the planner, on the clock of `now_ms`. None:
+    #: in a record of an older version, which used the watcher's own instant.
+    synced_ms: int | None = None
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -293,6 +296,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     outcomes_seq: int
     #: Outcomes up to here were consumed by cycles before `up_to`.
     consumed_seq: int = 0
+    #: The newest cycle's instant when it was written; 0: in a record of an older version.
+    at_ms: int = 0
     page: int
     pages: int
     decisions: tuple[OpenDecision, ...] = ()
@@ -302,3 +307,10 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 Act: TypeAlias = GangDecision | EvictionDecision
 Note: TypeAlias = GangStarted | NoteOpened | NoteClosed
 DecisionRecord: TypeAlias = Act | Note | EpochOpened | Checkpoint | StreamOpened
+
+
+def cycle_of(record: DecisionRecord) -> Cycle | None:
+    """The cycle that made a record; None: none did."""
+    if isinstance(record, GangDecision | EvictionDecision | GangStarted | NoteOpened | NoteClosed):
+        return record.cycle
+    return None

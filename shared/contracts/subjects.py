@@ -49,6 +49,11 @@ MESSAGE_BYTES_MAX: Final = 1024 * 1024
 PAGE_BYTES_MAX: Final = 512 * 1024
 
 
+def lease_holder(key: str, token: str) -> str:
+    """Subject to which the holder of a lease subscribes for as long as its process exists."""
+    return f"lease.{key}.{token}"
+
+
 def cluster(kind: str) -> str:
     """Subject of the changes of one neutral kind: `cluster.pod`."""
     return f"cluster.{kind}"

@@ -32,6 +32,7 @@ import uvloop
 
 from shared.bus.asking import serve
 from shared.bus.connection import Bus
+from shared.bus.lease_thread import LeaseThread
 from shared.contracts import codec, subjects
 from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.runtime import collector, logs
@@ -40,6 +41,7 @@ from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
 from shared.runtime.settings_told import told
+from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.strays import StrayCounter
 from shared.telemetry.tracing import Tracer, tracer_for
@@ -116,6 +118,7 @@ class Context(Generic[S]):
         #: Set when the process was asked to stop, before the first step.
         self.stopping = asyncio.Event()
         self.active = True
+        self.clock = SteadyClock()
         self._show()
         self._group = group
         self._tasks: list[asyncio.Task[Any]] = []
@@ -132,8 +135,8 @@ class Context(Generic[S]):
         metrics.watch("tasks", "Tasks of its event loop.", lambda: len(asyncio.all_tasks()))
 
     def now_ms(self) -> int:
-        """Wall clock in milliseconds since the epoch."""
-        return time.time_ns() // 1_000_000
+        """Milliseconds since the epoch, without jumps (`shared.runtime.steady_clock`)."""
+        return self.clock.now_ms()
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> Spawned:
         """Run a named task until the shutdown's end; an exception in it crashes the process.
@@ -144,6 +147,25 @@ class Context(Generic[S]):
         self._tasks.append(task)
         task.add_done_callback(self._on_done)
         return task
+
+    async def connect(self, on_health: Callable[[str, str], None] | None = None) -> Bus:
+        """A connection to NATS as this service; waits for a server as long as it takes."""
+        settings = self.settings
+        return await Bus.connect(
+            settings.nats_url,
+            name=self.service,
+            instance=self.instance,
+            user=settings.nats_user,
+            credentials=settings.nats_credentials,
+            tls_ca=settings.nats_ca,
+            on_health=on_health,
+        )
+
+    def lease(self, key: str, able: Callable[[], bool]) -> LeaseThread:
+        """A lease that selects one of this service's processes; `able`: whether this one could do
+        the holder's work now.
+        """
+        return LeaseThread(self.connect, key, self.instance, able)
 
     def on_shutdown(self, step: Step, name: str, callback: Callback) -> None:
         """Have `callback` run in `step`.
@@ -267,15 +289,7 @@ class _Generation(Generic[S]):
             else:
                 context.ready.set(topic)
 
-        self._bus = context.bus = await Bus.connect(
-            self._settings.nats_url,
-            name=self._service,
-            instance=context.instance,
-            user=self._settings.nats_user,
-            credentials=self._settings.nats_credentials,
-            tls_ca=self._settings.nats_ca,
-            on_health=on_health,
-        )
+        self._bus = context.bus = await context.connect(on_health)
         context.spawn("bus", context.bus.wait_failed())
         await serve(
             context.bus,

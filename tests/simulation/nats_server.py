@@ -14,6 +14,7 @@ on what is broken now. It runs on the simulation's loop, and for the contract te
 import base64
 import itertools
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -449,7 +450,7 @@ class SimNats:
         return found
 
     def _stream_info(self, name: str, _: bytes) -> dict[str, Any]:
-        return self._stream(name).describe()
+        return {**self._stream(name).describe(), "ts": _timestamp(self.now_ns())}
 
     def _stream_create(self, name: str, payload: bytes) -> dict[str, Any]:
         if name in self.streams:
@@ -497,6 +498,7 @@ class SimNats:
                 "seq": found.seq,
                 "data": base64.b64encode(found.payload).decode(),
                 "hdrs": base64.b64encode(_header_block(found.headers)).decode(),
+                "time": _timestamp(found.at_ns),
             }
         }
 
@@ -536,3 +538,8 @@ def _error(code: int, err_code: int, text: str) -> dict[str, Any]:
 def _header_block(headers: Mapping[str, str]) -> bytes:
     lines = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
     return f"NATS/1.0\r\n{lines}\r\n".encode()
+
+
+def _timestamp(at_ns: int) -> str:
+    """An instant as the server writes it into its answers."""
+    return datetime.fromtimestamp(at_ns / 1_000_000_000, UTC).isoformat()

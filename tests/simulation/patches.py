@@ -15,12 +15,14 @@ import secrets
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final
 
 from typing_extensions import override
 
 from shared.bus.connection import Bus
+from shared.bus.lease import Lease
+from shared.bus.lease_thread import LeaseThread
 from shared.kube import credentials
 from shared.kube.client import KubeClient
 from shared.runtime import lifecycle
@@ -107,6 +109,43 @@ class _NoHealthServer:
         return self.port
 
     async def stop(self) -> None: ...
+
+
+class _InlineLease:
+    """A lease kept in the loop of the process: a simulated process has no threads, and its loop
+    never stands still.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Bus]],
+        key: str,
+        holder: str,
+        able: Callable[[], bool],
+    ) -> None:
+        self._connect = connect
+        self._arguments = key, holder, able
+        self._lease: Lease | None = None
+        self._made = asyncio.Event()
+
+    @property
+    def held(self) -> bool:
+        return self._lease is not None and self._lease.held
+
+    async def wait_held(self) -> None:
+        await self._made.wait()
+        assert self._lease is not None
+        await self._lease.wait_held()
+
+    async def run(self, on_change: Callable[[bool], None]) -> None:
+        key, holder, able = self._arguments
+        self._lease = Lease(await self._connect(), key, holder, able=able)
+        self._made.set()
+        await self._lease.run(on_change)
+
+    async def release(self) -> None:
+        if self._lease is not None:
+            await self._lease.release()
 
 
 def run_with_fixed_hashes() -> None:
@@ -202,6 +241,7 @@ def _machine(loop: SimLoop) -> dict[tuple[Any, str], object]:
         (time, "time"): lambda: wall_ns() / _NANOSECONDS,
         (time, "time_ns"): wall_ns,
         (time, "monotonic"): loop.time,
+        (time, "clock_gettime"): lambda _clock: loop.time(),
         (time, "monotonic_ns"): lambda: int(loop.time() * _NANOSECONDS),
         (time, "perf_counter"): loop.time,
         (random, "Random"): Random,
@@ -219,6 +259,7 @@ def _put_servers(put: Put, nats: SimNats, api: ApiServer) -> None:
         ("Bus", Bus, bus_on(nats)),
         ("HealthServer", HealthServer, _NoHealthServer),
         ("Metrics", Metrics, _NoMetrics),
+        ("LeaseThread", LeaseThread, _InlineLease),
     ):
         assert getattr(lifecycle, name) is held
         put(lifecycle, name, value)

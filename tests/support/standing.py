@@ -10,6 +10,7 @@ from shared.bus.connection import Bus
 from shared.runtime.health import Readiness
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.settings import CommonSettings
+from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.strays import StrayCounter
 from shared.telemetry.tracing import tracer_for
@@ -32,6 +33,7 @@ class Stand(Context[S], Generic[S]):
         self.tracer = tracer_for("", service=service, instance=instance)
         self.stopping = asyncio.Event()
         self.active = True
+        self.clock = SteadyClock()
         self.steps: list[tuple[Step, Callable[[], Awaitable[None]]]] = []
 
     @override

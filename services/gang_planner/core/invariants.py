@@ -244,7 +244,7 @@ def _check_starts(state: State, now_ms: int) -> None:
             continue
         if history.releasing or "repair" in history.notes:
             continue
-        if now_ms >= gang.bound_ms + repairing.QUIET_MS:
+        if now_ms >= state.view.local_ms(gang.bound_ms) + repairing.QUIET_MS:
             raise InvariantViolation(
                 gang.full_name,
                 f"{gang.bound} members are bound since {gang.bound_ms}, it is {now_ms}, "

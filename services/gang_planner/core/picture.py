@@ -32,8 +32,8 @@ from shared.contracts.cluster import (
 )
 from shared.model.objects import Node, PriorityClass, Queue
 
-#: The picture is too old for fresh decisions when the newest `synced` is older than this; it is
-#: renewed each second.
+#: The picture is too old for fresh decisions when the newest `synced` arrived longer ago than this;
+#: it is renewed each second.
 FRESH_MS: Final = 5_000
 
 
@@ -66,6 +66,10 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     view.newest_epoch = max(view.newest_epoch, view.epoch)
     view.cluster_seq = pages[0].cluster_seq
     view.synced = pages[0].synced
+    for gang in state.gangs.gangs.values():
+        if gang.bound_ms:
+            # It was an instant of another watcher's clock, perhaps.
+            gang.bound_ms = view.synced.at_ms
     named: set[str] = set()
     #: A budget is one object read into two kinds: it may have stopped to be a group.
     groups: set[str] = set()
@@ -90,7 +94,7 @@ def fresh(state: State, now_ms: int) -> bool:
     return (
         view.synced is not None
         and view.epoch == view.newest_epoch
-        and now_ms - view.synced.at_ms <= FRESH_MS
+        and now_ms - view.synced_ms <= FRESH_MS
     )
 
 

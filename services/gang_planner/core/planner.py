@@ -136,7 +136,7 @@ class Planner:
         """Everything that is open now, in pages, to be appended to DECISIONS or kept beside a
         recording.
         """
-        return memory.checkpoint(self._state, outcomes_seq)
+        return memory.checkpoint(self._state, outcomes_seq, self._now_ms)
 
     # ------------------------------------------------------------ configuration
 
@@ -166,6 +166,12 @@ class Planner:
     def cluster_epoch(self) -> int:
         """Epoch of the watcher whose picture this is."""
         return self._state.view.epoch
+
+    @property
+    def view_is_newest(self) -> bool:
+        """Whether the cluster state is of the newest watcher epoch that any record named."""
+        view = self._state.view
+        return view.synced is not None and view.epoch == view.newest_epoch
 
     def lead(self, epoch: int) -> None:
         """This planner is the writer from now on."""
@@ -208,13 +214,15 @@ class Planner:
 
     # -------------------------------------------------------------------- cycle
 
-    def step(self, now_ms: int, under_way_max: int = 0) -> Step:
+    def step(self, now_ms: int, under_way_max: int = 0, synced_ms: int | None = None) -> Step:
         """Run one cycle.
 
         Args:
             now_ms: The instant.
             under_way_max: How many pods may be decided and not answered; 0: any number. Only fresh
                 gangs wait for that: what is owed, repaired or evicted for goes on.
+            synced_ms: When the newest `cluster.synced` arrived here, on the clock of `now_ms`.
+                None: at the instant that the watcher wrote into it.
 
         Raises:
             InvariantViolation: The records of the last cycle have not all been `decided`, or the
@@ -225,6 +233,7 @@ class Planner:
         state = self._state
         self._watch_clock(now_ms)
         self._timers.due(state, now_ms)
+        state.view.arrived(synced_ms)
         late_ms = inflight.date_late_rooms(state, now_ms)
         fresh = picture.fresh(state, now_ms)
         forgotten_ms = inflight.end_forgotten(state, now_ms, fresh=fresh)
@@ -237,6 +246,7 @@ class Planner:
             now_ms=now_ms,
             configuration=self._configuration.digest,
             under_way_max=under_way_max,
+            synced_ms=synced_ms,
         )
         work = CycleWork(state, self._session, cycle, self._timers)
         self._session.begin(state.rooms.under_way, under_way_max)

@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.configuring.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.recording import Frame
-from services.gang_planner.replay.reproducing import Inputs, apply_up_to, cycle_of
+from services.gang_planner.replay.reproducing import Inputs, apply_up_to
 from shared.contracts.decisions import (
     Cycle,
     DecisionRecord,
     EpochOpened,
     EvictionDecision,
     GangDecision,
+    cycle_of,
 )
 from shared.contracts.verdicts import Verdict
 
@@ -81,7 +82,7 @@ def compare(frames: Iterable[Frame], policy: str) -> Comparison:
         if cycle != last:
             last = cycle
             apply_up_to(planner, inputs, cycle)
-            own_seq = _step(planner, own_seq, cycle.now_ms, ours, verdicts)
+            own_seq = _step(planner, own_seq, cycle, ours, verdicts)
     return _compared(theirs, ours, verdicts)
 
 
@@ -92,11 +93,12 @@ def _take(planner: Planner, seq: int, record: DecisionRecord) -> None:
 
 
 def _step(
-    planner: Planner, seq: int, now_ms: int, ours: _Deeds, verdicts: dict[str, Verdict]
+    planner: Planner, seq: int, cycle: Cycle, ours: _Deeds, verdicts: dict[str, Verdict]
 ) -> int:
     """Cycles at one instant until nothing is left to do, as a busy planner makes them."""
+    now_ms = cycle.now_ms
     while True:
-        step = planner.step(now_ms)
+        step = planner.step(now_ms, synced_ms=cycle.synced_ms)
         for verdict in step.verdicts:
             verdicts[f"{verdict.namespace}/{verdict.name}"] = verdict
         for record in (*step.decisions, *step.notes):

@@ -21,12 +21,8 @@ from shared.contracts.decisions import (
     Cycle,
     DecisionRecord,
     EpochOpened,
-    EvictionDecision,
-    GangDecision,
-    GangStarted,
     Note,
-    NoteClosed,
-    NoteOpened,
+    cycle_of,
 )
 from shared.contracts.outcomes import Outcome
 
@@ -104,7 +100,7 @@ def reproduce(frames: Iterable[Frame]) -> Report:
             return Report(equal, differences, len(inputs.decisions) - number)
         if not waiting:
             apply_up_to(planner, inputs, cycle)
-            step = planner.step(cycle.now_ms, cycle.under_way_max)
+            step = planner.step(cycle.now_ms, cycle.under_way_max, cycle.synced_ms)
             waiting.extend([*step.decisions, *step.notes])
         if not waiting:
             differences.append(
@@ -131,13 +127,6 @@ def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
         outcome = codec.decode_outcome(frame.payload)
         assert isinstance(outcome, Outcome), "only outcomes are recorded"
         planner.apply_outcome(frame.seq, outcome)
-
-
-def cycle_of(record: DecisionRecord) -> Cycle | None:
-    """The cycle that made a record; None: none did."""
-    if isinstance(record, GangDecision | EvictionDecision | GangStarted | NoteOpened | NoteClosed):
-        return record.cycle
-    return None
 
 
 def _name(record: DecisionRecord) -> str:

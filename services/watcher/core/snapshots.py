@@ -149,6 +149,7 @@ class SnapshotShelf:
             epoch=snapshot.epoch,
             cluster_seq=snapshot.cluster_seq,
             synced=snapshot.synced,
+            synced_age_ms=max(0, now_ms - snapshot.synced.at_ms),
             records=snapshot.pages[number],
         )
 

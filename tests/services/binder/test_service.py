@@ -1,6 +1,7 @@
 """The binder's shell on a real nats-server: redelivery, races, shutdown."""
 
 import asyncio
+import time
 
 import msgspec
 import pytest
@@ -289,6 +290,25 @@ async def test_an_eviction_that_nobody_began_with_in_time_is_not_begun(
         outcome = await answered(desk, seq)
         assert (outcome.reason, outcome.members[0].result) == ("Expired", "skipped")
         assert (pods.proven, pods.deleted) == ([], set())
+        await all_acknowledged(desk)
+
+
+@pytest.mark.parametrize("ahead_ms", [-60_000, 60_000])
+async def test_an_eviction_is_in_time_whatever_the_planners_clock_says(
+    nats_server: NatsServer, ahead_ms: int
+) -> None:
+    decided_ms = time.time_ns() // 1_000_000 + ahead_ms
+    release = make_release(1)
+    eviction = msgspec.structs.replace(
+        release,
+        via="eviction",
+        until_ms=decided_ms + 30_000,
+        cycle=msgspec.structs.replace(release.cycle, now_ms=decided_ms),
+    )
+    pods = MemoryPods()
+    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
+        outcome = await answered(desk, await desk.decide(eviction))
+        assert (outcome.reason, outcome.evicted) == ("", 1)
         await all_acknowledged(desk)
 
 

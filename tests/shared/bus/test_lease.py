@@ -1,11 +1,13 @@
-"""The lease on a real server: one holder, a quick release, a takeover after a death."""
+"""The lease on a real server: one holder, a quick release, a takeover from a holder that is gone,
+hangs, or cannot do its work.
+"""
 
 import asyncio
 import time
 
 import pytest
 
-from shared.bus.lease import Lease
+from shared.bus.lease import OVERDUE_S, PATIENCE_S, Lease
 from tests.shared.bus.conftest import ConnectBus, LossyBus
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
@@ -16,7 +18,8 @@ class Holder:
 
     def __init__(self, bus: LossyBus, name: str) -> None:
         self.changes: list[bool] = []
-        self.lease = Lease(bus, "planner", name)
+        self.able = self.awake = True
+        self.lease = Lease(bus, "planner", name, able=lambda: self.able, alive=lambda: self.awake)
         self.task = asyncio.create_task(self.lease.run(self.changes.append))
 
     def die(self) -> None:
@@ -55,7 +58,7 @@ async def test_a_release_hands_over_at_once(bus: LossyBus, connect: ConnectBus) 
     await second.lease.release()
 
 
-async def test_a_death_hands_over_after_the_time_to_live(
+async def test_a_death_hands_over_when_a_renewal_is_overdue(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
     first = Holder(bus, "a")
@@ -75,7 +78,7 @@ async def test_a_holder_that_slept_through_its_expiry_learns_that_it_lost(
 ) -> None:
     first = Holder(bus, "a")
     await first.lease.wait_held()
-    first.lease._pause_s = 3.0  # its next renewal comes far too late
+    first.awake = False  # it exists, and renews nothing
     second = Holder(await connect("other"), "b")
     await eventually(lambda: second.lease.held)
     await eventually(lambda: first.changes == [True, False])
@@ -123,5 +126,55 @@ async def test_junk_in_its_place_holds_no_lease_and_takes_none_away(
     holder.die()
     await bus.publish("$KV.LEASES.planner", b'{"type":"an answer"}')
     async with asyncio.timeout(3.0):
+        await second.lease.wait_held()
+    await second.lease.release()
+
+
+async def test_a_holder_whose_process_exists_is_left_its_lease_while_a_renewal_is_late(
+    bus: LossyBus, connect: ConnectBus
+) -> None:
+    first = Holder(bus, "a")
+    await first.lease.wait_held()
+    second = Holder(await connect("other"), "b")
+    await asyncio.sleep(0.3)
+    first.awake = False
+    await asyncio.sleep(OVERDUE_S + 0.5)
+    first.awake = True
+    await asyncio.sleep(PATIENCE_S)
+    assert (first.changes, second.changes) == ([True], [])
+    first.awake = False
+    slept_at = time.monotonic()
+    await second.lease.wait_held()
+    assert PATIENCE_S - 0.5 < time.monotonic() - slept_at < PATIENCE_S + 1.5
+    for one in (first, second):
+        await one.lease.release()
+
+
+async def test_a_holder_that_cannot_do_its_work_loses_the_lease_to_one_that_can(
+    bus: LossyBus, connect: ConnectBus
+) -> None:
+    first = Holder(bus, "a")
+    await first.lease.wait_held()
+    second = Holder(await connect("other"), "b")
+    first.able = second.able = False
+    await asyncio.sleep(1.0)
+    assert first.lease.held, "no other process could do better"
+    second.able = True
+    async with asyncio.timeout(1.0):
+        await second.lease.wait_held()
+    await eventually(lambda: first.changes == [True, False])
+    for one in (first, second):
+        await one.lease.release()
+
+
+async def test_a_key_left_by_a_process_that_is_gone_does_not_delay_the_next_one(
+    bus: LossyBus, connect: ConnectBus
+) -> None:
+    first = Holder(bus, "a")
+    await first.lease.wait_held()
+    first.die()
+    await asyncio.wait([first.task])
+    second = Holder(await connect("other"), "b")
+    async with asyncio.timeout(0.5):
         await second.lease.wait_held()
     await second.lease.release()

@@ -139,7 +139,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                 inflight.apply_outcome(state, decision.outcome_seq, decision.outcome)
 
 
-def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
+def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
     """Everything that is open, in pages of at most 512 KiB; a single larger decision has a page of
     its own.
     """
@@ -167,6 +167,7 @@ def checkpoint(state: State, outcomes_seq: int) -> list[Checkpoint]:
             up_to=state.view.decisions_seq,
             outcomes_seq=outcomes_seq,
             consumed_seq=state.view.consumed_seq,
+            at_ms=at_ms,
             page=number,
             pages=len(pages),
             decisions=tuple(decisions),

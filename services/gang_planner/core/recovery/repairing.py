@@ -132,12 +132,12 @@ def in_order(work: CycleWork) -> list[Gang]:
 def _open_when_due(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:
     pending = work.state.debts.pending.values()
     lost = next((loss.message for loss in pending if loss.key == gang.key), "")
-    due_ms = gang.bound_ms + QUIET_MS
+    bound_ms = work.state.view.local_ms(gang.bound_ms)
+    due_ms = bound_ms + QUIET_MS
     if not failures and not lost and work.now_ms < due_ms:
-        # A watcher's clock that runs ahead must not put the note off for long.
         work.timers.set(min(due_ms, work.now_ms + QUIET_MS), gang)
         return
-    credit_ms = min(max(work.now_ms - gang.bound_ms, 0), _CREDIT_MS_MAX)
+    credit_ms = min(max(work.now_ms - bound_ms, 0), _CREDIT_MS_MAX)
     lasts_ms = max(repair_deadline_ms(gang, work.state.defaults) - credit_ms, 0)
     reason, message = _cause(gang, failures, lost)
     work.open_note(gang, "repair", until_ms=work.now_ms + lasts_ms, reason=reason, message=message)

@@ -111,6 +111,9 @@ class Scene:
     def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "", leading: bool = True) -> None:
         self.planner = Planner(parse_configuration(conf))
         self.now_ms = 10_000
+        #: How far the watcher's clock is ahead of the planner's.
+        self.watcher_ahead_ms = 0
+        self.synced_ms = self.now_ms
         self.epoch = 1
         self.cluster_seq = 0
         self.decision_seq = 1
@@ -135,7 +138,7 @@ class Scene:
         """Give the planner a whole picture: these nodes, all pods known here, and other objects."""
         self.epoch = epoch
         self.cluster_seq += 1
-        stamp: dict[str, Any] = {"epoch": epoch, "at_ms": self.now_ms}
+        stamp: dict[str, Any] = {"epoch": epoch, "at_ms": self.watcher_ms}
         records: list[Any] = [
             NodeChanges(**stamp, changed=tuple(nodes)),
             PodChanges(**stamp, changed=tuple(self.pods.values())),
@@ -160,11 +163,12 @@ class Scene:
             records=tuple(records),
         )
         self.planner.load_snapshot([page])
+        self.synced_ms = self.now_ms
 
     def put(self, *objects: Node | Pod | PodGroup | Queue | PriorityClass | Surrounding) -> None:
         """Objects appear or change, each in a record of its own."""
         for one in objects:
-            stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}
+            stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.watcher_ms}
             match one:
                 case Pod():
                     self.pods[one.uid] = one
@@ -192,7 +196,7 @@ class Scene:
         for one in objects:
             self.pods.pop(one.uid, None)
             gone = Gone(uid=one.uid, resource_version=one.resource_version + 1)
-            self._apply(kinds[type(one)](epoch=self.epoch, at_ms=self.now_ms, removed=(gone,)))
+            self._apply(kinds[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,)))
 
     def change(self, uid: str, **fields: Any) -> None:
         """A pod changes."""
@@ -205,7 +209,7 @@ class Scene:
         gone = tuple(Gone(uid=one.uid, resource_version=one.resource_version + 1) for one in pods)
         for one in pods:
             del self.pods[one.uid]
-        self._apply(PodChanges(epoch=self.epoch, at_ms=self.now_ms, removed=gone))
+        self._apply(PodChanges(epoch=self.epoch, at_ms=self.watcher_ms, removed=gone))
 
     def pods_of(self, gang: str) -> list[Pod]:
         """The pods that name this gang."""
@@ -217,7 +221,13 @@ class Scene:
 
     def heartbeat(self) -> None:
         """The watcher renews its record."""
-        self._apply(Synced(epoch=self.epoch, at_ms=self.now_ms, watcher="scene"))
+        self._apply(Synced(epoch=self.epoch, at_ms=self.watcher_ms, watcher="scene"))
+        self.synced_ms = self.now_ms
+
+    @property
+    def watcher_ms(self) -> int:
+        """The watcher's clock."""
+        return self.now_ms + self.watcher_ahead_ms
 
     def _apply(self, record: Any) -> None:
         self.cluster_seq += 1
@@ -230,7 +240,7 @@ class Scene:
         self.now_ms += after_ms
         if fresh:
             self.heartbeat()
-        step = self.planner.step(self.now_ms, self.under_way_max)
+        step = self.planner.step(self.now_ms, self.under_way_max, self.synced_ms)
         for record in (*step.decisions, *step.notes):
             self.decision_seq += 1
             self.planner.decided(self.decision_seq, record)

@@ -1,0 +1,137 @@
+"""Keeps a lease in a thread of its own, on a connection of its own.
+
+A planner computes for a while, a watcher decodes a large list: their event loops stand still
+meanwhile, and a renewal that waits for the loop comes too late. This thread renews on time. It
+stops when the process makes no progress at all (`STALLED_S`), so that a process that hangs loses
+the lease; a process that is stopped or killed takes its thread along.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from shared.bus.connection import Bus
+from shared.bus.lease import Lease
+
+#: A process whose event loop has not run for so long hangs.
+STALLED_S: Final = 10.0
+_BEAT_S: Final = 0.5
+#: A release is a message; the process does not wait longer for a server that does not answer.
+_RELEASE_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+Connect = Callable[[], Awaitable[Bus]]
+
+
+class LeaseThread:
+    """A `Lease` with the same interface, driven by its own thread."""
+
+    def __init__(self, connect: Connect, key: str, holder: str, able: Callable[[], bool]) -> None:
+        """Prepare; `run` starts the thread.
+
+        Args:
+            connect: Makes the thread's connection, in the thread.
+            key: Of the lease.
+            holder: Name of this process, for people.
+            able: As in `Lease`; called in the thread, so it must only read.
+        """
+        self._connect = connect
+        self._key = key
+        self._holder = holder
+        self._able = able
+        self._beat_s = time.monotonic()
+        self._held = asyncio.Event()
+        self._on_change: Callable[[bool], None] | None = None
+        self._owner: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether we held it at the last renewal."""
+        return self._held.is_set()
+
+    async def wait_held(self) -> None:
+        """Wait until it is held."""
+        await self._held.wait()
+
+    async def run(self, on_change: Callable[[bool], None]) -> None:
+        """Acquire, renew, and call `on_change` in the caller's loop; until cancelled.
+
+        A cancellation leaves the thread to `release`.
+        """
+        self._on_change = on_change
+        self._owner = asyncio.get_running_loop()
+        self._beat_s = time.monotonic()
+        self._thread = threading.Thread(target=self._main, name=f"lease {self._key}", daemon=True)
+        self._thread.start()
+        while self._thread.is_alive():
+            self._beat_s = time.monotonic()
+            await asyncio.sleep(_BEAT_S)
+        if self._failure is not None:
+            raise self._failure
+
+    async def release(self) -> None:
+        """Give the lease up and end the thread. Never fails, and never takes longer than a second:
+        a lease that cannot be released is taken when it is overdue.
+        """
+        thread, loop, stop = self._thread, self._loop, self._stop
+        if thread is None:
+            return
+        if loop is not None and stop is not None:
+            with contextlib.suppress(RuntimeError):  # the thread's loop is closed already
+                loop.call_soon_threadsafe(stop.set)
+        await asyncio.to_thread(thread.join, _RELEASE_S)
+        self._note(held=False)
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:  # noqa: BLE001 - raised again in `run`
+            self._failure = error
+
+    async def _live(self) -> None:
+        self._stop = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        bus = await self._connect()
+        lease = Lease(bus, self._key, self._holder, able=self._able, alive=self._progresses)
+        running = asyncio.create_task(lease.run(self._changed), name="lease")
+        stopped = asyncio.create_task(self._stop.wait(), name="stopped")
+        failed = asyncio.create_task(bus.wait_failed(), name="bus")
+        try:
+            await asyncio.wait([running, stopped, failed], return_when=asyncio.FIRST_COMPLETED)
+            for task in (running, failed):
+                if task.done():
+                    task.result()
+        finally:
+            failed.cancel()
+            stopped.cancel()
+            await lease.release()
+            await bus.close()
+
+    def _progresses(self) -> bool:
+        return time.monotonic() - self._beat_s < STALLED_S
+
+    def _changed(self, held: bool) -> None:
+        """Called in the thread."""
+        assert self._owner is not None
+        with contextlib.suppress(RuntimeError):  # the process is ending
+            self._owner.call_soon_threadsafe(lambda: self._note(held=held))
+
+    def _note(self, *, held: bool) -> None:
+        """Called in the caller's loop."""
+        if held == self._held.is_set():
+            return
+        if held:
+            self._held.set()
+        else:
+            self._held.clear()
+        if self._on_change is not None:
+            self._on_change(held)
