@@ -44,6 +44,14 @@ from shared.bus.jetstream_api import (
 )
 from shared.bus.security import Security
 
+
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    """Whether a line of asyncio's is; it complains whenever a server closes a TLS connection."""
+    return "eof_received() has no effect" not in str(record.msg)
+
+
+logging.getLogger("asyncio").addFilter(_is_worth_logging)
+
 HealthListener = Callable[[str, str], None]
 """Called with a topic ("nats", "nats permissions") and what is wrong with it; "" when it is well
 again."""

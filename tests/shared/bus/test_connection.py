@@ -1,6 +1,7 @@
 """One connection on a real server: it heals, it says what is wrong with it, and it fails loudly."""
 
 import asyncio
+import logging
 import socket
 
 import pytest
@@ -190,3 +191,11 @@ async def test_records_of_a_subject_are_read_one_after_the_other(bus: LossyBus) 
     assert node is not None
     assert (node.seq, node.subject) == (3, "cluster.node")
     assert await bus.get_next(CLUSTER, "cluster.queue", 1) is None
+
+
+def test_a_closed_tls_connection_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """asyncio logs this each time that a server closes one; other warnings of its are kept."""
+    log = logging.getLogger("asyncio")
+    log.warning("returning true from eof_received() has no effect when using ssl")
+    log.warning("socket.send() raised exception.")
+    assert caplog.messages == ["socket.send() raised exception."]
