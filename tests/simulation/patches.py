@@ -103,9 +103,7 @@ class _NoHealthServer:
 
     port = 1
 
-    def __init__(self, readiness: object, metrics: object) -> None: ...
-
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, readiness: object, metrics: object) -> int:
         return self.port
 
     async def stop(self) -> None: ...
