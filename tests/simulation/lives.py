@@ -9,7 +9,7 @@ end.
 from collections.abc import Callable
 from typing import Final
 
-from shared.kube.resources import PODS
+from shared.kube.resources import JOB_SETS, PODS
 from tests.simulation.kube_api import ENDED, Refusal, delete
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.nodes import Nodes
@@ -145,6 +145,7 @@ class Lives:
         if plan.group is not None:
             manifest = group_manifest(plan, NAMESPACE, life.minimum)
             self.etcd.create(plan.group, manifest, by=_USER)
+        self._make_job_set(life)
         self.on_arrival(life)
         for slot in range(plan.size):
             self.loop.at(self._rng.random() * 0.05, self._make, life, slot)
@@ -174,12 +175,23 @@ class Lives:
         life.ended = True
         life.ended_ms = self.loop.now_ms
         self._note(life.name, f"ends: {why}")
+        job_set = self.etcd.get(JOB_SETS, NAMESPACE, life.name)
+        if job_set is not None:
+            self.etcd.remove(JOB_SETS, job_set, by=_USER)
+        self._delete_all(life, by=_USER)
+        self.on_end(life)
+
+    def _delete_all(self, life: Life, *, by: str) -> None:
         group = self._group(life)
         if group is not None and life.plan.group is not None:
-            self.etcd.remove(life.plan.group, group, by=_USER)
+            self.etcd.remove(life.plan.group, group, by=by)
         for pod in self._pods(life):
-            delete(self.etcd, PODS, pod, by=_USER)
-        self.on_end(life)
+            delete(self.etcd, PODS, pod, by=by)
+
+    def _make_job_set(self, life: Life) -> None:
+        if life.plan.is_of_job_set:
+            manifest = {"metadata": {"name": life.name, "namespace": NAMESPACE}, "spec": {}}
+            self.etcd.create(JOB_SETS, manifest, by=_USER)
 
     def _group(self, life: Life) -> Obj | None:
         kind = life.plan.group
@@ -339,6 +351,14 @@ class Lives:
             manifest = group_manifest(life.plan, NAMESPACE, life.minimum)
             self.etcd.create(life.plan.group, manifest, by=_USER)
 
+    def _made_again(self, life: Life) -> None:
+        """A worker failed: its JobSet deletes all of it, and makes it again."""
+        if life.ended or life.gave_up or not life.pods:
+            return
+        self._note(life.name, "is deleted, to be made again")
+        self._delete_all(life, by=_CONTROLLER)
+        self.loop.at(self._rng.random() * 0.5, self._make_group, life)
+
     def _owner_deleted(self, life: Life) -> None:
         if life.pods:
             self._end(life, "its owner is deleted")
@@ -363,6 +383,8 @@ class Lives:
                 continue
             if life.plan.group is not None and life.arrived and self._group(life) is None:
                 self._make_group(life)
+            if life.arrived and self.etcd.get(JOB_SETS, NAMESPACE, life.name) is None:
+                self._make_job_set(life)
             for slot in range(life.size if life.made else 0):
                 left = found.get((life.name, slot))
                 if left is not None and left["status"].get("phase") == "Succeeded":

@@ -32,6 +32,7 @@ Mishap = Literal[
     "group_again",
     "owner_deleted",
     "never_runs",
+    "made_again",
 ]
 
 OWNERS: Final[dict[OwnerKind, str]] = {
@@ -77,7 +78,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def loses_its_group(self) -> bool:
         """Whether its group is deleted and made again while it lives."""
-        return any(kind == "group_again" for kind, _ in self.mishaps)
+        return any(kind in {"group_again", "made_again"} for kind, _ in self.mishaps)
+
+    @property
+    def is_of_job_set(self) -> bool:
+        """Whether a JobSet makes it again as a whole."""
+        return any(kind == "made_again" for kind, _ in self.mishaps)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +98,16 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw(rng: Random, shape: Shape) -> list[Plan]:
     """The plans of one run."""
-    return [_plan(rng, shape, number) for number in range(shape.gangs)]
+    plans = [_plan(rng, shape, number) for number in range(shape.gangs)]
+    return [_perhaps_made_again(rng, plan) for plan in plans]
+
+
+def _perhaps_made_again(rng: Random, plan: Plan) -> Plan:
+    """Some gangs belong to a JobSet, which makes them again as a whole when a worker fails."""
+    after_ms = rng.randint(500, 8_000)
+    if rng.random() >= 0.15 or plan.group is None or plan.owner not in {"ReplicaSet", "TFJob"}:
+        return plan
+    return msgspec.structs.replace(plan, mishaps=(*plan.mishaps, ("made_again", after_ms)))
 
 
 def _plan(rng: Random, shape: Shape, number: int) -> Plan:
@@ -179,6 +194,8 @@ def pod_manifest(
     if slot == plan.poison:
         notes[POISON] = str(plan.poison_status)
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "annotations": notes}
+    if plan.is_of_job_set:
+        metadata["labels"] = {"jobset.sigs.k8s.io/jobset-name": plan.name}
     if plan.owner:
         metadata["ownerReferences"] = [
             {
