@@ -79,6 +79,7 @@ class State:
         self.gangs = GangTable(self.queues, self.shapes)
         self.gangs.owes = self.debts.owes
         self.backlog = Backlog()
+        self.gangs.leave_backlog = self.backlog.take
         self.members: dict[str, Member] = {}
         #: Members accounted on a node, by slot.
         self.residents: dict[int, dict[str, Member]] = {}

@@ -51,6 +51,8 @@ class GangTable:
         self.lobby = Lobby()
         #: Whether a gang is owed anything: it stays while nothing of it exists, for its successor.
         self.owes: Callable[[GangKey], bool] = lambda _key: False
+        #: Takes a gang out of the backlog.
+        self.leave_backlog: Callable[[Gang], None] = lambda _gang: None
         #: Gangs that are somebody's business, by phase, or as Repairing and Releasing.
         self.phases: dict[str, int] = {}
 
@@ -165,8 +167,11 @@ class GangTable:
         """Forget a gang that has neither object nor members, and nothing open in the log."""
         if not gang.vacant or gang.key in self._declared or self.gangs.get(gang.key) is not gang:
             return
-        if gang.history.notes or gang.bucket is not None:
-            # It is assessed first: that takes it out of the backlog, and comes here again.
+        if gang.bucket is not None:
+            # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
+            self.leave_backlog(gang)
+        if gang.history.notes:
+            # They are closed first, in a cycle that comes here again.
             return
         if self.owes(gang.key):
             if gang.key[0] == "name":

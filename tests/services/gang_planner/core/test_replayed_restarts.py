@@ -1,0 +1,137 @@
+"""A replay runs only the cycles that wrote something, and passes on the same holds, byte for byte:
+gangs that their workloads make again under old names and new ones, with others that wait.
+"""
+
+import random
+
+import msgspec
+import pytest
+
+from shared.contracts.decisions import NoteClosed, NoteOpened
+from shared.model.objects import PodGroup
+from shared.model.surroundings import Workload
+from tests.services.gang_planner.core.replayed import NODES, Recorded, prove_replay
+from tests.services.gang_planner.core.scene import GPU, make_group, make_pods, make_shape
+
+SHAPES = (make_shape({GPU: 1}), make_shape({GPU: 1, "cpu": 500}))
+STEPS = 90
+SEEDS = 16
+
+
+class Operators:
+    """Workloads, the gang that each has made, and what befalls them."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.story = Recorded(NODES)
+        self.gangs: dict[str, str] = {}
+        self.serial = 0
+
+    def workload(self, name: str) -> Workload:
+        return Workload(
+            uid=f"set-{name}", namespace="team", name=f"jobsets/{name}", resource_version=1
+        )
+
+    def make(self, owner: str, size: int) -> None:
+        self.serial += 1
+        old = self.gangs.get(owner)
+        name = old if old and self.chance.random() < 0.5 else f"{owner}-{self.serial}"
+        self.gangs[owner] = name
+        shape = SHAPES[self.chance.random() < 0.2]
+        pods = [
+            msgspec.structs.replace(
+                one, uid=f"{one.uid}-{self.serial}", workload=f"jobsets/{owner}"
+            )
+            for one in make_pods(name, size, shape)
+        ]
+        made = make_group(name, size, uid=f"group-{self.serial}", created_ms=self.serial)
+        parts = [made, *pods]
+        if self.chance.random() < 0.3:
+            self.chance.shuffle(parts)
+        for one in parts:
+            self.story.put(one)
+            if self.chance.random() < 0.2:
+                self.story.step()
+
+    def delete(self, owner: str) -> None:
+        gone = [
+            one
+            for one in self.story.objects.values()
+            if isinstance(one, PodGroup) and one.name == self.gangs[owner]
+        ]
+        everything = [*gone, *self.story.pods_of(self.gangs[owner])]
+        self.chance.shuffle(everything)
+        for one in everything:
+            self.story.remove(one)
+            if self.chance.random() < 0.3:
+                self.story.step(after_ms=self.chance.choice([0, 50]))
+
+    def something(self) -> None:
+        owner = self.chance.choice(sorted(self.gangs) or [""])
+        match self.chance.randrange(6):
+            case 0 if len(self.gangs) < 4:
+                owner = f"w{self.serial}"
+                self.story.put(self.workload(owner))
+                self.make(owner, self.chance.randint(1, 4))
+            case 1 | 2 if owner:
+                size = max(len(self.story.pods_of(self.gangs[owner])), 1)
+                self.delete(owner)
+                self.story.now_ms += self.chance.choice([0, 200, 70_000])
+                if self.chance.random() < 0.5:
+                    self.story.until_quiet()
+                self.make(owner, max(size + self.chance.choice([-1, 0, 0, 0, 1]), 1))
+            case 3 if owner:
+                workload = self.workload(owner)
+                ends_first = self.chance.random() < 0.5
+                if ends_first:
+                    self.story.remove(workload)
+                self.delete(owner)
+                if not ends_first:
+                    self.story.remove(workload)
+                del self.gangs[owner]
+            case 4 if self.story.pods:
+                uid = self.chance.choice(sorted(self.story.pods))
+                self.story.change(uid, phase="Failed")
+            case _:
+                node = self.chance.choice(NODES)
+                if node.uid not in self.story.objects:
+                    self.story.put(node)
+                elif self.chance.random() < 0.3:
+                    self.story.remove(node)
+
+
+def live(seed: int) -> Recorded:
+    """Operators make gangs and make them again, until nothing more happens."""
+    operators = Operators(seed)
+    story = operators.story
+    for _ in range(STEPS):
+        story.now_ms += operators.chance.choice([1, 200, 2_000])
+        operators.something()
+        if operators.chance.random() < 0.7:
+            story.until_quiet()
+            story.carry_out(phase="Running")
+    story.until_quiet(within_ms=70_000)
+    return story
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_cycles_that_wrote_something_pass_on_the_same(seed: int) -> None:
+    story = live(seed)
+    prove_replay(story)
+    held = story.planner._state.debts.by_uid.values()
+    assert not [debt for debt in held if debt.until_ms <= story.now_ms]
+
+
+def test_the_stories_are_about_gangs_that_are_made_again() -> None:
+    ends: set[str] = set()
+    passed_on = 0
+    for seed in range(SEEDS):
+        owners: dict[str, str] = {}
+        for _, record in live(seed).records:
+            if isinstance(record, NoteClosed) and record.kind == "hold":
+                ends.add(record.reason)
+            if isinstance(record, NoteOpened) and record.workload:
+                before = owners.setdefault(record.pod_uids[0], record.gang_id)
+                passed_on += before != record.gang_id
+    assert ends >= {"Filled", "WorkloadEnded", "Expired", "ScaledDown", "OtherShape"}
+    assert passed_on > 10
