@@ -98,6 +98,14 @@ class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ceiling: int | None = None
 
 
+class LedgerTotal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the cluster has of one resource, and how much of it the gangs of all queues can use."""
+
+    resource: str
+    total: int
+    usable: int
+
+
 class LedgerQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One queue. `exists` False: gangs name it, and there is no such object."""
 
@@ -127,3 +135,5 @@ class LedgerAnswer(
 
     queues: tuple[LedgerQueue, ...]
     shared: bool = True
+    #: Of the resources that any queue is told of.
+    totals: tuple[LedgerTotal, ...] = ()

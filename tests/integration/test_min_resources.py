@@ -42,7 +42,7 @@ async def test_of_two_applications_that_need_all_gpus_one_runs_whole_and_then_th
 async def test_minresources_beyond_the_cluster_keep_nobody_out_and_the_group_says_so(
     stage: Stage,
 ) -> None:
-    await stage.nodes(1, extended={GPU: 2})
+    await stage.nodes(1, cpu_milli=16_000, extended={GPU: 2})
     await start(stage, "huge")
     message = await stage.waits("huge", "NotEnoughResources")
     assert "can never be met: 4 nvidia.com/gpu needed" in message

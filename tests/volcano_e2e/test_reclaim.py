@@ -3,6 +3,7 @@
 import pytest
 
 from tests.controlplane.client import ApiError, Object
+from tests.controlplane.nodes import pod_manifest
 from tests.support.waiting import eventually
 from tests.volcano_e2e.cluster import SEEN_S, Cluster
 from tests.volcano_e2e.manifests import queue
@@ -103,8 +104,26 @@ async def test_queues_that_are_not_reclaimable_run_on_beside_a_new_one(bare: Clu
         await counted(bare, name, Running=1)
 
 
+async def four_nodes_as_there(bare: Cluster) -> None:
+    """What their tests run on: of four nodes pods of another scheduler leave one CPU each, and
+    there is a control plane's node that no Job's pod may enter.
+    """
+    await cluster_of(bare, 4, 4)
+    control = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+    await bare.nodes(1, "control-", cpu_milli=8000, taints=[control])
+    for at in range(4):
+        there = {"nodeName": f"worker-{at}", "terminationGracePeriodSeconds": 0}
+        placeholder = pod_manifest(
+            f"placeholder-{at}",
+            requests={"cpu": "3"},
+            scheduler_name="default-scheduler",
+            spec=there,
+        )
+        await bare.create(placeholder)
+
+
 async def test_two_new_queues_take_their_shares_of_two_that_hold_more(bare: Cluster) -> None:
-    await cluster_of(bare, 4)
+    await four_nodes_as_there(bare)
     await queues(bare, reclaim_q2=0, reclaim_q3=0, reclaim_q4=0)
     for name, at in (("reclaim-j1", "default"), ("reclaim-j2", "reclaim-q2")):
         made = await bare.create(alike(name, 2, least=1, at=at, priority=LOW))

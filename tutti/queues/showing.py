@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 from shared.kube.quantities import format_quantity
 
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
@@ -28,6 +28,9 @@ def show(ledger: LedgerAnswer, console: Console) -> None:
     console.print(table)
     if not ledger.shared:
         console.print(Text("queues do not share: neither proportion nor capacity is configured"))
+    usable = [_usable(one) for one in ledger.totals]
+    if usable:
+        console.print(Text(f"gangs can use {', '.join(usable)}"))
     for queue in ledger.queues:
         if queue.why:
             console.print(Text(f"{queue.name}: {queue.why}"))
@@ -47,6 +50,12 @@ def _add(table: Table, queue: LedgerQueue, shown: Sequence[int]) -> None:
         first = (name, gangs) if index == 0 else ("", "")
         cells = _cells(one)
         table.add_row(*first, one.resource, *(Text(cells[at], style) for at in shown))
+
+
+def _usable(one: LedgerTotal) -> str:
+    """`12 of 20 cpu`: without what other pods take, and nodes that keep gangs out."""
+    usable = format_quantity(one.resource, one.usable)
+    return f"{usable} of {format_quantity(one.resource, one.total)} {one.resource}"
 
 
 def _cells(one: LedgerAmount) -> list[str]:

@@ -261,12 +261,19 @@ def _check_queues(state: State) -> None:
         if holders != {one for one in entry.holders if state.gangs.gangs.get(one.key) is one}:
             raise InvariantViolation(f"queue {entry.name}", "does not know which gangs hold room")
         used: Counter[int] = Counter()
+        shapes: Counter[int] = Counter()
         for gang in state.gangs.gangs.values():
+            if gang.queue is entry:
+                shapes.update(gang.held)
             if entry not in gang.queue.chain:
                 continue
             for shape_id, count in gang.held.items():
                 for row, amount in state.shapes.entries[shape_id].pairs:
                     used[row] += amount * count
+        if entry.shapes != shapes:
+            raise InvariantViolation(
+                f"queue {entry.name}", f"counts {entry.shapes}, its gangs hold {dict(shapes)}"
+            )
         found = {row: amount for row, amount in entry.used.items() if amount}
         if found != {row: amount for row, amount in used.items() if amount}:
             raise InvariantViolation(

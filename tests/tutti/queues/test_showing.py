@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 from tutti.queues.showing import show
 
 
@@ -12,6 +12,15 @@ def shown(answer: LedgerAnswer) -> list[str]:
     text = io.StringIO()
     show(answer, Console(file=text, width=160))
     return [" ".join(line.split()) for line in text.getvalue().splitlines()]
+
+
+def test_what_gangs_can_use_is_shown_beside_what_there_is() -> None:
+    totals = (
+        LedgerTotal(resource="cpu", total=20_000, usable=12_000),
+        LedgerTotal(resource="nvidia.com/gpu", total=4, usable=4),
+    )
+    *_, last = shown(LedgerAnswer(queues=(), totals=totals))
+    assert last == "gangs can use 12 of 20 cpu, 4 of 4 nvidia.com/gpu"
 
 
 def test_a_queue_has_a_line_per_resource_and_says_what_limits_it() -> None:

@@ -19,6 +19,7 @@ from services.gang_planner.core.placement.places import Place
 from services.gang_planner.core.placement.ratings import Ratings
 from services.gang_planner.core.placement.statement import Allocation, Statement
 from services.gang_planner.core.queueing.backlog import NOTHING_SAID, Structure
+from services.gang_planner.core.queueing.usable import FreeOnUsable
 from services.gang_planner.core.tables.columns import Bools, Ints
 from services.gang_planner.core.tables.ground import Ground
 from services.gang_planner.core.tables.queues import QueueEntry
@@ -67,6 +68,9 @@ class Session:
         self.bindings_left = BINDINGS_MAX
         self._under_way = 0
         self._under_way_max = _UNBOUNDED
+        self.free_on_usable = FreeOnUsable(ground)
+        #: What gangs can use, as worked out in this cycle (`usable_amounts`); None: it is not yet.
+        self.usable: list[int] | None = None
         self._totals: list[int] = []
         #: Position in the nodes' changes that the totals are of; -1: of none.
         self._totals_at = -1
@@ -77,6 +81,7 @@ class Session:
         """
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
+        self.usable = None
         self._under_way = under_way
         self._under_way_max = under_way_max or _UNBOUNDED
         nodes = self.ground.nodes

@@ -6,12 +6,13 @@ can answer.
 
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import sharing
+from services.gang_planner.core.queueing.usable import usable_amounts
 from services.gang_planner.core.tables.demand import Demand
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.queues import QueueEntry
 from services.gang_planner.core.telling.amounts import in_words, listed
 from services.gang_planner.state import State
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 
 #: Resources told of one queue: a cluster has a handful.
 _RESOURCES_MAX = 32
@@ -31,11 +32,27 @@ def ledger(state: State, session: Session) -> LedgerAnswer:
             line.count(state, gang, demand)
     sharing.share_out(state, session, demand)
     waits = _waiting(state, demand)
+    queues = tuple(
+        line.told(state, session, waits.get(name, {})) for name, line in sorted(lines.items())
+    )
     return LedgerAnswer(
-        queues=tuple(
-            line.told(state, session, waits.get(name, {})) for name, line in sorted(lines.items())
-        ),
+        queues=queues,
         shared=session.policies.deserve is not None,
+        totals=_totals(state, session, demand, queues),
+    )
+
+
+def _totals(
+    state: State, session: Session, demand: Demand, queues: tuple[LedgerQueue, ...]
+) -> tuple[LedgerTotal, ...]:
+    """What there is of each resource that a queue is told of, and what gangs can use of it."""
+    names = sorted({amount.resource for queue in queues for amount in queue.amounts})
+    usable, totals = usable_amounts(state, session, demand), session.totals
+    rows = [(name, state.resources.row(name)) for name in names]
+    return tuple(
+        LedgerTotal(resource=name, total=totals[row], usable=usable[row])
+        for name, row in rows
+        if row < min(len(totals), len(usable))
     )
 
 

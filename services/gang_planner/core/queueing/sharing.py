@@ -5,6 +5,8 @@ amounts, resource by resource and level by level: guarantees first, then everybo
 weight until what there is has been given out or nobody wants more. Deserved amounts add up to no
 more than there is.
 
+What is shared is what gangs can use (`usable`), not all that nodes have.
+
 They limit nobody while nobody else claims: a queue may take whatever is free. A queue *claims* a
 resource while gangs of it wait that the cluster could hold, and it holds less than it deserves.
 Then queues that hold what they deserve leave alone the nodes that the claimants' pods could use,
@@ -23,6 +25,7 @@ from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.placement.placing import Attempt
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.backlog import Bucket, Claimant, Need, Wanted
+from services.gang_planner.core.queueing.usable import usable_amounts
 from services.gang_planner.core.tables.columns import Ints
 from services.gang_planner.core.tables.demand import Demand
 from services.gang_planner.core.tables.queues import QueueEntry, QueueTable
@@ -121,13 +124,14 @@ def share_out(state: State, session: Session, demand: Demand) -> None:
         for entry in queues.entry(name).chain:
             for shape_id, count in wanting[name].items():
                 entry.demand[shape_id] = entry.demand.get(shape_id, 0) + count
-    now = (deserve, queues.changes, state.nodes.changes.position)
+    usable = usable_amounts(state, session, demand)
+    now = (deserve, queues.changes, *usable)
     if queues.shared_at == now:
         return
     _deserve_nothing(queues)
     declared = True
     for parent, children in queues.siblings():
-        has = dict(enumerate(session.totals)) if parent is None else parent.deserved
+        has = dict(enumerate(usable)) if parent is None else parent.deserved
         declared &= _share(state, children, has, deserve)
     queues.shared_at = now if declared else ()
 

@@ -73,6 +73,8 @@ class QueueEntry:
         self.demand: dict[int, int] = {}
         #: Its own gangs that hold anything.
         self.holders: dict[Gang, None] = {}
+        #: How many members of its own gangs hold room, by shape id; nothing is kept of zero.
+        self.shapes: dict[int, int] = {}
         #: Itself and its ancestors, nearest first.
         self.chain: tuple[QueueEntry, ...] = (self,)
         self.has_children = False
@@ -136,6 +138,11 @@ class QueueEntry:
 
     def charge(self, shape: ShapeEntry, count: int) -> None:
         """`count` more (or, negative, fewer) members of this shape hold room."""
+        members = self.shapes.get(shape.id, 0) + count
+        if members:
+            self.shapes[shape.id] = members
+        elif count:
+            del self.shapes[shape.id]
         for entry in self.chain:
             used = entry.used
             entry.charges += 1
