@@ -1,5 +1,6 @@
 """Queues share what gangs can use: not what other pods take, nor nodes that keep gangs out."""
 
+import msgspec
 import pytest
 
 from shared.contracts.decisions import EvictionDecision
@@ -33,9 +34,9 @@ def case_10(*others: Node, taken: int = 3) -> Scene:
     scene = Scene([*(node(f"worker-{i}", 1 + taken) for i in range(4)), *others], conf=CONF)
     if taken:
         for at in range(4):
-            fields = {"ours": False, "group_name": "", "node": f"worker-{at}", "phase": "Running"}
-            shape = make_shape({"cpu": taken * 1000})
-            scene.put(*make_pods(f"placeholder-{at}", 1, shape, **fields))
+            shape, at_node = make_shape({"cpu": taken * 1000}), f"worker-{at}"
+            (pod,) = make_pods(f"placeholder-{at}", 1, shape, ours=False, node=at_node)
+            scene.put(msgspec.structs.replace(pod, group_name="", phase="Running"))
     for number in range(1, 5):
         scene.put(Queue(uid=f"q{number}", dialect="volcano", name=f"q{number}", resource_version=1))
     for number in (1, 2):
