@@ -21,6 +21,7 @@ from typing import IO
 
 import msgspec
 
+from shared.runtime.whole_files import write_whole
 from tutti.lifeline import dying_with_parent
 
 START_TIMEOUT_S = 10.0
@@ -121,12 +122,18 @@ class NatsServer:
         """The folder with configuration, log and store."""
         return self._settings.data_dir
 
+    @property
+    def store_dir(self) -> Path:
+        """Where it keeps JetStream's folder."""
+        return self.data_dir / "store"
+
     async def start(self) -> None:
         """Start the server and return when it accepts clients.
 
         After a failure or a cancellation no process is left.
 
         Raises:
+            OSError: Its folder cannot be written.
             NatsServerError: It ended, was not ready in START_TIMEOUT_S, or another server holds the
                 folder.
         """
@@ -217,19 +224,21 @@ class NatsServer:
         interval = self._settings.sync_interval
         sync = f"  sync_interval: {interval}\n" if interval else ""
         # JSON's quoting of a string is the configuration language's too.
-        config.write_text(
+        # Whole or not at all: a full disk must not leave a server without its users.
+        text = (
             f'listen: "127.0.0.1:{self._port}"\n'
             f'http: "127.0.0.1:{self._monitor_port}"\n'
             f"ports_file_dir: {json.dumps(str(folder / 'ports'))}\n"
             "jetstream {\n"
-            f"  store_dir: {json.dumps(str(folder / 'store'))}\n"
+            f"  store_dir: {json.dumps(str(self.store_dir))}\n"
             f"  max_mem: {_MEMORY_STORE_BYTES_MAX}\n"
             f"  max_file: {_FILE_STORE_BYTES_MAX}\n"
             f"{sync}"
             "}\n"
-            f"{self._settings.extra_config}\n",
-            encoding="utf-8",
+            f"{self._settings.extra_config}\n"
         )
+        if not config.is_file() or config.read_text(encoding="utf-8") != text:
+            write_whole(config, text.encode())
         return config
 
     async def _read_ports(self) -> None:

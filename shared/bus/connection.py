@@ -24,6 +24,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
+from shared.bus.append_health import AppendHealth
 from shared.bus.errors import (
     ApiRefused,
     BusClosed,
@@ -139,6 +140,8 @@ class Bus:
         self._security: Security | None = None
         self._on_health = on_health
         self._problems: dict[str, str] = {}
+        #: Of what is appended to streams over this connection.
+        self.appends = AppendHealth(self.report)
         self._connected = asyncio.Event()
         self._connections = 0
         self._closing = False
@@ -305,6 +308,29 @@ class Bus:
         if not message.payload and message.headers.get("Status") == "503":
             raise NobodyListens(f"{subject}: nobody listens")
         return message
+
+    async def append(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str],
+    ) -> Message:
+        """A request whose answer is a stream's acknowledgement; its absence counts against the
+        stream.
+
+        Raises:
+            NoAnswer: See `request`.
+        """
+        try:
+            answer = await self.request(subject, payload, timeout_s=timeout_s, headers=headers)
+        except NoAnswer:
+            if self.connected:
+                self.appends.unanswered(subject)
+            raise
+        self.appends.confirmed(subject)
+        return answer
 
     def expect_reply(self, handler: Callable[[Message], None]) -> str:
         """Register `handler` for replies and return the subject to have them sent to; end it with
@@ -539,6 +565,7 @@ class Bus:
         self._connected.set()
         self.report("nats", "")
         self.report("nats permissions", "")
+        self.appends.reconnected()
         for listener in list(self._reconnect_listeners):
             listener()
 

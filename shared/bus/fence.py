@@ -194,7 +194,7 @@ class FencedLog:
                 if replaced_by:
                     return self._machine.on_replaced(replaced_by)
             if len(chunk) == 1:
-                answer = await self._bus.request(
+                answer = await self._bus.append(
                     *chunk[0], timeout_s=SEND_TIMEOUT_S, headers=headers
                 )
             else:
@@ -226,7 +226,7 @@ class FencedLog:
                 headers |= first_headers
             if number == last:
                 headers["Nats-Batch-Commit"] = "1"
-                return await self._bus.request(
+                return await self._bus.append(
                     subject, payload, timeout_s=SEND_TIMEOUT_S, headers=headers
                 )
             await self._bus.publish(subject, payload, headers=headers)

@@ -256,7 +256,7 @@ class Lease:
         """Write the key if its newest revision is `revision` (0: it has none); returns the new
         one.
         """
-        answer = await self._bus.request(
+        answer = await self._bus.append(
             self._subject,
             value,
             timeout_s=_ANSWER_S,

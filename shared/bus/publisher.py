@@ -121,6 +121,7 @@ class Publisher:
             return
         if not message.payload:
             return  # "no responders": the stream has no leader right now; the timer repeats it
+        self._bus.appends.confirmed(sent.subject)
         answer = _decode_answer(message.payload)
         error = answer.error
         if error is None:
@@ -137,6 +138,8 @@ class Publisher:
         self._forget(sent)
         if sent.future.done():
             return
+        if self._bus.connected:
+            self._bus.appends.unanswered(sent.subject)
         if sent.attempt >= ATTEMPTS_MAX:
             text = f"{sent.subject}: no answer to {sent.attempt} attempts"
             sent.future.set_exception(BusUnavailable(text))

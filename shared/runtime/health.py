@@ -1,7 +1,16 @@
 """Health over HTTP.
 
-`/healthz`: the event loop turns. `/readyz`: able to do its work, or why not. `/metrics`:
-Prometheus.
+`/healthz` (liveness): the event loop turns. It is served by the loop that does the work, so that
+a process that was stopped, waits in a system call or computes without end does not answer at all,
+and whoever asks must take silence for "hangs". It says nothing of what the process needs: without
+NATS or the API server it lives and is not ready, and a restart would cure nothing.
+
+Whoever restarts a process for its silence must be more patient than its longest legitimate work:
+the loop may be blocked for seconds by a large cluster's first list or a long planning cycle
+(metric `event_loop_late_seconds`). The chart allows 15 s, `tutti up` 60 s where the process uses
+CPU (`tutti.up.watchdog`).
+
+`/readyz`: able to do its work, or why not. `/metrics`: Prometheus.
 """
 
 import logging

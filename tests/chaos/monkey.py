@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import psutil
+
 from shared.bus.errors import BusError
 from tests.chaos.gangs import PODS, TROUBLE, Gang, Users
 from tests.controlplane.client import RawClient
@@ -26,8 +28,9 @@ _ON_THE_ACTIVE: Final = 0.8
 SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
 #: Longer than a lease lasts, longer than a binder's ack wait.
 _FROZEN_S: Final = (0.5, 6.0)
-#: Longer than an epoch, a watch or an acknowledgement waits for anybody.
-_ASLEEP_S: Final = 20.0
+#: How long a process hangs unless `tutti up` finds and replaces it: longer than any promise allows.
+_HUNG_S: Final = 40.0
+_LOOK_S: Final = 0.2
 _GAP_S: Final = (1.0, 4.0)
 _NATIVES: Final = 30
 #: For the other scheduler's bindings to be made, and for kubelets to refuse ours.
@@ -83,10 +86,12 @@ class Monkey:
             **{f"{name} killed": self._on_service(name, self._kill) for name in SERVICES},
             **{f"{name} frozen": self._on_service(name, self._freeze) for name in SERVICES},
             **{f"{name} stopped": self._on_service(name, self._stop) for name in SERVICES[:3]},
-            **{f"{name} asleep": self._asleep(name) for name in SERVICES},
+            **{f"{name} hung": self._on_service(name, self._hang) for name in SERVICES},
+            **{f"all {name}s hung": self._all_hung(name) for name in SERVICES},
             "everything killed": self._kill_all,
             "nats-server killed": lambda: self._kill(self._suite.nats_pid()),
             "nats-server frozen": lambda: self._freeze(self._suite.nats_pid()),
+            "nats-server hung": lambda: self._hang(self._suite.nats_pid()),
             "kube-apiserver killed": self._restart_apiserver,
             "kube-apiserver frozen": lambda: self._freeze(self._control_plane.pid(APISERVER)),
             "kube-scheduler killed": self._restart_scheduler,
@@ -155,23 +160,29 @@ class Monkey:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _asleep(self, service: str) -> Callable[[], Awaitable[None]]:
-        """All of a service are frozen together: nobody takes over."""
+    def _all_hung(self, service: str) -> Callable[[], Awaitable[None]]:
+        """All processes of a service hang together: no other takes over."""
 
         async def work() -> None:
             answers = (await self._suite.answers()).values()
             pids = [one.pid for one in answers if one.service == service]
             assert pids, f"no {service} answers"
-            try:
-                for pid in pids:
-                    os.kill(pid, signal.SIGSTOP)
-                await asyncio.sleep(_ASLEEP_S)
-            finally:
-                for pid in pids:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGCONT)
+            await self._hang(*pids)
 
         return work
+
+    async def _hang(self, *pids: int) -> None:
+        """Stop processes until each was replaced, or for long; what is left then goes on."""
+        until_s = asyncio.get_running_loop().time() + _HUNG_S
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            while any(map(_is_there, pids)) and asyncio.get_running_loop().time() < until_s:
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     async def _stop(self, pid: int) -> None:
         os.kill(pid, signal.SIGTERM)
@@ -241,3 +252,10 @@ class Monkey:
                     os.kill(pid, signal.SIGCONT)
         await asyncio.sleep(_BOUND_BY_OTHERS_S)
         await self._users.remove_natives()
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -208,4 +208,4 @@ def _report(
 
 def suite_flags() -> tuple[str, ...]:
     """Two of everything that may have two."""
-    return ("--no-webhook", "--replicas=watcher=2", "--replicas=binder=2")
+    return ("--no-webhook", "--replicas=watcher=2")

@@ -14,6 +14,7 @@ from shared.kube.errors import KubeError
 from tutti.provision import cluster, folder
 from tutti.provision.planning import BadSecret
 from tutti.provision.reloading import keep_loaded
+from tutti.provision.restarting import keep_storing
 
 
 @click.command()
@@ -108,6 +109,14 @@ async def _in_cluster(
     required=True,
     help="Where nats-server writes its process id (`pid_file` in its configuration).",
 )
+@click.option("--monitor-host", default="", metavar="HOST", help="Its monitoring address.")
+@click.option("--monitor-port", default=8222, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--store-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Its store: with --monitor-host it is ended, to be started again, when writing failed and "
+    "works again.",
+)
 @click.argument(
     "folders",
     nargs=-1,
@@ -115,12 +124,30 @@ async def _in_cluster(
     metavar="FOLDER...",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-def nats_reload(pid_file: Path, folders: tuple[Path, ...]) -> None:
+def nats_reload(
+    pid_file: Path,
+    monitor_host: str,
+    monitor_port: int,
+    store_dir: Path | None,
+    folders: tuple[Path, ...],
+) -> None:
     """Have nats-server read its files again whenever one in FOLDER was replaced.
 
     Runs beside it (in a pod: with shareProcessNamespace and as the same user) until it is stopped.
     """
+    if bool(monitor_host) != (store_dir is not None):
+        raise click.UsageError("--monitor-host and --store-dir: both or neither")
+    host = f"[{monitor_host}]" if ":" in monitor_host else monitor_host
     try:
-        asyncio.run(keep_loaded(folders, pid_file, click.echo))
+        asyncio.run(_keep(pid_file, f"http://{host}:{monitor_port}", store_dir, folders))
     except OSError as error:
         raise click.ClickException(str(error)) from None
+
+
+async def _keep(
+    pid_file: Path, monitor_url: str, store_dir: Path | None, folders: tuple[Path, ...]
+) -> None:
+    work = [keep_loaded(folders, pid_file, click.echo)]
+    if store_dir is not None:
+        work.append(keep_storing(monitor_url, store_dir, pid_file, click.echo))
+    await asyncio.gather(*work)

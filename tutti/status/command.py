@@ -27,6 +27,7 @@ from shared.contracts.subjects import (
     VERDICTS,
 )
 from shared.kube.errors import KubeError
+from tutti.nats_store import NoHealth, store_problem
 from tutti.redrawing import redraw
 from tutti.status.live import Watched
 from tutti.status.report import Report, StreamLine, report
@@ -84,29 +85,29 @@ async def _collect(suite: SuiteBus, interval_s: float) -> Report:
         seconds = time.monotonic() - started_s
         second = await _ask(bus)
         streams = [await _stream(bus, name) for name in _STREAMS]
-    return report(first, second, seconds, streams)
+    return report(first, second, seconds, streams, await _store_problem(suite))
 
 
 async def _watch(suite: SuiteBus, interval_s: float, output: str) -> NoReturn:
     """Show a round each interval until interrupted."""
     async with suite.connected("tutti-status") as bus:
         if output == "json":
-            async for found, _, _ in _rounds(bus, interval_s):
+            async for found, _, _ in _rounds(bus, suite, interval_s):
                 click.echo(msgspec.json.encode(found))
         else:
-            await redraw(_screens(bus, interval_s), Console())
+            await redraw(_screens(bus, suite, interval_s), Console())
     raise AssertionError("rounds do not end")
 
 
-async def _screens(bus: Bus, interval_s: float) -> AsyncIterator[RenderableType]:
+async def _screens(bus: Bus, suite: SuiteBus, interval_s: float) -> AsyncIterator[RenderableType]:
     watched = Watched()
-    async for found, ledger, seconds in _rounds(bus, interval_s):
+    async for found, ledger, seconds in _rounds(bus, suite, interval_s):
         watched.take(found, ledger, seconds)
         yield watched.screen(datetime.now(UTC))
 
 
 async def _rounds(
-    bus: Bus, interval_s: float
+    bus: Bus, suite: SuiteBus, interval_s: float
 ) -> AsyncIterator[tuple[Report, LedgerAnswer | None, float]]:
     """Without end: a report, what queues hold (None: no standby answers), and the seconds since
     the round before.
@@ -119,7 +120,8 @@ async def _rounds(
         now_s = time.monotonic()
         seconds, asked_s = now_s - asked_s, now_s
         streams = [await _stream(bus, name) for name in _STREAMS]
-        yield report(before or answers, answers, seconds, streams), ledger, seconds
+        problem = await _store_problem(suite)
+        yield report(before or answers, answers, seconds, streams, problem), ledger, seconds
         before = answers
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
 
@@ -135,6 +137,15 @@ async def _ledger(bus: Bus) -> LedgerAnswer | None:
 
 async def _ask(bus: Bus) -> Sequence[ServiceStatus]:
     return await ask_all(bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S)
+
+
+async def _store_problem(suite: SuiteBus) -> str:
+    """What our own NATS says of its store; "" where it was given or does not answer."""
+    url = (await suite.find()).nats_monitor_url
+    try:
+        return await store_problem(url) if url else ""
+    except NoHealth:
+        return ""
 
 
 async def _stream(bus: Bus, name: str) -> StreamLine:

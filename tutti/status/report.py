@@ -75,6 +75,7 @@ def report(
     second: Sequence[ServiceStatus],
     seconds: float,
     streams: Iterable[StreamLine],
+    store_problem: str = "",
 ) -> Report:
     """The report of two rounds.
 
@@ -83,8 +84,11 @@ def report(
         second: Answers of the second, which counts.
         seconds: Time between the rounds.
         streams: What the streams hold.
+        store_problem: Why NATS stores nothing; "" when it stores, or nobody knows.
     """
     problems = _problems(second)
+    if store_problem:
+        problems.insert(0, f"NATS stores nothing: {store_problem}")
     webhooks = [each for each in second if each.service == "admission-webhook"]
     return Report(
         ready=not problems,

@@ -1,14 +1,17 @@
 """`tutti up` as it is typed: flags in, exit status out."""
 
 import asyncio
+import contextlib
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from tutti.up.heartbeats import Heartbeats
     from tutti.up.processes import Launching
 
 from tutti.up.options import (
@@ -120,20 +123,31 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     return options
 
 
-def _launcher(options: UpOptions) -> "Launching":
+def _launcher(
+    options: UpOptions, heartbeats: "Heartbeats", say: Callable[[str], None]
+) -> "Launching":
     """Started first of all: the nursery imports while we do."""
     if sys.platform != "linux":
         # Forking without exec is not safe everywhere, and there is no request to die with us.
         from tutti.up.processes import ExecLauncher
 
-        return ExecLauncher()
+        return ExecLauncher(heartbeats.environ)
     from tutti.up.nursery_launcher import TRACING, NurseryLauncher
 
-    return NurseryLauncher(TRACING if options.otlp_endpoint and options.trace_ratio else ())
+    modules = TRACING if options.otlp_endpoint and options.trace_ratio else ()
+    return NurseryLauncher(modules, heartbeats, say)
 
 
 def _run(options: UpOptions) -> int:
-    launcher = _launcher(options)
+    from tutti.up.heartbeats import Heartbeats
+
+    def say(line: str) -> None:
+        # Standard error may be a file on the disk that is full.
+        with contextlib.suppress(OSError):
+            click.echo(f"tutti: {line}", err=True)
+
+    heartbeats = Heartbeats()
+    launcher = _launcher(options, heartbeats, say)
     # Imported here so that `tutti up --help` and wrong flags cost nothing.
     from shared.bus.errors import BusError
     from shared.kube.errors import KubeError
@@ -163,14 +177,11 @@ def _run(options: UpOptions) -> int:
     # What is wrong with our own NATS is told by whoever keeps it running.
     logging.getLogger("shared.bus").setLevel(logging.ERROR)
 
-    def say(line: str) -> None:
-        click.echo(f"tutti: {line}", err=True)
-
     def announce(line: str) -> None:
         click.echo(f"tutti: {line}")
 
     try:
-        asyncio.run(run_suite(options, launcher, say, announce))
+        asyncio.run(run_suite(options, launcher, heartbeats, say, announce))
     except expected as error:
         for line in str(error).splitlines():
             say(line)

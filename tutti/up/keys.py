@@ -6,7 +6,7 @@ no key is refused, and who has a service's can do what that service does. Only w
 but this machine's processes can listen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -65,6 +65,23 @@ def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
         except (BadSeed, UnicodeDecodeError) as error:
             raise BadKey(f"{path}: {error}; without the file another key is made") from error
     return keys, authorization(users, public)
+
+
+def restorer(keys: Keys) -> Callable[[], None]:
+    """Remember the seeds, and return what writes those again whose file is gone: whoever removed
+    the folder under running services must not lock them out. Both block, and raise OSError.
+    """
+    folder = keys.folder
+    assert folder is not None, "our own NATS has users"
+    remembered = {path: path.read_bytes() for path in sorted(folder.glob("*.nk"))}
+
+    def restore() -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path, seed in remembered.items():
+            if not path.exists():
+                write_whole(path, seed)
+
+    return restore
 
 
 def adopt_streams(nats_dir: Path) -> None:

@@ -1,7 +1,6 @@
 """The NATS of a suite: our own, kept running, or one that was given."""
 
 import asyncio
-import contextlib
 import fcntl
 import random
 import time
@@ -12,35 +11,54 @@ from typing import Final
 
 from shared.bus.errors import BusError
 from shared.bus.permissions import User
+from shared.runtime.backoff import delays_s
 from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
-from tutti.up.keys import Keys, adopt_streams
+from tutti.nats_store import NoHealth, store_problem, write_problem
+from tutti.up.keys import Keys, adopt_streams, restorer
 from tutti.up.keys import keep as keep_keys
 from tutti.up.restarts import Restarts
-from tutti.up.supervisor import Say, how_it_ended
+from tutti.up.supervisor import how_it_ended
+from tutti.up.watchdog import Say, Watchdog, cpu_s
 
 #: NATS closes a store of a gigabyte within a second or two.
 _ORPHAN_PATIENCE_S: Final = 5.0
 _ORPHAN_POLL_S: Final = 0.02
-#: A server that has just started may be reading its store.
-_SET_UP_ATTEMPTS: Final = 5
-_SET_UP_PAUSE_S: Final = 1.0
+#: Between two looks at whether it lives and stores.
+_LOOK_EVERY_S: Final = 1.0
+#: Before it is set up again: it may be reading its store, or have no space for a stream.
+_SET_UP_PAUSE_MAX_S: Final = 15.0
+#: Of a server's log, in a message.
+_LOG_CHARS_MAX: Final = 400
 
 
 class Nats:
     """The NATS that this suite uses: ours, or one that was given."""
 
-    def __init__(self, url: str, server: NatsServer | None, keys: Keys) -> None:
+    def __init__(
+        self,
+        url: str,
+        server: NatsServer | None,
+        keys: Keys,
+        restore_keys: Callable[[], None] = lambda: None,
+    ) -> None:
         self.url = url
         self.keys = keys
         self._server = server
+        self._restore_keys = restore_keys
 
     @property
     def pid(self) -> int:
         """Its process id; 0 when it is not ours."""
         return 0 if self._server is None else self._server.pid
 
+    @property
+    def monitor_url(self) -> str:
+        """Its monitoring pages; "" when it is not ours."""
+        return "" if self._server is None else self._server.monitor_url
+
     async def keep(self, say: Say, set_up: Callable[[], Awaitable[None]]) -> None:
-        """Start our server again, on the same port and store, whenever it ends.
+        """Start our server again, on the same port and store, whenever it ends, hangs or has lost
+        its store and could have one again; for ever.
 
         Then have it set up once more: it may have lost its store, and services wait for their
         streams as long as it takes.
@@ -49,27 +67,115 @@ class Nats:
         if server is None:
             return
         restarts = Restarts(random.Random())  # noqa: S311 - jitter, no secret
+        setting_up: asyncio.Task[None] | None = None
+        try:
+            while True:
+                started_s = time.monotonic()
+                why = await self._serve(server, say)
+                if setting_up is not None:
+                    setting_up.cancel()
+                await server.stop()
+                delay_s = restarts.delay_s(time.monotonic() - started_s)
+                say(f"nats {why}, starts again in {delay_s:.1f} s")
+                await asyncio.sleep(delay_s)
+                await self._start(server, restarts, say)
+                setting_up = asyncio.create_task(_set_up_again(set_up, say), name="set-up-nats")
+        finally:
+            if setting_up is not None:
+                setting_up.cancel()
+
+    async def _serve(self, server: NatsServer, say: Say) -> str:
+        """Wait until the server has to be started again, and say why."""
+        ending = asyncio.create_task(server.wait(), name="nats-ends")
+        watching = asyncio.create_task(_watch(server, say), name="watch-nats")
+        try:
+            await asyncio.wait((ending, watching), return_when=asyncio.FIRST_COMPLETED)
+            return how_it_ended(ending.result()) if ending.done() else watching.result()
+        except NatsServerError:
+            return "has ended"
+        finally:
+            ending.cancel()
+            watching.cancel()
+
+    async def _start(self, server: NatsServer, restarts: Restarts, say: Say) -> None:
+        """Try until it runs."""
         while True:
-            started_s = time.monotonic()
-            with contextlib.suppress(NatsServerError):
-                status = await server.wait()
-                say(f"nats {how_it_ended(status)}, starts again")
-            await asyncio.sleep(restarts.delay_s(time.monotonic() - started_s))
             try:
+                await asyncio.to_thread(self._restore_keys)
                 await server.start()
-            except NatsServerError as error:
-                say(f"nats does not start: {error}")
+            except (NatsServerError, OSError) as error:
+                delay_s = restarts.delay_s(0.0)
+                text = str(error)[-_LOG_CHARS_MAX:]
+                say(f"nats does not start: {text}; next attempt in {delay_s:.1f} s")
+                await asyncio.sleep(delay_s)
             else:
-                await _set_up_again(set_up, say)
+                return
+
+
+async def _watch(server: NatsServer, say: Say) -> str:
+    """Watch a server; return why it has to be restarted.
+
+    While its store has failed and nothing can be written it is left alone: what it holds can still
+    be read, and a restart would bring nothing back.
+    """
+    watchdog = Watchdog(time.monotonic())
+    answered_s: float | None = None
+    folder = server.data_dir
+    store = server.store_dir / "jetstream"
+    there = await asyncio.to_thread(_identity, store)
+    told = ""
+    while True:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        problem = ""
+        try:
+            problem = await store_problem(server.monitor_url)
+            answered_s = time.monotonic()
+        except NoHealth:
+            pass  # the watchdog counts for how long
+        hung = watchdog.judge(time.monotonic(), answered_s, cpu_s(server.pid))
+        if hung:
+            await server.kill()
+            return f"hung ({hung}) and was killed"
+        if there != await asyncio.to_thread(_identity, store):
+            problem = f"{store} was removed or replaced"
+        if not problem:
+            told = ""
+            continue
+        obstacle = await asyncio.to_thread(_writable, folder)
+        if not obstacle:
+            return f"stores nothing ({problem}), and its folder can be written"
+        if told != obstacle:
+            told = obstacle
+            say(f"nats stores nothing: {problem}; it is restarted once that can be written")
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What tells a folder from another one of its name; None: there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _writable(folder: Path) -> str:
+    """Why nothing can be written to a folder, which is made when missing; "" when it can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{folder}: {error.strerror}"
+    return write_problem(folder)
 
 
 async def _set_up_again(set_up: Callable[[], Awaitable[None]], say: Say) -> None:
-    for _ in range(_SET_UP_ATTEMPTS):
+    """Try until it is done."""
+    delays = delays_s(random.Random(), first_s=1.0, max_s=_SET_UP_PAUSE_MAX_S)  # noqa: S311
+    for delay_s in delays:
         try:
             await set_up()
-        except BusError as error:
-            say(f"nats cannot be set up: {error}")
-            await asyncio.sleep(_SET_UP_PAUSE_S)
+        except (BusError, OSError) as error:
+            say(f"nats cannot be set up: {error}; next attempt in {delay_s:.1f} s")
+            await asyncio.sleep(delay_s)
         else:
             return
 
@@ -92,7 +198,7 @@ async def running_nats(url: str, data_dir: Path, users: Sequence[User]) -> Async
     await asyncio.to_thread(adopt_streams, data_dir / "nats")
     await server.start()
     try:
-        yield Nats(server.url, server, keys)
+        yield Nats(server.url, server, keys, await asyncio.to_thread(restorer, keys))
     finally:
         await server.stop()
 

@@ -8,9 +8,11 @@ modules is loaded here.
 
 In: one JSON request per packet on the socket FD. Out: `Started` and `Ended` of each process. It
 has no threads, no event loop and no open connections, so that a fork copies nothing that works. It
-ends when the other end of the socket closes, and its children with it.
+ends when the other end of the socket closes, and its children with it. It sends heartbeats as they
+do.
 """
 
+import contextlib
 import gc
 import importlib
 import os
@@ -24,6 +26,7 @@ from typing import Final
 
 import msgspec
 
+from shared.runtime import heartbeat
 from tutti.lifeline import dying_with_parent
 from tutti.up.own_process import set_name
 from tutti.up.processes import open_log
@@ -82,7 +85,8 @@ def serve(channel: socket.socket) -> Start | None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     decode = msgspec.json.Decoder(Start).decode
     while True:
-        readable, _, _ = select.select([channel.fileno(), woken], [], [])
+        _beat()
+        readable, _, _ = select.select([channel.fileno(), woken], [], [], heartbeat.EVERY_S)
         if woken in readable:
             os.read(woken, 4096)
             _report_ended(channel)
@@ -99,6 +103,16 @@ def serve(channel: socket.socket) -> Start | None:
                 os.close(end)
             channel.close()
             return start
+
+
+def _beat() -> None:
+    address = heartbeat.supervisor_address(os.environ)
+    if address is not None:
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as channel,
+            contextlib.suppress(OSError),
+        ):
+            channel.sendto(heartbeat.BEAT, address)
 
 
 def become(start: Start) -> None:

@@ -1,7 +1,8 @@
 """Our side of the nursery: starts it, asks it for processes, learns of their ends.
 
 The nursery is started before anything else, so that it imports while we read the kubeconfig and
-look at the cluster. If it dies, its children die with it; the next launch starts another one.
+look at the cluster. If it dies, its children die with it; the next launch starts another one. If it
+hangs it is killed, as a service is.
 """
 
 import asyncio
@@ -11,15 +12,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 import msgspec
 
 from tutti.lifeline import dying_with_parent
+from tutti.up.heartbeats import Heartbeats
 from tutti.up.nursery import PACKET_BYTES_MAX, Ended, Start, Started
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import ISOLATED, Child, child_environ
+from tutti.up.watchdog import Say, kill_when_hung
 
 #: What services import once they trace: 0.1 s of CPU in each, or once before they are forked.
 TRACING: Final = ("shared.telemetry.otlp_export",)
@@ -38,8 +41,12 @@ class Nursery:
         self.channel = channel
 
     @classmethod
-    def start(cls, modules: Sequence[str] = ()) -> "Nursery":
-        """Start one that imports `modules` too; returns at once. Raises OSError."""
+    def start(
+        cls, modules: Sequence[str] = (), environ: Mapping[str, str] | None = None
+    ) -> "Nursery":
+        """Start one that imports `modules` too, with `environ` added to its environment; returns at
+        once. Raises OSError.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(
@@ -53,7 +60,7 @@ class Nursery:
                 ],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                env=child_environ(),
+                env=child_environ(environ),
                 preexec_fn=dying_with_parent(signal.SIGKILL),  # noqa: PLW1509 - a system call only
                 start_new_session=True,
             )
@@ -76,9 +83,20 @@ class NurseryLauncher:
     Every nursery that it starts, the first one at once, imports `modules` too.
     """
 
-    def __init__(self, modules: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        modules: Sequence[str] = (),
+        heartbeats: Heartbeats | None = None,
+        say: Say = lambda _: None,
+    ) -> None:
+        """`heartbeats` receives those of the nursery and of all that it forks; `say` takes a line
+        when the nursery hangs.
+        """
         self._modules = modules
-        self._nursery: Nursery | None = Nursery.start(modules)
+        self._heartbeats = heartbeats
+        self._say = say
+        self._watching: asyncio.Task[None] | None = None
+        self._nursery: Nursery | None = self._start()
         self._listening = False
         self._requests = 0
         self._starting: dict[int, asyncio.Future[int]] = {}
@@ -91,6 +109,11 @@ class NurseryLauncher:
         nursery = self._lose("the nursery was closed")
         if nursery is not None:
             await asyncio.to_thread(nursery.close)
+
+    @property
+    def nursery_pid(self) -> int | None:
+        """The nursery that runs now; None when there is none."""
+        return None if self._nursery is None else self._nursery.process.pid
 
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start one process; after a failure or a cancellation none is left. Raises OSError."""
@@ -117,13 +140,28 @@ class NurseryLauncher:
             self._starting.pop(request, None)
         return self._running[pid]
 
+    def _start(self) -> Nursery:
+        environ = None if self._heartbeats is None else self._heartbeats.environ
+        return Nursery.start(self._modules, environ)
+
+    def _watch(self, nursery: Nursery) -> None:
+        heartbeats, process = self._heartbeats, nursery.process
+        if heartbeats is not None and heartbeats.supported:
+            self._watching = asyncio.create_task(
+                kill_when_hung(
+                    process, "nursery", lambda: heartbeats.last_s(process.pid), self._say
+                ),
+                name="watch-nursery",
+            )
+
     def _listen(self) -> Nursery:
         """The nursery, started if there is none, and heard."""
         if self._nursery is None:
-            self._nursery = Nursery.start(self._modules)
+            self._nursery = self._start()
         if not self._listening:
             loop = asyncio.get_running_loop()
             loop.add_reader(self._nursery.channel.fileno(), self._on_readable, self._nursery)
+            self._watch(self._nursery)
             self._listening = True
         return self._nursery
 
@@ -169,6 +207,9 @@ class NurseryLauncher:
         if self._listening:
             asyncio.get_running_loop().remove_reader(nursery.channel.fileno())
             self._listening = False
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         for answered in self._starting.values():
             if not answered.done():
                 answered.set_exception(OSError(why))

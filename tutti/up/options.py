@@ -13,10 +13,11 @@ import msgspec
 SERVICES: Final = ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
 
 #: Active and standby planner: the standby answers questions and takes over in about a second.
+#: Two binders: when one hangs or dies, the other has its decisions after the ack wait of 2 s.
 _REPLICAS: Final[Mapping[str, int]] = {
     "watcher": 1,
     "gang-planner": 2,
-    "binder": 1,
+    "binder": 2,
     "controller": 1,
     "admission-webhook": 1,
 }

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final, Protocol
 
@@ -64,6 +65,10 @@ class ExecLauncher:
     the child when the thread that started it ends.
     """
 
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        """`environ` is added to the environment of each process."""
+        self._environ = environ or {}
+
     async def __aenter__(self) -> Launcher:
         return self
 
@@ -83,7 +88,7 @@ class ExecLauncher:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=child_environ(),
+                env=child_environ(self._environ),
                 # Any process of ours may be killed at any instant by design, so a lost parent needs
                 # no better manners; SIGTERM might be waiting in a loop that hangs.
                 preexec_fn=dying_with_parent(signal.SIGKILL),
@@ -112,13 +117,14 @@ class _ExecChild:
             self._process.send_signal(number)
 
 
-def child_environ() -> dict[str, str]:
-    """The environment of every service.
+def child_environ(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of every service, `more` included.
 
     Numpy's BLAS would start a thread per core at import and keep their stacks; integers never use
     it.
     """
-    return {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    own = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **own, **(more or {})}
 
 
 def open_log(path: Path | None) -> IO[bytes] | None:

@@ -14,7 +14,8 @@ from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.codec import decode_status
 from shared.contracts.subjects import ASK_STATUS
 from shared.runtime.whole_files import write_whole
-from tutti.up.supervisor import Keeper, Say
+from tutti.up.supervisor import Keeper
+from tutti.up.watchdog import Say
 
 #: Services say nothing by themselves when they become ready, so they are asked: often enough not to
 #: be noticed, and only until all are ready.
@@ -38,6 +39,8 @@ class RunningFile(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     #: File with the key of who asks; "": none is needed.
     nats_credentials: str = ""
+    #: Monitoring pages of our NATS; "" where it was given.
+    nats_monitor_url: str = ""
 
 
 class ServiceRow(msgspec.Struct, frozen=True, kw_only=True):

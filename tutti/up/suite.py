@@ -21,8 +21,10 @@ from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
 from shared.contracts.asking import ServiceStatus
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from shared.runtime.heartbeat import Heartbeat
 from tutti.up.cluster_checks import look_around
 from tutti.up.crds import install
+from tutti.up.heartbeats import Heartbeats
 from tutti.up.nats import Nats, running_nats
 from tutti.up.options import OBSERVED_DIR, UpOptions, default_data_dir
 from tutti.up.own_process import age_s
@@ -39,7 +41,8 @@ from tutti.up.readiness import (
     write_atomically,
 )
 from tutti.up.rivals import find_rivals, refusal
-from tutti.up.supervisor import Say, Supervisor
+from tutti.up.supervisor import Supervisor
+from tutti.up.watchdog import Say
 
 #: A server that `--nats` names should be there already.
 _NATS_PATIENCE_S: Final = 10.0
@@ -58,13 +61,18 @@ class RivalsFound(Exception):
 
 
 async def run_suite(
-    options: UpOptions, launcher: Launching, say: Say, announce: Callable[[str], None]
+    options: UpOptions,
+    launcher: Launching,
+    heartbeats: Heartbeats,
+    say: Say,
+    announce: Callable[[str], None],
 ) -> None:
     """Run until SIGTERM, SIGINT or SIGHUP. A second signal kills what is still stopping.
 
     Args:
         options: What was asked for.
         launcher: Starts the services; entered here, and left when all have ended.
+        heartbeats: Receives those of what `launcher` starts.
         say: Takes each event worth a line (restarts, warnings).
         announce: Takes the line that says that all is ready.
 
@@ -82,7 +90,7 @@ async def run_suite(
         ServiceRefused: A service refused its flags.
         OSError: Files or processes cannot be made.
     """
-    suite = _Suite(options, launcher, say, announce)
+    suite = _Suite(options, launcher, heartbeats, say, announce)
     task = asyncio.create_task(suite.run(), name="suite")
     loop = asyncio.get_running_loop()
     asked = False
@@ -111,16 +119,19 @@ class _Suite:
         self,
         options: UpOptions,
         launcher: Launching,
+        heartbeats: Heartbeats,
         say: Say,
         announce: Callable[[str], None],
     ) -> None:
         self._options = options
         self._launcher = launcher
+        self._heartbeats = heartbeats
         self._say = say
         self._announce = announce
         self._supervisor: Supervisor | None = None
         #: The DECISIONS that was set up last: our services may die together with it.
         self._decisions = ""
+        self._state_file = Path()
 
     def hurry(self) -> None:
         """Give what is stopping no more time."""
@@ -146,6 +157,8 @@ class _Suite:
         async with AsyncExitStack() as stack:
             stack.enter_context(_locked(data_dir))
             await stack.enter_async_context(client)
+            self._heartbeats.listen()
+            stack.callback(self._heartbeats.close)
             launcher = await stack.enter_async_context(self._launcher)
             async with asyncio.TaskGroup() as group:
                 checks = group.create_task(self._check(client), name="checks")
@@ -153,7 +166,8 @@ class _Suite:
                     running_nats(options.nats_url, data_dir, self._users())
                 )
                 bus = await stack.enter_async_context(self._bus(nats))
-                stack.enter_context(_told(data_dir / STATE_FILE, nats))
+                self._state_file = data_dir / STATE_FILE
+                stack.enter_context(_told(self._state_file, nats))
                 await self._set_up(bus)
             presence = await stack.enter_async_context(self._presence(client))
             specs = plan(
@@ -163,7 +177,8 @@ class _Suite:
                 keys=nats.keys,
                 podgroups=checks.result(),
             )
-            await self._serve(bus, nats, presence, Supervisor(specs, launcher, self._say))
+            supervisor = Supervisor(specs, launcher, self._say, self._heartbeats)
+            await self._serve(bus, nats, presence, supervisor)
 
     async def _check(self, client: KubeClient) -> bool:
         """Look at the cluster, and make it ready where asked to.
@@ -207,6 +222,8 @@ class _Suite:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(supervisor.run(), name="supervisor")
+                # Whoever supervises us, a systemd unit with WatchdogSec= say, sees that we live.
+                group.create_task(Heartbeat().run(), name="heartbeat")
                 set_up = functools.partial(self._set_up_again, nats)
                 group.create_task(nats.keep(self._say, set_up), name="keep-nats")
                 if presence is not None:
@@ -238,6 +255,8 @@ class _Suite:
         )
 
     async def _set_up_again(self, nats: Nats) -> None:
+        # Its monitoring port is another one, and the folder may be another one, too.
+        _write_state(self._state_file, nats)
         async with self._bus(nats) as bus:
             await self._set_up(bus, survivors_wait_s=SURVIVORS_WAIT_S)
 
@@ -325,13 +344,20 @@ def _locked(data_dir: Path) -> Iterator[None]:
         yield
 
 
+def _write_state(path: Path, nats: Nats) -> None:
+    running = RunningFile(
+        nats_url=nats.url,
+        pid=os.getpid(),
+        nats_credentials=nats.keys.file(READER),
+        nats_monitor_url=nats.monitor_url,
+    )
+    write_atomically(path, running)
+
+
 @contextmanager
 def _told(path: Path, nats: Nats) -> Iterator[None]:
     """Have the file say where NATS is, for as long as we run."""
-    running = RunningFile(
-        nats_url=nats.url, pid=os.getpid(), nats_credentials=nats.keys.file(READER)
-    )
-    write_atomically(path, running)
+    _write_state(path, nats)
     try:
         yield
     finally:

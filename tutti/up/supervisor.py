@@ -1,7 +1,8 @@
 """Keeps the processes of the suite running, and stops them in order.
 
-A process that ends is started again after a delay that grows while it keeps ending early. Only one
-end is final: exit status 2, which says that its flags are wrong, and they would be again.
+A process that ends is started again after a delay that grows while it keeps ending early; one that
+hangs is killed first. Only one end is final: exit status 2, which says that its flags are wrong,
+and they would be again. Whatever else fails may end by itself, so it is tried again for ever.
 """
 
 import asyncio
@@ -13,16 +14,17 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
+from tutti.up.heartbeats import Heartbeats
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import Child, Launcher, log_tail
 from tutti.up.restarts import Restarts
+from tutti.up.watchdog import Say, kill_when_hung
 
 #: What services exit with when a setting is wrong (`shared.runtime.settings.load`).
 WRONG_SETTINGS: Final = 2
 #: Services finish what they have begun within their own grace of 10 s; then they are killed.
 GRACE_S: Final = 12.0
 
-Say = Callable[[str], None]
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -39,6 +41,7 @@ class Keeper:
         launcher: Launcher,
         say: Say,
         *,
+        heartbeats: Heartbeats | None = None,
         restarts: Restarts | None = None,
         clock_s: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
@@ -46,6 +49,7 @@ class Keeper:
         self.spec = spec
         self._launcher = launcher
         self._say = say
+        self._heartbeats = heartbeats
         self._restarts = restarts or Restarts(random.Random())  # noqa: S311 - jitter, no secret
         self._clock_s = clock_s
         self._sleep = sleep
@@ -64,12 +68,19 @@ class Keeper:
 
         Raises:
             ServiceRefused: It refused its flags.
-            OSError: The process cannot be started at all.
         """
         while not self._stopping.is_set():
             started_s = self._clock_s()
-            child = self._child = await self._launcher.launch(self.spec)
-            status = await child.wait()
+            try:
+                child = self._child = await self._launcher.launch(self.spec)
+            except OSError as error:
+                delay_s = self._restarts.delay_s(0.0)
+                self._say(
+                    f"{self.spec.title} cannot be started: {error}; next attempt in {delay_s:.1f} s"
+                )
+                await self._sleep(delay_s)
+                continue
+            status = await self._end_of(child)
             self._child = None
             if self._stopping.is_set():
                 return
@@ -83,6 +94,21 @@ class Keeper:
                 f"starts again in {delay_s:.1f} s"
             )
             await self._sleep(delay_s)
+
+    async def _end_of(self, child: Child) -> int:
+        """Wait for the end of a process, and bring it about when it hangs."""
+        heartbeats = self._heartbeats
+        if heartbeats is None or not heartbeats.supported:
+            return await child.wait()
+        watching = asyncio.create_task(
+            kill_when_hung(child, self.spec.title, lambda: heartbeats.last_s(child.pid), self._say),
+            name=f"watch-{self.spec.title}",
+        )
+        try:
+            return await child.wait()
+        finally:
+            watching.cancel()
+            heartbeats.forget(child.pid)
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """End the process: SIGTERM, and SIGKILL after the grace. Idempotent; `run` returns then.
@@ -109,9 +135,17 @@ class Keeper:
 class Supervisor:
     """All keepers of a suite."""
 
-    def __init__(self, specs: Iterable[ProcessSpec], launcher: Launcher, say: Say) -> None:
+    def __init__(
+        self,
+        specs: Iterable[ProcessSpec],
+        launcher: Launcher,
+        say: Say,
+        heartbeats: Heartbeats | None = None,
+    ) -> None:
         self._say = say
-        self.keepers: Sequence[Keeper] = [Keeper(spec, launcher, say) for spec in specs]
+        self.keepers: Sequence[Keeper] = [
+            Keeper(spec, launcher, say, heartbeats=heartbeats) for spec in specs
+        ]
         self._hurry = asyncio.Event()
 
     async def run(self) -> None:
@@ -119,13 +153,12 @@ class Supervisor:
 
         Raises:
             ServiceRefused: See `Keeper.run`.
-            OSError: See `Keeper.run`.
         """
         try:
             async with asyncio.TaskGroup() as group:
                 for keeper in self.keepers:
                     group.create_task(keeper.run(), name=f"keep-{keeper.spec.title}")
-        except* (ServiceRefused, OSError) as failures:
+        except* ServiceRefused as failures:
             # One reason is enough; a suite that is refused by one service is of no use.
             raise failures.exceptions[0] from None
 

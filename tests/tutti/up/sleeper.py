@@ -1,15 +1,18 @@
 """`python -m tests.tutti.up.sleeper`: a service that tells what it is, and ends as it is told."""
 
+import asyncio
 import os
 import sys
 import time
 
 import aiohttp
 
+from shared.runtime.heartbeat import Heartbeat
+
 
 def main() -> None:
     """`say`: print and end. `exit N`: end with N. `sleep`: live.
-    `loaded NAME`: end with 1 if that module is loaded already.
+    `beat`: live, and send heartbeats. `loaded NAME`: end with 1 if that module is loaded already.
     """
     words = sys.argv[1:]
     sys.stdout.write(f"{words} {os.getpid()} {os.getsid(0)}\n")
@@ -19,6 +22,8 @@ def main() -> None:
         sys.exit(int(words[1]))
     if words[0] == "loaded":
         sys.exit(words[1] in sys.modules)
+    if words[0] == "beat":
+        asyncio.run(Heartbeat().run())
     if words[0] == "sleep":
         time.sleep(600)
 

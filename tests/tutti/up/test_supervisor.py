@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
-from tests.tutti.up.fakes import FakeClock, FakeLauncher, make_spec
-from tutti.up.restarts import FIRST_S, HEALTHY_AFTER_S
+from tests.tutti.up.fakes import FakeChild, FakeClock, FakeLauncher, make_spec
+from tutti.up.plan import ProcessSpec
+from tutti.up.restarts import FIRST_S, HEALTHY_AFTER_S, MAX_S
 from tutti.up.supervisor import (
     WRONG_SETTINGS,
     Keeper,
@@ -70,6 +72,26 @@ async def test_a_service_that_refuses_its_flags_is_not_started_again(tmp_path: P
         with pytest.raises(ServiceRefused, match=r"binder-0 refuses.*--posts-max: must be >= 1"):
             await task
     assert len(launcher.children) == 1
+
+
+async def test_a_process_that_cannot_be_started_is_tried_again_for_ever() -> None:
+    class Refusing(FakeLauncher):
+        refusals = 20
+
+        @override
+        async def launch(self, spec: ProcessSpec) -> FakeChild:
+            if self.refusals:
+                self.refusals -= 1
+                raise OSError("cannot fork: no memory")
+            return await super().launch(spec)
+
+    launcher, clock, lines = Refusing(), FakeClock(), list[str]()
+    async with kept(launcher, clock, lines) as (keeper, _):
+        child = await launcher.launched.get()
+        assert keeper.pid == child.pid
+    assert len(lines) == 20
+    assert "binder-0 cannot be started: cannot fork: no memory; next attempt in " in lines[0]
+    assert max(clock.slept) <= MAX_S
 
 
 async def test_a_process_that_ignores_sigterm_is_killed_after_the_grace() -> None:
