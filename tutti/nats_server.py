@@ -192,6 +192,11 @@ class NatsServer:
         await asyncio.shield(process.wait())
         self._process = None
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Signal the process; nothing happens when it has ended."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
     async def wait(self) -> int:
         """Wait for the process's end, whoever caused it, and return its exit status (negative: the
         signal).

@@ -30,7 +30,6 @@ SERVICES: Final = ("watcher", "gang-planner", "binder", "controller")
 _FROZEN_S: Final = (0.5, 6.0)
 #: How long a process hangs unless `tutti up` finds and replaces it: longer than any promise allows.
 _HUNG_S: Final = 40.0
-_LOOK_S: Final = 0.2
 _GAP_S: Final = (1.0, 4.0)
 _NATIVES: Final = 30
 #: For the other scheduler's bindings to be made, and for kubelets to refuse ours.
@@ -173,12 +172,11 @@ class Monkey:
 
     async def _hang(self, *pids: int) -> None:
         """Stop processes until each was replaced, or for long; what is left then goes on."""
-        until_s = asyncio.get_running_loop().time() + _HUNG_S
         try:
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
-            while any(map(_is_there, pids)) and asyncio.get_running_loop().time() < until_s:
-                await asyncio.sleep(_LOOK_S)
+            with contextlib.suppress(AssertionError):
+                await eventually(lambda: not any(map(_is_there, pids)), timeout_s=_HUNG_S)
         finally:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):

@@ -4,10 +4,7 @@ The tests with a small tmpfs need root, to mount it.
 """
 
 import asyncio
-import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +12,13 @@ import pytest
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
 from shared.bus.setup import ensure_streams
+from tests.support.small_disk import fill, small_disk
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer, NatsServerSettings
 from tutti.nats_store import NoHealth, read_problem, store_problem, write_problem
 from tutti.provision.restarting import keep_storing
+
+__all__ = ["small_disk"]
 
 FULL = b"""{"status":"error","errors":[{"type":"STREAM","account":"$G","stream":"CLUSTER","error":
 "JetStream stream '$G > CLUSTER' write error: write /x/1.blk: no space left on device"}]}"""
@@ -46,29 +46,13 @@ async def test_a_server_that_is_not_there_has_no_health() -> None:
         await store_problem("http://127.0.0.1:1")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A tmpfs of 24 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to mount a small tmpfs")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no tmpfs can be mounted here")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def fill(path: Path) -> None:
-    """Leave not one byte of its disk free."""
-    with path.open("wb", buffering=0) as filler:
-        for size in (1 << 16, 1):
-            try:
-                while filler.write(bytes(size)) == size:
-                    pass
-            except OSError:
-                continue
+async def store_until_nothing_is(bus: Bus) -> None:
+    for _ in range(100):
+        try:
+            await bus.request("cluster.x", bytes(4096), timeout_s=1.0)
+        except NoAnswer:
+            return
+    raise AssertionError("everything was stored")
 
 
 @pytest.mark.integration
@@ -83,9 +67,7 @@ async def test_a_write_error_outlives_the_full_disk_until_the_server_is_restarte
         await ensure_streams(bus)
         assert await store_problem(server.monitor_url) == ""
         fill(small_disk / "filler")
-        with pytest.raises(NoAnswer):
-            for _ in range(100):
-                await bus.request("cluster.x", bytes(4096), timeout_s=1.0)
+        await store_until_nothing_is(bus)
         assert "no space left" in await store_problem(server.monitor_url)
         assert "No space left" in write_problem(small_disk)
         (small_disk / "filler").unlink()
@@ -120,13 +102,12 @@ async def test_beside_a_server_in_a_pod_it_is_ended_once_it_can_store_again(
     )
     try:
         fill(small_disk / "filler")
-        with pytest.raises(NoAnswer):
-            for _ in range(100):
-                await bus.request("cluster.x", bytes(4096), timeout_s=1.0)
+        await store_until_nothing_is(bus)
         await eventually(lambda: len(said) == 1)
         assert "stores nothing" in said[0]
         ending = asyncio.create_task(server.wait())
         assert not ending.done(), "a restart would help nobody yet"
+        await bus.close()
         (small_disk / "filler").unlink()
         async with asyncio.timeout(10):
             await ending

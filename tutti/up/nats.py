@@ -18,7 +18,7 @@ from tutti.up.keys import Keys, adopt_streams, restorer
 from tutti.up.keys import keep as keep_keys
 from tutti.up.restarts import Restarts
 from tutti.up.supervisor import how_it_ended
-from tutti.up.watchdog import Say, Watchdog, cpu_s
+from tutti.up.watchdog import Say, kill_when_hung
 
 #: NATS closes a store of a gigabyte within a second or two.
 _ORPHAN_PATIENCE_S: Final = 5.0
@@ -86,16 +86,18 @@ class Nats:
 
     async def _serve(self, server: NatsServer, say: Say) -> str:
         """Wait until the server has to be started again, and say why."""
+        health = _Health(server)
         ending = asyncio.create_task(server.wait(), name="nats-ends")
-        watching = asyncio.create_task(_watch(server, say), name="watch-nats")
+        watching = asyncio.create_task(health.watch(say), name="watch-nats")
+        hanging = asyncio.create_task(
+            kill_when_hung(server, "nats", lambda: health.answered_s, say), name="nats-hangs"
+        )
         try:
             await asyncio.wait((ending, watching), return_when=asyncio.FIRST_COMPLETED)
             return how_it_ended(ending.result()) if ending.done() else watching.result()
-        except NatsServerError:
-            return "has ended"
         finally:
-            ending.cancel()
-            watching.cancel()
+            for task in (ending, watching, hanging):
+                task.cancel()
 
     async def _start(self, server: NatsServer, restarts: Restarts, say: Say) -> None:
         """Try until it runs."""
@@ -112,41 +114,45 @@ class Nats:
                 return
 
 
-async def _watch(server: NatsServer, say: Say) -> str:
-    """Watch a server; return why it has to be restarted.
+class _Health:
+    """What one life of a server shows of itself."""
 
-    While its store has failed and nothing can be written it is left alone: what it holds can still
-    be read, and a restart would bring nothing back.
-    """
-    watchdog = Watchdog(time.monotonic())
-    answered_s: float | None = None
-    folder = server.data_dir
-    store = server.store_dir / "jetstream"
-    there = await asyncio.to_thread(_identity, store)
-    told = ""
-    while True:
-        await asyncio.sleep(_LOOK_EVERY_S)
-        problem = ""
+    def __init__(self, server: NatsServer) -> None:
+        self._server = server
+        self._store = server.store_dir / "jetstream"
+        #: When it answered last, by the monotonic clock.
+        self.answered_s: float | None = None
+
+    async def watch(self, say: Say) -> str:
+        """Wait until a restart is needed and would help, and return why.
+
+        While its store has failed and nothing can be written it is left alone: what it holds can
+        still be read, and a restart would bring nothing back.
+        """
+        there = await asyncio.to_thread(_identity, self._store)
+        told = ""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            problem = await self._ask()
+            if there != await asyncio.to_thread(_identity, self._store):
+                problem = f"{self._store} was removed or replaced"
+            if not problem:
+                told = ""
+                continue
+            obstacle = await asyncio.to_thread(_writable, self._server.data_dir)
+            if not obstacle:
+                return f"stores nothing ({problem}), and its folder can be written"
+            if told != obstacle:
+                told = obstacle
+                say(f"nats stores nothing: {problem}; restarted when possible, now {obstacle}")
+
+    async def _ask(self) -> str:
         try:
-            problem = await store_problem(server.monitor_url)
-            answered_s = time.monotonic()
+            problem = await store_problem(self._server.monitor_url)
         except NoHealth:
-            pass  # the watchdog counts for how long
-        hung = watchdog.judge(time.monotonic(), answered_s, cpu_s(server.pid))
-        if hung:
-            await server.kill()
-            return f"hung ({hung}) and was killed"
-        if there != await asyncio.to_thread(_identity, store):
-            problem = f"{store} was removed or replaced"
-        if not problem:
-            told = ""
-            continue
-        obstacle = await asyncio.to_thread(_writable, folder)
-        if not obstacle:
-            return f"stores nothing ({problem}), and its folder can be written"
-        if told != obstacle:
-            told = obstacle
-            say(f"nats stores nothing: {problem}; it is restarted once that can be written")
+            return ""  # the watchdog counts for how long
+        self.answered_s = time.monotonic()
+        return problem
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

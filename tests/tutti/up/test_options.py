@@ -15,7 +15,8 @@ from tutti.up.options import (
 def test_two_planners_run_by_default_and_one_of_everything_else() -> None:
     options = UpOptions()
     assert options.count("gang-planner") == 2
-    assert {options.count(name) for name in ("watcher", "binder", "controller")} == {1}
+    assert {options.count(name) for name in ("watcher", "controller")} == {1}
+    assert {options.count(name) for name in ("gang-planner", "binder")} == {2}
     assert options.count("admission-webhook") == 1
 
 

@@ -58,12 +58,13 @@ async def test_it_tells_when_all_is_ready_binds_a_gang_and_leaves_nothing_behind
             ("gang-planner", 0),
             ("gang-planner", 1),
             ("binder", 0),
+            ("binder", 1),
             ("controller", 0),
             ("admission-webhook", 0),
         ]
         lines = running.output.splitlines()
         assert len(lines) == 1
-        assert lines[0].startswith(f"tutti: ready in {ready.ready_s:.1f} s: 7 processes, NATS on ")
+        assert lines[0].startswith(f"tutti: ready in {ready.ready_s:.1f} s: 8 processes, NATS on ")
         assert "scheduler names tutti, kube-batch, volcano; webhook at https://127." in lines[0]
         assert ready.webhook.registered
         assert await registered(api)
