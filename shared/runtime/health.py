@@ -13,11 +13,13 @@ CPU (`tutti.up.watchdog`).
 `/readyz`: able to do its work, or why not. `/metrics`: Prometheus.
 """
 
+import asyncio
 import logging
 
 import msgspec
 from aiohttp import web
 
+from shared.runtime.heartbeat import Heartbeat
 from shared.telemetry.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -81,9 +83,13 @@ class _Report(msgspec.Struct, frozen=True):
 
 
 class HealthServer:
-    """Serves the three pages on one port, for one generation of the service after the other."""
+    """Serves the three pages on one port, for one generation of the service after the other, and
+    beats for a supervisor that wants it: also between two generations the process lives.
+    """
 
     def __init__(self) -> None:
+        self._heartbeat = Heartbeat()
+        self._beating: asyncio.Task[None] | None = None
         self._shown: tuple[Readiness, Metrics] | None = None
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -96,8 +102,14 @@ class HealthServer:
             OSError: The address is taken, or not ours.
         """
         self._shown = (readiness, metrics)
+        metrics.watch(
+            "event_loop_late_seconds",
+            "By how much the event loop was late, at worst in the last minute.",
+            lambda: self._heartbeat.late_s,
+        )
         if self._runner is not None:
             return self.port
+        self._beating = asyncio.create_task(self._heartbeat.run(), name="heartbeat")
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -110,7 +122,10 @@ class HealthServer:
         return self.port
 
     async def stop(self) -> None:
-        """Stop listening. Safe to call twice."""
+        """Stop listening and beating. Safe to call twice."""
+        if self._beating is not None:
+            self._beating.cancel()
+            self._beating = None
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

@@ -39,7 +39,6 @@ from shared.runtime import collector, logs
 from shared.runtime.backoff import delays_s
 from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
-from shared.runtime.heartbeat import Heartbeat
 from shared.runtime.settings import CommonSettings
 from shared.runtime.settings_told import told
 from shared.runtime.steady_clock import SteadyClock
@@ -120,7 +119,6 @@ class Context(Generic[S]):
         self.stopping = asyncio.Event()
         self.active = True
         self.clock = SteadyClock()
-        self.heartbeat = Heartbeat()
         self._show()
         self._group = group
         self._tasks: list[asyncio.Task[Any]] = []
@@ -134,11 +132,6 @@ class Context(Generic[S]):
             "active", "1 while it is the one that writes; 0: standby.", lambda: self.active
         )
         metrics.watch("spans_lost", "Spans that could not be sent.", lambda: self.tracer.lost)
-        metrics.watch(
-            "event_loop_late_seconds",
-            "By how much the event loop was late, at worst in the last minute.",
-            lambda: self.heartbeat.late_s,
-        )
         metrics.watch("tasks", "Tasks of its event loop.", lambda: len(asyncio.all_tasks()))
 
     def now_ms(self) -> int:
@@ -282,7 +275,6 @@ class _Generation(Generic[S]):
             self._settings.http_host, self._settings.http_port, context.ready, context.metrics
         )
         _log.info("started", extra={"http_port": port, "pid": os.getpid()})
-        context.spawn("heartbeat", context.heartbeat.run())
         context.spawn("main", self._work(context))
         await context.stopping.wait()
         _log.info("stopping")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.heartbeat import BEAT, Heartbeat, supervisor_address
+from shared.telemetry.metrics import Metrics
 from tests.support.waiting import eventually
 
 
@@ -49,3 +51,22 @@ async def test_a_supervisor_that_is_gone_or_does_not_read_stops_nothing(tmp_path
     await eventually(lambda: heartbeat.late_s > 0)
     assert not beating.done()
     beating.cancel()
+
+
+async def test_a_service_beats_between_two_generations_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause after it was superseded is no hang."""
+    name = str(tmp_path / "s")
+    monkeypatch.setenv("NOTIFY_SOCKET", name)
+    monkeypatch.setenv("WATCHDOG_USEC", "40000")
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as supervisor:
+        supervisor.bind(name)
+        server = HealthServer()
+        for service in ("first", "second"):
+            await server.start("127.0.0.1", 0, Readiness(), Metrics(service))
+            async with asyncio.timeout(5):
+                for _ in range(3):
+                    assert await asyncio.get_running_loop().sock_recv(supervisor, 100) == BEAT
+        await server.stop()
