@@ -175,8 +175,8 @@ def _writable(folder: Path) -> str:
 
 async def _set_up_again(set_up: Callable[[], Awaitable[None]], say: Say) -> None:
     """Try until it is done."""
-    delays = delays_s(random.Random(), first_s=1.0, max_s=_SET_UP_PAUSE_MAX_S)  # noqa: S311
-    for delay_s in delays:
+    rng = random.Random()  # noqa: S311 - jitter, no secret
+    for delay_s in delays_s(rng, first_s=1.0, max_s=_SET_UP_PAUSE_MAX_S):
         try:
             await set_up()
         except (BusError, OSError) as error:
