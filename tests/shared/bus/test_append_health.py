@@ -45,16 +45,16 @@ async def test_a_stream_that_confirms_nothing_is_reported_after_a_while_and_name
     for now_s in (0.0, 1.0, PATIENCE_S - 0.1):
         clock.now_s = now_s
         health.unanswered("decisions.act.x")
-        assert health.failed == ()
+        assert not health.failed
         assert told == {}
     clock.now_s = PATIENCE_S
     health.unanswered("decisions.act.x")
-    assert health.failed == ("decisions",)
+    assert "decisions" in health.failed
     assert "NATS stores nothing (decisions)" in told["nats storage"]
     health.confirmed("cluster.pods")
-    assert health.failed != (), "another stream stores"
+    assert "decisions" in health.failed, "another stream stores"
     health.confirmed("decisions.act.y")
-    assert health.failed == ()
+    assert not health.failed
     assert told["nats storage"] == ""
 
 
@@ -79,7 +79,7 @@ async def test_who_appends_no_more_is_not_unwell_for_ever(
         health.unanswered("decisions.act.x")
     clock.now_s = FORGET_S
     clock.fire()
-    assert health.failed == ("decisions",), "there was a later attempt"
+    assert "decisions" in health.failed, "there was a later attempt"
     clock.now_s = PATIENCE_S + FORGET_S
     clock.fire()
     assert told["nats storage"] == ""
