@@ -53,8 +53,8 @@ STATUS_WAIT_S: Final = 0.5
 #: Services are connected again a tenth of a second after a server is back; some may be busy.
 SURVIVORS_WAIT_S: Final = 2.0
 _ASK_AGAIN_S: Final = 0.1
-#: Sets of consumers for planners: two replicas, and two for pods that are replaced or lost.
-PLANNER_SETS: Final = 4
+#: Sets of consumers for planners: three replicas, and two for pods that are replaced or lost.
+PLANNER_SETS: Final = 5
 #: Between two attempts to set up.
 _TRY_AGAIN_S: Final = 1.0
 CONTROLLER_IN_FLIGHT_MAX: Final = 1000

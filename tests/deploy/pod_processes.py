@@ -182,6 +182,7 @@ class PodProcess:
         fields = {
             "status.podIP": self.address,
             "metadata.name": self._name,
+            "metadata.uid": self.pod["metadata"]["uid"],
             "metadata.namespace": self._namespace,
         }
         server = self.kubelet.api.server.rpartition("//")[2]

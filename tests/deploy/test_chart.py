@@ -170,7 +170,7 @@ def test_the_streams_job_is_told_what_it_knows(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(setup, "_main", noted)
     assert container["command"] == ["python", "-m", "shared.bus.setup"]
     assert setup.main(container["args"]) == 0
-    assert (seen[0].planners, seen[0].webhooks, seen[0].replicas) == (4, 2, 1)
+    assert (seen[0].planners, seen[0].webhooks, seen[0].replicas) == (5, 3, 1)
 
 
 @pytest.mark.parametrize(("_spec", "container"), _CONTAINERS)

@@ -201,9 +201,15 @@ strategy:
 {{- end }}
 
 {{/* Sets of consumers for planners: one each, one for the pod that replaces another in an update, and one for a pod that
-     a lost node still runs. Takes the root. */}}
+     a lost node still runs. The same for two and three replicas: NATS learns of new users' subjects a minute late.
+     Takes the root. */}}
 {{- define "tutti.planner-sets" -}}
-{{ add 2 (int .Values.planner.replicas) }}
+{{ max 5 (add 2 (int .Values.planner.replicas)) }}
+{{- end }}
+
+{{/* Consumers for webhooks, likewise. Takes the root. */}}
+{{- define "tutti.webhook-consumers" -}}
+{{ max 3 (int .Values.webhook.replicas) }}
 {{- end }}
 
 {{/* Replicas that must not leave together; takes also "replicas". */}}
