@@ -1,9 +1,10 @@
 """What a Volcano Job's PodGroup says: for the Job controller, which makes the group, and for
 questions about a Job that has none yet.
 
-A role that waits for another one (dependsOn) has no pods yet, so the gang cannot ask for them: as
-long as they are missing, the gang is what can be made now, while `minResources` asks for room for
-all. (Volcano's gang asks for pods that wait for the gang: such a job never starts.)
+A role that waits for another one (dependsOn) has no pods yet, so the gang cannot ask for them:
+until the role's pods may be made, its minima are left out, and the job's minimum is lowered to the
+pods that can be made now, never below them. `minResources` asks for the whole minimum. (Volcano's
+gang asks for pods that wait for the gang: such a job never starts.)
 """
 
 from collections.abc import Mapping
@@ -32,12 +33,11 @@ def group_spec(job: Job, waiting: frozenset[str], priorities: Mapping[str, int])
         waiting: Roles whose pods may not be made yet.
         priorities: Value of each priority class.
     """
-    minima = {task.name: task.min_available or 0 for task in job.spec.tasks}
-    member = job.spec.min_available
+    minima = {
+        task.name: 0 if task.name in waiting else task.min_available or 0 for task in job.spec.tasks
+    }
     startable = sum(task.replicas for task in job.spec.tasks if task.name not in waiting)
-    if member > startable:
-        minima = {name: 0 if name in waiting else count for name, count in minima.items()}
-        member = min(member, sum(minima.values()))
+    member = min(job.spec.min_available, startable)
     spec: JsonObject = {
         "minMember": member,
         "minTaskMember": minima,
@@ -50,7 +50,11 @@ def group_spec(job: Job, waiting: frozenset[str], priorities: Mapping[str, int])
         spec["minResources"] = resources
     if job.spec.network_topology is not None:
         spec["networkTopology"] = _topology(job.spec.network_topology)
-    parts = [_sub_group(task) for task in job.spec.tasks if task.partition_policy is not None]
+    parts = [
+        _sub_group(task, waits=task.name in waiting)
+        for task in job.spec.tasks
+        if task.partition_policy is not None
+    ]
     if parts:
         spec["subGroupPolicy"] = parts
     return spec
@@ -65,13 +69,13 @@ def _topology(given: NetworkTopology) -> JsonObject:
     return topology
 
 
-def _sub_group(task: TaskSpec) -> JsonObject:
+def _sub_group(task: TaskSpec, *, waits: bool) -> JsonObject:
     parts = task.partition_policy
     assert parts is not None, task.name
     policy: JsonObject = {
         "name": task.name,
         "subGroupSize": parts.partition_size,
-        "minSubGroups": parts.min_partitions,
+        "minSubGroups": 0 if waits else parts.min_partitions,
         "labelSelector": {"matchLabels": {TASK_SPEC: task.name}},
         "matchLabelKeys": [PARTITION],
     }

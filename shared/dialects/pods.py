@@ -22,17 +22,25 @@ from shared.model import objects as model
 
 #: Bare pods of this scheduler get no PodGroup object: kube-batch kept their groups in memory only.
 SHADOWING_SCHEDULER: Final = "kube-batch"
-#: Labels that say a pod's role, most specific first: Volcano, training-operator, its predecessors,
-#: KubeRay.
+#: Labels that say a pod's role, most specific first: Volcano, training-operator, MPI operator v2
+#: (training-operator marks only the master with `job-role`, beside its replica type), predecessors
+#: of both, KubeRay, Spark, JobSet. An operator's own go before those of what creates its pods.
 ROLE_LABELS: Final = (
     annotations.TASK_SPEC,
     "training.kubeflow.org/replica-type",
+    "training.kubeflow.org/job-role",
     "tf-replica-type",
     "pytorch-replica-type",
     "mpi-replica-type",
     "replica-type",
+    "mpi-job-role",
+    "mpi_role_type",
     "ray.io/node-type",
+    "spark-role",
+    "jobset.sigs.k8s.io/replicatedjob-name",
 )
+#: Of a LeaderWorkerSet's group the pod with this index leads the others; no label says the role.
+_LWS_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 #: Labels that say a pod's rank in its role.
 INDEX_LABELS: Final = (
     annotations.TASK_INDEX,
@@ -41,6 +49,7 @@ INDEX_LABELS: Final = (
     "pytorch-replica-index",
     "mpi-replica-index",
     "replica-index",
+    _LWS_INDEX,
     "batch.kubernetes.io/job-completion-index",
     "apps.kubernetes.io/pod-index",
 )
@@ -201,7 +210,10 @@ def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner
 def _role(metadata: kube.ObjectMeta) -> str:
     role = metadata.annotations.get(annotations.TASK_SPEC)
     if role is None:
-        role = next((metadata.labels[key] for key in ROLE_LABELS if key in metadata.labels), "")
+        labels = metadata.labels
+        role = next((labels[key] for key in ROLE_LABELS if key in labels), "")
+        if not role and _LWS_INDEX in labels:
+            role = "leader" if labels[_LWS_INDEX] == "0" else "worker"
     return intern(role[:_NAME_CHARACTERS_MAX])
 
 

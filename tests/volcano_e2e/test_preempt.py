@@ -49,6 +49,8 @@ async def test_half_of_a_full_cluster_is_had_by_preemption(small: Cluster) -> No
     await small.pods_run(low, ALL)
     high = await small.create(alike("preemptor", ALL, least=HALF, priority=HIGH))
     await small.pods_run(high, HALF)
+    await asyncio.sleep(NEVER_S)
+    assert (await running(small, low), await running(small, high)) == (HALF, HALF)
 
 
 @pytest.mark.certify
@@ -88,8 +90,12 @@ async def test_preemption_stays_inside_its_queue(small: Cluster) -> None:
     await small.pods_run(mine, HALF)
     other = await small.create(alike("j2-q2", HALF, least=1, priority=LOW, at="q2-reference"))
     await small.pods_run(other, HALF)
+    # The original's third job needs one pod, and is expected to get half of the cluster by evicting
+    # the first one below its minimum. Here members above a minimum preempt nobody.
     high = await small.create(alike("j3-q1", ALL, least=1, priority=HIGH, at="q1-preemption"))
-    await small.pods_run(high, HALF)
+    await small.pods_run(high, 1)
+    await asyncio.sleep(NEVER_S)
+    assert (await running(small, mine), await running(small, high)) == (HALF - 1, 1)
     assert await running(small, other) == HALF
 
 
@@ -122,10 +128,12 @@ async def test_gated_pods_evict_nobody_before_their_gates_are_gone(small: Cluste
     low = await small.create(alike("preemptee-1", ALL, least=1, priority=LOW))
     await small.pods_run(low, ALL)
     gated = {"pod": {"schedulingGates": [{"name": "example.com/g1"}]}}
-    high = await small.create(alike("preemptor-1", HALF, priority=HIGH, of_task=gated))
-    waiting = await small.pods_are(high, HALF, "Pending")
+    high = await small.create(alike("preemptor-1", ALL, least=HALF, priority=HIGH, of_task=gated))
+    waiting = await small.pods_are(high, ALL, "Pending")
     await never_runs(small, high)
     assert await running(small, low) == ALL
     await ungate(small, *waiting)
     await small.pods_run(high, HALF)
-    assert await running(small, low) == HALF
+    # Its other half evicts nobody: the preempted job keeps as much, far above its minimum.
+    await asyncio.sleep(NEVER_S)
+    assert (await running(small, low), await running(small, high)) == (HALF, HALF)

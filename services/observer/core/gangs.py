@@ -1,8 +1,9 @@
 """Rows of the report: which pods are one gang, and how far it has come.
 
 A gang is known by what the planner knows it by: the group that its pods name, else their
-controller, else the pod itself. What it needs is the group's minima, else what the pod says, else
-one.
+controller, else the pod itself. What it needs is the group's minima, else what its members declare,
+else one, by the planner's own rule (`shared.model.minimums`). Late roles are not left out: the
+report says when all that was declared is bound.
 """
 
 from collections import deque
@@ -15,17 +16,42 @@ from services.observer.core.proving import Recount
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.observing import GangObserved, Observation
 from shared.model.gang_keys import GangKey, key_of, key_of_group
+from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Pod, PodGroup
 
 
 class _Gang:
     """One gang that has pods."""
 
-    __slots__ = ("members", "row")
+    __slots__ = ("budget_minimum", "declarations", "members", "row")
 
     def __init__(self, row: GangObserved) -> None:
         self.row = row
         self.members: dict[str, Pod] = {}
+        self.declarations = MemberDeclarations()
+        #: Minimum of the PodDisruptionBudget that declared it and is gone; 0: none.
+        self.budget_minimum = 0
+
+    def put(self, pod: Pod) -> None:
+        """A pod is a member, as it is now."""
+        before = self.members.get(pod.uid)
+        self.members[pod.uid] = pod
+        if before is None:
+            self.declarations.add(pod)
+        else:
+            self.declarations.replace(before, pod)
+
+    def drop(self, uid: str) -> None:
+        """A pod is no member any more."""
+        pod = self.members.pop(uid, None)
+        if pod is not None:
+            self.declarations.remove(pod)
+
+    def needs(self, group: PodGroup | None) -> int:
+        """Its minimum."""
+        if group is not None:
+            return max(group.min_member, 1)
+        return self.budget_minimum or self.declarations.declared.minimum or 1
 
 
 class Gangs:
@@ -67,7 +93,10 @@ class Gangs:
         for uid in uids:
             before = self._group_keys.pop(uid, None)
             if before is not None:
-                self._groups.pop(before, None)
+                known = self._groups.pop(before, None)
+                gang = self._gangs.get(before)
+                if gang is not None and known is not None and known.by_owner:
+                    gang.budget_minimum = known.min_member
             group = self._picture.groups.get(uid)
             if group is not None:
                 key = self._group_keys[uid] = key_of_group(group)
@@ -91,14 +120,14 @@ class Gangs:
             key = None if pod is None or not pod.ours else key_of(pod)
             before = self._keys.get(uid)
             if before is not None and before != key:
-                self._gangs[before].members.pop(uid, None)
+                self._gangs[before].drop(uid)
                 del self._keys[uid]
                 touched[before] = None
             if pod is not None and key is not None:
                 gang = self._gangs.get(key)
                 if gang is None:
                     gang = self._gangs[key] = _Gang(self._row_of(key, pod, at_ms))
-                gang.members[uid] = pod
+                gang.put(pod)
                 self._keys[uid] = key
                 touched[key] = None
         for key in touched:
@@ -170,7 +199,7 @@ class Gangs:
             return
         group = self._groups.get(key)
         row, members = gang.row, gang.members.values()
-        needs = _needs(group, gang.members)
+        needs = gang.needs(group)
         able = [pod for pod in members if pod.phase != "Failed" and not pod.deleting]
         bound = [pod for pod in able if pod.node]
         name = f"{group.namespace}/{group.name}" if group is not None else row.gang
@@ -215,17 +244,11 @@ class Gangs:
             self._left_out += 1
 
 
-def _needs(group: PodGroup | None, members: dict[str, Pod]) -> int:
-    if group is not None:
-        return max(group.min_member, 1)
-    return max((pod.group_min_member for pod in members.values()), default=0) or 1
-
-
 def _enough(group: PodGroup | None, pods: list[Pod], needs: int) -> bool:
     """Whether these are a quorum."""
     if len(pods) < needs:
         return False
-    minima = group.min_task_member if group is not None else ()
+    minima = binding_role_minima(needs, group.min_task_member) if group is not None else ()
     return all(sum(1 for pod in pods if pod.role == role) >= least for role, least in minima)
 
 

@@ -286,3 +286,40 @@ def test_labels_beyond_all_measure_make_a_pod_fit_nowhere() -> None:
     read = pod(labels={f"key-{i}": "v" * 63 for i in range(1000)})
     assert read.labels == b""
     assert "metadata.labels" in shape_of(read).unsupported[0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "role"),
+    [
+        pytest.param(
+            {
+                "training.kubeflow.org/operator-name": "mpi-operator",
+                "training.kubeflow.org/job-name": "mpi",
+                "training.kubeflow.org/job-role": "launcher",
+            },
+            "launcher",
+            id="MPI operator v2",
+        ),
+        pytest.param(
+            {
+                "training.kubeflow.org/replica-type": "worker",
+                "training.kubeflow.org/job-role": "master",
+            },
+            "worker",
+            id="training-operator marks the worker that acts as master",
+        ),
+        pytest.param({"spark-role": "driver"}, "driver", id="Spark"),
+        pytest.param(
+            {"ray.io/node-type": "head", "ray.io/group": "headgroup"}, "head", id="KubeRay"
+        ),
+        pytest.param({"jobset.sigs.k8s.io/replicatedjob-name": "node"}, "node", id="JobSet"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/worker-index": "0"}, "leader", id="LWS leader"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/worker-index": "3"}, "worker", id="LWS worker"),
+        pytest.param(
+            {"volcano.sh/task-spec": "ps", "spark-role": "driver"}, "ps", id="Volcano's goes first"
+        ),
+        pytest.param({"app": "web"}, "", id="none"),
+    ],
+)
+def test_a_pods_role_is_read_as_its_operator_labels_it(labels: dict[str, str], role: str) -> None:
+    assert pod(labels=labels).role == role

@@ -46,7 +46,7 @@ FLAGS: Final[Mapping[str, str]] = {
     "enabledOverused": "what a queue deserves limits it only while others claim theirs",
     "enabledHyperNodeOrder": "a policy of topology with weight 0 prefers nothing",
     "enabledVictim": "it only serves the action shuffle",
-    "enableJobStarving": "a gang may evict until its quorum is placed, its extras never",
+    "enableJobStarving": "a gang preempts until its minimum is placed, members above it never do",
     "enabledSubJobReady": "sub-gangs are whole or not placed, whatever is configured",
     "enabledSubJobPipelined": "see enableJobPipelined",
     "enabledSubJobOrder": "sub-gangs go by name",

@@ -70,9 +70,12 @@ def minimum_run_ms(gang: Gang) -> int:
 
 
 def late_roles(gang: Gang) -> dict[str, int]:
-    """Roles that come only when the others run, as somebody says, and how many pods of each."""
+    """Roles that come only when the others run, as the group's annotation says, and how many pods
+    of each. A queue cannot say so: that would lower the minimum of every gang in it.
+    """
     found: dict[str, int] = {}
-    for part in (_given(gang, annotations.LATE_ROLES) or "").split(","):
+    text = dict(gang.group.settings).get(annotations.LATE_ROLES, "") if gang.group else ""
+    for part in text.split(","):
         role, _, count = part.partition("=")
         if role:
             found[role] = int(count or 1)

@@ -72,8 +72,8 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, anew: bool = False) -> None:
         return
     member.pod = pod
     labelling.follow(state, member, before)
-    if gang is not None:
-        gang.follow(pod, before)
+    if gang is not None and gang.follow(pod, before):
+        state.gangs.choose(gang, at_ms)
     if (
         pod.node != before.node
         or pod.phase != before.phase
@@ -244,11 +244,11 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
     elif pod.owner is not None:
         name = pod.owner.name
     gang = state.gangs.gang(key, pod.namespace, name, at_ms)
-    gang.join(member)
+    declares = gang.join(member)
     if gang.group is None and (not gang.created_ms or pod.created_ms < gang.created_ms):
         gang.created_ms = pod.created_ms
-    if len(gang.members) == 1 or gang.priority < pod.priority or gang.kube_batch_members == 1:
-        # The first pod may decide queue, priority, and which of two objects of one name counts.
+    if declares or gang.kube_batch_members == 1:
+        # Members may decide queue, priority, and which of two objects of one name counts.
         state.gangs.choose(gang, at_ms)
     settle(state, member)
     if not gang.bound_ms and gang.bound:
@@ -264,7 +264,8 @@ def _take_out(state: State, member: Member) -> None:
         gang.hold(member.shape, -1)
         # A queue below its ceiling may take another gang now.
         state.ground.freed += 1
-    gang.leave(member)
+    if gang.leave(member) and gang.members:
+        state.gangs.choose(gang, gang.history.first_seen_ms)
     state.gangs.touch(gang)
     state.gangs.drop_if_empty(gang)
 

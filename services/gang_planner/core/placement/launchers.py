@@ -1,14 +1,23 @@
-"""Roles whose pods come only when the others run: launchers of MPI jobs, tasks with `dependsOn`.
+"""Late roles: roles whose pods come only when the others run, such as the launcher of an MPI job.
 
-Their gang counts them in its minimum and waits for them, they wait for the gang. So a role of which
-no pod exists, while all others are there, is *late* when nothing more has come for `_SILENCE_MS`:
-it is left out of the minimum until a pod of it appears. After the start it stays so until its pods
-are placed, each as it comes.
+The gang counts such a role in its minimum and waits for it, and the role's controller waits for the
+gang. So while no pod of a late role exists, the gang starts without it.
 
-Only controllers that do so are believed: the MPI operator's and Volcano's Job. Which role is
-missing is said by the group's minima per role; a group of an MPIJob has none, there it is the one
-launcher. Of other controllers the group's annotation `tutti.dev/late-roles` says so, and nobody
-waits to find out.
+Which roles are late:
+
+* those that the group's annotation `tutti.dev/late-roles` names, at once;
+* the launcher of an MPIJob, when every other minimum could be met and no pod has come for
+  `_SILENCE_MS`. (The MPI operator creates it last where the job's `launcherCreationPolicy` is
+  WaitForWorkersReady; the planner does not see that field.)
+
+No other role is ever taken to be late: a pod that a quota or a webhook refused is missing, and its
+gang waits for it. Tutti's own Job controller leaves tasks that wait for others (`dependsOn`) out of
+the group itself (`shared/dialects/job_groups.py`).
+
+What the rule may lower is bounded by the pods that exist: a gang of which as many members exist as
+it declares keeps the declared minimum, whatever their roles are called. So before the start it
+never lets a gang start without a pod that exists. After the start a late role stays left out until
+its pods are placed, each as it comes; then the declared minimum holds again, for good.
 """
 
 from typing import Final
@@ -16,68 +25,70 @@ from typing import Final
 from services.gang_planner.core.configuring.settings import late_roles
 from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.tables.members import FAILED, LEAVING
 
 #: Controllers make the pods that do not wait for anything within a second or two.
 _SILENCE_MS: Final = 10_000
 _MPI_JOB: Final = "MPIJob"
 _LAUNCHER: Final = "launcher"
-_VOLCANO_JOB: Final = "Job"
-_VOLCANO_API: Final = "batch.volcano.sh/"
-_KINDS: Final = frozenset({_MPI_JOB, _VOLCANO_JOB})
 
 
 def watch(work: CycleWork, gang: Gang) -> None:
     """Bring the gang's late roles up to date; called before it is assessed."""
     group = gang.group
     if group is None:
-        return
-    told = late_roles(gang) if group.settings else {}
-    if not told and not _has_late_roles(gang):
+        _leave_out(gang, {}, 0)
         return
     if gang.history.started:
-        gang.late = {role: n for role, n in gang.late.items() if gang.have(role) < n}
+        if gang.late:
+            late = {role: n for role, n in gang.late.items() if gang.have(role) < n}
+            _leave_out(gang, late, min(gang.excused, gang.declared - gang.have()))
         return
-    gang.late = {}
-    if told:
+    named = late_roles(gang) if group.settings else {}
+    if named:
         there = {member.pod.role for member in gang.members.values()}
-        gang.late = {role: n for role, n in told.items() if role not in there}
+        late = {role: n for role, n in named.items() if role not in there}
+        _leave_out(gang, late, gang.declared - _existing(gang))
         return
-    absent = _absent(gang)
-    if not absent or not gang.members:
+    _leave_out(gang, {}, 0)
+    if gang.members and _is_mpi_job(gang):
+        _wait_for_launcher(work, gang)
+
+
+def _wait_for_launcher(work: CycleWork, gang: Gang) -> None:
+    """Leave the launcher out once it has not come for a while, and nothing else is missing."""
+    missing = gang.declared - _existing(gang)
+    if missing <= 0 or any(_LAUNCHER in one.pod.role.lower() for one in gang.members.values()):
         return
-    gang.late = absent
-    if gang.able() < gang.min_member or any(
-        gang.able(role) < least for role, least in gang.role_minima
+    _leave_out(gang, {_launcher_of(gang): 1}, missing)
+    if gang.able() >= gang.min_member and all(
+        gang.able(role) >= least for role, least in gang.role_minima
     ):
-        # Others are missing, too.
-        gang.late = {}
-        return
-    silent_from = max(member.pod.created_ms for member in gang.members.values()) + _SILENCE_MS
-    if work.now_ms < silent_from:
-        gang.late = {}
+        silent_from = max(one.pod.created_ms for one in gang.members.values()) + _SILENCE_MS
+        if work.now_ms >= silent_from:
+            return
         work.timers.set(silent_from, gang)
+    _leave_out(gang, {}, 0)
 
 
-def _absent(gang: Gang) -> dict[str, int]:
-    """Roles of which no pod exists, with how many the gang needs."""
-    assert gang.group is not None
-    there = {member.pod.role for member in gang.members.values()}
-    if gang.group.min_task_member:
-        return {role: n for role, n in gang.group.min_task_member if n and role not in there}
-    if any(_LAUNCHER in role.lower() for role in there):
-        return {}
-    return {_LAUNCHER: 1}
+def _leave_out(gang: Gang, late: dict[str, int], most: int) -> None:
+    """These roles are late, and lower the minimum by their number, but by no more than `most`."""
+    gang.late = late
+    gang.excused = max(0, min(sum(late.values()), most)) if late else 0
 
 
-def _has_late_roles(gang: Gang) -> bool:
-    """Whether its owner's controller makes some pods only when others run."""
+def _existing(gang: Gang) -> int:
+    """Members that exist and have neither failed nor are being deleted."""
+    return len(gang.members) - gang.counts[FAILED] - gang.counts[LEAVING]
+
+
+def _is_mpi_job(gang: Gang) -> bool:
     owner = gang.owner
-    if owner is None or owner.kind not in _KINDS:
-        return False
-    if owner.kind == _MPI_JOB:
-        return True
-    return bool(
-        owner.api_version.startswith(_VOLCANO_API)
-        and gang.group is not None
-        and gang.group.min_task_member
-    )
+    return owner is not None and owner.kind == _MPI_JOB
+
+
+def _launcher_of(gang: Gang) -> str:
+    """What the group calls the launcher, if it names roles."""
+    assert gang.group is not None, f"{gang.full_name} has no group"
+    roles = (role for role, _ in gang.group.min_task_member)
+    return next((role for role in roles if _LAUNCHER in role.lower()), _LAUNCHER)

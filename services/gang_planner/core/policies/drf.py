@@ -1,6 +1,6 @@
 """Dominant resource fairness: the gang that holds the smallest part of the cluster goes first, by
 the resource of which it holds most. Where no policy of an earlier tier says who may preempt whom
-(`priority` does), a gang may preempt those that hold a larger share, until shares are equal (flag
+(`priority` does), a gang may preempt for its minimum those that then hold no smaller share (flag
 `enablePreemptable`).
 
 With `enableHierarchy` queues take turns by the same measure along their annotations

@@ -92,7 +92,7 @@ class _Asking:
             self._candidates = Candidates(work, self._rules)
         asks = Asks(gang, self._kind, work.now_ms)
         eligible_ms, found = 0, None
-        if self._outranks(gang):
+        if self._may_take(bucket):
             eligible_ms = self._candidates.eligible_ms(asks)
             search = Search(work, asks, bucket.need, self._rules, self._candidates)
             found = search.run()
@@ -110,12 +110,22 @@ class _Asking:
 
     def _may_find(self, bucket: "Bucket") -> bool:
         gang = bucket.entries[0][2]
-        if not self._outranks(gang) and not (self._swaps and _may_swap(gang, bucket.need)):
+        if not self._may_take(bucket) and not (self._swaps and _may_swap(gang, bucket.need)):
             return False
         tried = bucket.asked.get(self._action)
         if tried is None or tried[0] != self._mark(gang):
             return True
         return 0 < tried[1] <= self._work.now_ms
+
+    def _may_take(self, bucket: "Bucket") -> bool:
+        """Whether other gangs' pods may go for it, as far as its need and priorities say. Members
+        above a minimum preempt nobody.
+        """
+        need = bucket.need
+        above_minimum = not (need.quorum or need.lacking)
+        if self._kind == "preempt" and above_minimum:
+            return False
+        return self._outranks(bucket.entries[0][2])
 
     def _outranks(self, gang: "Gang") -> bool:
         """Whether it may take from anybody in its queue, as far as priorities say."""

@@ -8,6 +8,13 @@ ground without them, and then each that is not needed is left out. Of a few cand
 that costs less is looked at, so that small cases are exact (`exact`).
 
 A gang that will fit when pods that are leaving anyway have left evicts nobody.
+
+What may go depends on which members of the gang ask:
+
+* for those that it needs to start: members above minima of their gangs, and whole gangs;
+* for those that a started gang lacks of its minima: members above minima, and pods that are gangs
+  of their own;
+* for those above its minimum: by preempt nobody, by reclaim members above minima.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,7 +68,9 @@ class Search:
         candidates: "Candidates",
         units: "list[Unit] | None" = None,
     ) -> None:
-        """`units`: who may go; None: all of the candidates that the gang may take."""
+        """`units`: members of the gang itself that may go for others of it; None: all of the
+        candidates that the gang may take.
+        """
         self._state = work.state
         self._session = work.session
         self._asks = asks
@@ -69,6 +78,7 @@ class Search:
         self._rules = rules
         self._candidates = candidates
         self._units = candidates.of(asks) if units is None else units
+        self._swaps = units is not None
         self._trial = Trial(work.state)
         self._budgets = Budgets(work.state)
         self._proofs_left = _PROOFS_MAX
@@ -86,21 +96,34 @@ class Search:
 
     def run(self) -> Found | None:
         """Search; nothing has changed when it ends. None: no evictions help, or none are found."""
-        units = self._units
-        if not self._need.quorum:
-            # An extra member is not worth a gang; one that needs a single member is none.
-            units = [one for one in units if not one.whole or one.single]
-        self._session.work_left -= len(units)
-        if not units:
+        self._session.work_left -= len(self._units)
+        if not self._units:
             return None
         with self._trial as trial:
             trial.take_away(self._candidates.leaving)
-            for wanted in _amounts(self._need):
+            for wanted, units in self._stages():
                 self._wanted = wanted
-                found = self._of(units)
+                found = self._of(units) if units else None
                 if found is not None or self._out_of_budget():
                     return found
         return None
+
+    def _stages(self) -> "Iterator[tuple[int, list[Unit]]]":
+        """How many members to make room for, and what may go for them: the quorum; of a started
+        gang what it lacks of its minima, as much of it as can be; then members above them.
+        """
+        need, units = self._need, self._units
+        if need.quorum:
+            yield need.quorum, units
+            return
+        above_minima = [one for one in units if not one.whole]
+        wanted = sum(count for _, _, count in need.wanted)
+        lacking = [one for one in units if not one.whole or one.single]
+        for amount in _halves(min(need.lacking, wanted)):
+            yield amount, lacking
+        if self._asks.kind == "reclaim" or self._swaps:
+            for amount in _halves(wanted):
+                yield amount, above_minima
 
     def _of(self, units: list[Unit]) -> Found | None:
         there = self._proven()
@@ -321,12 +344,7 @@ class Search:
         return out
 
 
-def _amounts(need: "Need") -> Iterator[int]:
-    """How many members to make room for: the quorum; of a gang that has it as many as can be."""
-    if need.quorum:
-        yield need.quorum
-        return
-    wanted = sum(count for _, _, count in need.wanted)
+def _halves(wanted: int) -> Iterator[int]:
     while wanted:
         yield wanted
         wanted //= 2

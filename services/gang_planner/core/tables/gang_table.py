@@ -213,8 +213,9 @@ class GangTable:
                 return found.value
         if gang.kept is not None:
             return gang.kept.priority
-        if gang.pod_priority is not None:
-            return gang.pod_priority
+        of_members = gang.declarations.declared.priority
+        if of_members is not None:
+            return of_members
         defaults = [one.value for one in self.priority_classes.values() if one.global_default]
         return max(defaults, default=0)
 

@@ -28,6 +28,7 @@ from services.gang_planner.core.tables.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.tables.shapes import ShapeEntry
 from shared.contracts.outcomes import MemberResult
 from shared.model.gang_keys import GangKey
+from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Owner, Pod, PodGroup, SubGroup
 
 if TYPE_CHECKING:
@@ -153,7 +154,9 @@ class Gang:
         "counted",
         "counts",
         "created_ms",
+        "declarations",
         "evicted",
+        "excused",
         "gang_id",
         "group",
         "held",
@@ -173,9 +176,6 @@ class Gang:
         "ours",
         "parts",
         "phase",
-        "pod_minimum",
-        "pod_priority",
-        "pod_queue",
         "priority",
         "queue",
         "rank",
@@ -201,8 +201,10 @@ class Gang:
         self.kept: Kept | None = None
         self.members: dict[str, Member] = {}
         self.counts = [0] * STATES
-        #: Roles that come only when the others run, and how many of each: see `launchers`.
+        #: Late roles, and how many members of each are left out: see `launchers`.
         self.late: dict[str, int] = {}
+        #: By how many members that lowers the gang's minimum.
+        self.excused = 0
         #: What sub-gangs members are in, remembered by `sub_gangs`.
         self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
         self.roles: dict[str, list[int]] = {}
@@ -212,13 +214,11 @@ class Gang:
         self.held: dict[int, int] = {}
         self.queue = queue
         self.priority = 0
-        #: What its pods say, where no object does.
-        self.pod_priority: int | None = None
-        self.pod_minimum = 0
+        #: What its members say, where no object does.
+        self.declarations = MemberDeclarations()
         #: Its members' priority within it, and whether they have had several.
         self.rank: int | None = None
         self.ranked = False
-        self.pod_queue = ""
         self.created_ms = 0
         self.history = History()
         self.ours = 0
@@ -289,7 +289,7 @@ class Gang:
             return max(0, self.group.min_member)
         if self.minimum_kept is not None:
             return self.minimum_kept
-        return self.pod_minimum or 1
+        return self.declarations.declared.minimum or 1
 
     @property
     def size_known(self) -> bool:
@@ -298,25 +298,25 @@ class Gang:
         """
         if self.group is not None or self.key[0] != "name":
             return True
-        return self.minimum_kept is not None or self.pod_minimum > 0
+        return self.minimum_kept is not None or self.declarations.declared.minimum > 0
 
     @property
     def min_member(self) -> int:
-        """The gang size without roles that come only when the others run."""
+        """The declared minimum without members of late roles, as far as `launchers` lowers it."""
         # Asked several times for every gang that changes: no property behind it.
         group = self.group
-        if self.late or group is None:
-            return max(1, self.declared - sum(self.late.values())) if self.late else self.declared
+        if group is None:
+            return self.declared
+        if self.excused:
+            return max(1, group.min_member - self.excused)
         return max(0, group.min_member)
 
     @property
     def role_minima(self) -> tuple[tuple[str, int], ...]:
-        """Per-role minima, as far as they bind: only when the gang size covers their sum."""
+        """Per-role minima, as far as they bind, without late roles."""
         if self.group is None or not self.group.min_task_member:
             return ()
-        minima = self.group.min_task_member
-        if self.declared < sum(count for _, count in minima):
-            return ()
+        minima = binding_role_minima(self.declared, self.group.min_task_member)
         if self.late:
             return tuple(one for one in minima if one[0] not in self.late)
         return minima
@@ -381,8 +381,10 @@ class Gang:
 
     # ----------------------------------------------------------------- changes
 
-    def join(self, member: Member) -> None:
-        """A pod becomes a member, in its current state."""
+    def join(self, member: Member) -> bool:
+        """A pod becomes a member, in its current state; returns whether what the members declare
+        has changed by that.
+        """
         pod = member.pod
         member.gang = self
         self.members[pod.uid] = member
@@ -390,15 +392,12 @@ class Gang:
         self.implied += pod.group_implied
         self.kube_batch_members += pod.scheduler_name == KUBE_BATCH
         self.stuck += bool(pod.waiting)
-        if self.pod_priority is None or pod.priority > self.pod_priority:
-            self.pod_priority = pod.priority
         self._rank(pod)
-        self.pod_minimum = max(self.pod_minimum, pod.group_min_member)
-        self.pod_queue = self.pod_queue or pod.queue
         self._count(member, member.state, 1)
+        return self.declarations.add(pod)
 
-    def leave(self, member: Member) -> None:
-        """A pod is no longer a member."""
+    def leave(self, member: Member) -> bool:
+        """A pod is no longer a member; returns whether what the members declare has changed."""
         pod = member.pod
         self._count(member, member.state, -1)
         del self.members[pod.uid]
@@ -411,14 +410,17 @@ class Gang:
         if not self.bound:
             self.bound_ms = 0
         if not self.members:
-            self.pod_priority = self.rank = None
-            self.ranked = False
+            self.rank, self.ranked = None, False
+        return self.declarations.remove(pod)
 
-    def follow(self, pod: Pod, before: Pod) -> None:
-        """A member's pod has changed in nothing that says where it belongs."""
+    def follow(self, pod: Pod, before: Pod) -> bool:
+        """A member's pod has changed in nothing that says where it belongs; returns whether what
+        the members declare has changed.
+        """
         self.implied += pod.group_implied - before.group_implied
         self.stuck += bool(pod.waiting) - bool(before.waiting)
         self._rank(pod)
+        return self.declarations.replace(before, pod)
 
     def move(self, member: Member, state: int) -> None:
         """A member changes its state."""
@@ -556,5 +558,5 @@ class Gang:
         if self.kept is not None:
             return self.kept.queue
         if self.group is None or self.group.by_owner:
-            return self.pod_queue or DEFAULT
+            return self.declarations.declared.queue or DEFAULT
         return DEFAULT

@@ -396,9 +396,28 @@ def _lacking(gang: Gang, structure: Structure | None) -> int:
     of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
     lacking = max(gang.min_member - gang.have(), of_roles, 0)
     if structure is not None and (lacking or structure.sub_minima):
-        # Of a sub-gang its quorum is placed whole or nothing is.
-        lacking = max(lacking, sum(part.quorum for part in structure.sub_gangs))
+        lacking = _in_whole_parts(structure, lacking)
     return lacking
+
+
+def _in_whole_parts(structure: Structure, lacking: int) -> int:
+    """How many members a gang lacks that is short of `lacking` and of sub-gangs: of each of these
+    its quorum is placed, or nothing is. Sub-gangs beyond what it is short of are not lacking.
+    """
+    missing = dict(structure.sub_minima)
+    needed = 0
+    further: list[int] = []
+    for part in sorted(structure.sub_gangs, key=lambda one: one.quorum, reverse=True):
+        if missing.get(part.policy, 0) > 0:
+            missing[part.policy] -= 1
+            needed += part.quorum
+        else:
+            further.append(part.quorum)
+    for quorum in further:
+        if needed >= lacking:
+            break
+        needed += quorum
+    return max(lacking, needed)
 
 
 def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:

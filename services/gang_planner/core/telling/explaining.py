@@ -30,6 +30,7 @@ from services.gang_planner.core.telling.admission_told import (
 )
 from services.gang_planner.core.telling.amounts import in_words, listed
 from services.gang_planner.core.telling.assessing import PREEMPTING
+from services.gang_planner.core.telling.disagreements import disagreement_words
 from services.gang_planner.core.telling.holding_back import THROTTLED
 from services.gang_planner.core.telling.holds_told import in_words as holds_in_words
 from services.gang_planner.core.telling.quota_told import (
@@ -94,7 +95,7 @@ class Explainer:
         bucket = gang.bucket
         if bucket is None or gang.held or gang.history.preemption_ended:
             return self._why(gang, reason, since_ms)
-        if reason != bucket.reason or self._state.debts.of(gang):
+        if reason != bucket.reason or self._state.debts.of(gang) or disagreement_words(gang):
             return self._why(gang, reason, since_ms)
         # Nothing of it is the gang's own.
         said = self._said.get((bucket, reason, since_ms))
@@ -144,10 +145,12 @@ class Explainer:
 
     def _with_holds(self, gang: Gang, sentence: str) -> str:
         owed = self._state.debts.of(gang)
-        if not owed and not gang.history.preemption_ended:
+        disagreement = disagreement_words(gang)
+        if not owed and not gang.history.preemption_ended and not disagreement:
             return sentence
         names = self._state.resources.names
-        told = [sentence, ended_words(gang), holds_in_words(owed, names) if owed else ""]
+        holds = holds_in_words(owed, names) if owed else ""
+        told = [sentence, disagreement, ended_words(gang), holds]
         return "; ".join(one for one in told if one)
 
     def bucket(self, bucket: Bucket) -> Explanation:

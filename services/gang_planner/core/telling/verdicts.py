@@ -29,6 +29,7 @@ from services.gang_planner.core.tables.members import (
 )
 from services.gang_planner.core.telling import holds_told
 from services.gang_planner.core.telling.conditions import conditions, meaning
+from services.gang_planner.core.telling.disagreements import disagreement_words
 from services.gang_planner.core.telling.explaining import Explainer
 from services.gang_planner.core.telling.holding_back import RUSH, THROTTLED, HeldBack
 from services.gang_planner.state import State
@@ -376,6 +377,7 @@ def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
         meaning(gang) if gang.history.notes else (),
         holds_told.meaning(owed) if owed else (),
         gang.evicted,
+        disagreement_words(gang),
     )
 
 

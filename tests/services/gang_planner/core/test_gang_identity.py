@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shared.contracts.identity import nameless_gang_id
-from shared.model.objects import Owner, PodGroup
+from shared.model.objects import Owner, Pod, PodGroup, Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -211,3 +211,77 @@ def test_pods_of_an_owner_whose_others_are_all_gone_are_a_gang_of_their_own() ->
     scene.put(pods[3])
     (again,) = scene.settle()
     assert {binding.uid for binding in again.bindings} == {pods[2].uid, pods[3].uid}
+
+
+def bare(count: int, minimum: int, **fields: Any) -> list[Pod]:
+    """Pods of one owner, without a group object, that declare a minimum."""
+    given: dict[str, Any] = {"group_name": "", "owner": OWNER, "group_min_member": minimum}
+    return make_pods("web", count, CPU, **{**given, **fields})
+
+
+def test_a_minimum_that_is_lowered_on_all_pods_is_honoured_and_until_then_the_largest_counts() -> (
+    None
+):
+    scene = a_scene()
+    pods = bare(4, 8)
+    scene.put(*pods)
+    assert scene.settle() == []
+    for pod in pods[:3]:
+        scene.change(pod.uid, group_min_member=4)
+    assert scene.settle() == []
+    verdict = scene.verdicts["owner-web"]
+    assert verdict.min_member == 8
+    assert verdict.why is not None
+    assert verdict.why.sentence == (
+        "4 of 8 members exist that could run; its members disagree in "
+        "scheduling.k8s.io/group-min-member (4 and 8): the largest counts"
+    )
+    scene.change(pods[3].uid, group_min_member=4)
+    (decision,) = scene.settle()
+    assert len(decision.bindings) == 4
+
+
+def test_pods_that_replace_others_bring_their_own_minimum() -> None:
+    scene = a_scene()
+    before = bare(4, 8)
+    scene.put(*before)
+    assert scene.settle() == []
+    scene.put(*bare(4, 4, role="next"))
+    for pod in before:
+        scene.change(pod.uid, deleting=True)
+    (decision,) = scene.settle()
+    assert len(decision.bindings) == 4
+
+
+def test_a_minimum_that_is_raised_before_the_start_is_waited_for() -> None:
+    scene = a_scene()
+    pods = bare(4, 6)
+    scene.put(*pods)
+    assert scene.settle() == []
+    scene.change(pods[0].uid, group_min_member=8)
+    scene.put(*bare(6, 6)[4:])
+    assert scene.settle() == []
+
+
+def test_pods_that_are_changed_or_replaced_take_their_gang_to_another_queue_and_priority() -> None:
+    scene = a_scene()
+    for name in ("one", "two"):
+        scene.put(Queue(uid=name, name=name, dialect="volcano", resource_version=1))
+    pods = bare(2, 8, queue="one", priority=10)
+    scene.put(*pods)
+    scene.settle()
+    gang = scene.planner._state.gangs.by_id["owner-web"]
+    assert (gang.queue.name, gang.priority) == ("one", 10)
+    scene.change(pods[0].uid, queue="two")
+    scene.settle()
+    assert gang.queue.name == "one"
+    assert "disagree in scheduling.volcano.sh/queue-name (one and two): one counts" in (
+        scene.verdicts["owner-web"].why.sentence  # type: ignore[union-attr]
+    )
+    scene.change(pods[1].uid, queue="two")
+    scene.settle()
+    assert gang.queue.name == "two"
+    scene.put(*bare(2, 8, role="next", queue="two", priority=5))
+    scene.remove(*scene.pods_of("")[:2])
+    scene.settle()
+    assert gang.priority == 5

@@ -1,6 +1,9 @@
 """Rows of the report: what of a gang's life is told, and when it happened."""
 
+import msgspec
+
 from services.observer.core.proving import Recount
+from shared.model.objects import Pod
 from tests.services.observer.telling import Telling, group, node, pod
 
 PROVED = Recount("proved")
@@ -156,3 +159,27 @@ def test_evictions_and_releases_are_told_of_the_gang_that_they_are_for() -> None
     told.state.gangs.evicts(told.evicts("a"))
     assert (told.row().evicts, told.row().release) == (1, "RepairDeadline")
     assert told.row("team/other").evicts == 0
+
+
+def test_a_minimum_that_members_lower_is_what_the_gang_needs_once_all_do() -> None:
+    told = Telling()
+    told.begins(node("n0"))
+
+    def declaring(name: str, minimum: int) -> Pod:
+        return msgspec.structs.replace(pod(name, on="n0"), group_min_member=minimum)
+
+    told.pods(declaring("a", 3), declaring("b", 3))
+    assert told.row().needs == 3
+    told.pods(declaring("a", 2))
+    assert told.row().needs == 3
+    told.pods(declaring("b", 2))
+    assert told.row().needs == 2
+    assert not told.row().partial_since_ms
+
+
+def test_minima_of_roles_that_the_gangs_own_does_not_cover_do_not_bind() -> None:
+    told = Telling()
+    minima = (("master", 1), ("worker", 3))
+    told.begins(node("n0"), groups=[group(least=2, min_task_member=minima)])
+    told.pods(pod("w0", role="worker", on="n0"), pod("w1", role="worker", on="n0"))
+    assert told.row().whole_ms

@@ -338,6 +338,24 @@ def test_a_role_that_waits_for_another_does_not_keep_the_gang_from_starting() ->
     assert begun.change_group["spec"]["minMember"] == 3
 
 
+@pytest.mark.parametrize(
+    ("replicas", "least", "available", "minimum"),
+    [
+        pytest.param(8, 4, 9, 8, id="all pods are needed: all that can be made are"),
+        pytest.param(8, 4, 5, 5, id="enough pods can be made: nothing is lowered"),
+    ],
+)
+def test_a_role_that_waits_lowers_the_minimum_by_no_more_than_its_pods(
+    replicas: int, least: int, available: int, minimum: int
+) -> None:
+    launcher = a_task("launcher", 1, dependsOn={"name": ["x"]})
+    workers = a_task("x", replicas, minAvailable=least)
+    made = step(a_job(workers, launcher, phase="Pending", minAvailable=available), grouped=False)
+    assert made.make_group is not None
+    spec = made.make_group["spec"]
+    assert (spec["minMember"], spec["minTaskMember"]) == (minimum, {"x": least, "launcher": 0})
+
+
 def test_every_phase_has_a_next_step() -> None:
     for phase in ("", *PHASES):
         for pods in ((), (a_pod("a-x-0"),), (a_pod("a-x-0", "Failed"), a_pod("a-x-1", going=True))):

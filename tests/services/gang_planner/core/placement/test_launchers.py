@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.model.objects import Owner
+from shared.model.objects import Owner, Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -75,3 +75,28 @@ def test_the_launcher_of_an_mpi_job_is_late_after_a_silence() -> None:
     found.step(after_ms=30_000)
     (decision,) = (one for _, one in found.decisions)
     assert len(decision.bindings) == 3
+
+
+def test_when_the_late_launcher_has_been_placed_the_declared_minimum_holds_for_good() -> None:
+    found = scene(4, MPI_JOB)
+    found.step()
+    found.step(after_ms=30_000)
+    ((_, decision),) = found.decisions
+    found.bind(decision, phase="Running")
+    # Without a label that says its role.
+    found.put(*make_pods("job", 1, CPU, role="", owner=MPI_JOB))
+    (decision,) = found.settle()
+    found.bind(decision, phase="Running")
+    found.settle()
+    gang = found.planner._state.gangs.by_id["group-job"]
+    assert gang.min_member == 4
+    found.remove(found.pods["job-worker-0"])
+    found.settle()
+    assert (gang.min_member, gang.phase) == (4, "Unknown")
+
+
+def test_a_queue_does_not_name_late_roles_for_all_of_its_gangs() -> None:
+    found = scene(4, OTHER, settings=(("tutti.dev/hold-seconds", "5"),), queue="lab")
+    found.put(Queue(uid="lab", name="lab", dialect="volcano", resource_version=1, settings=LATE))
+    assert found.settle() == []
+    assert found.step(after_ms=60_000).decisions == []

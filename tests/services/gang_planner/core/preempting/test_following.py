@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from shared.contracts.decisions import EvictionDecision
+from shared.model.objects import Queue
 from tests.services.gang_planner.core.preempting.crowd import (
     WHOLE_NODE,
     accept,
     cluster,
+    configured,
     decided,
     ends,
     evictions,
@@ -59,11 +61,14 @@ def test_a_gang_asks_for_its_next_member_when_the_last_one_is_in_the_log() -> No
     """Seed 173 of the simulation: its next eviction was stored before the decision that took the
     first one's room over.
     """
-    story = cluster(4)
-    running(story, "high", 1, priority=10)
-    running(story, "low", 3, minimum=1)
-    # Not three can be had, so one is asked for, and then another one.
-    story.put(*make_pods("high", 4, WHOLE_NODE, priority=10)[1:])
+    tiers = "  - name: proportion\n"
+    story = cluster(8, configured("enqueue, allocate, reclaim, backfill", more=tiers))
+    for name in ("rich", "poor"):
+        story.put(Queue(uid=name, dialect="volcano", name=name, resource_version=1))
+    running(story, "low", 7, minimum=1, group={"queue": "rich"})
+    running(story, "high", 1, group={"queue": "poor"})
+    # Their queue deserves three more, not four: two are asked for, and then another one.
+    story.put(*make_pods("high", 5, WHOLE_NODE)[1:])
     story.until_quiet()
     accept(story)
     leave(story)

@@ -4,6 +4,7 @@ from typing import Any
 
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.preempting.crowd import (
+    WHOLE_NODE,
     accept,
     cluster,
     configured,
@@ -14,7 +15,7 @@ from tests.services.gang_planner.core.preempting.crowd import (
     running,
     submit,
 )
-from tests.services.gang_planner.core.scene import amounts, make_shape
+from tests.services.gang_planner.core.scene import amounts, make_pods, make_shape
 from tests.services.gang_planner.core.story import Story
 
 FLAGS = "name: gang, enablePreemptable: false, enableReclaimable: false"
@@ -159,3 +160,14 @@ def there(story: Story, name: str, cpu: int, node: str, queue: str) -> None:
     fields: dict[str, Any] = {"node": node, "phase": "Running", "started_ms": 1_000}
     submit(story, name, 1, shape=shape, group={"queue": queue}, **fields)
     story.until_quiet()
+
+
+def test_members_above_a_minimum_reclaim_no_pod_that_is_a_gang_of_its_own() -> None:
+    story = cluster(4, RECLAIM)
+    queues(story, "rich", "poor")
+    for name in ("a", "b", "c"):
+        running(story, name, 1, group={"queue": "rich"})
+    running(story, "late", 1, group={"queue": "poor"})
+    story.put(*make_pods("late", 2, WHOLE_NODE)[1:])
+    story.until_quiet()
+    assert evictions(story) == []

@@ -345,14 +345,44 @@ def test_with_the_policy_pdb_no_budget_is_violated_even_when_nothing_else_helps(
         assert len(evictions(story)) == expected
 
 
-def test_extra_members_take_from_extras_of_others_and_break_no_gang() -> None:
-    story = cluster(5)
-    running(story, "whole", 2)
-    running(story, "elastic", 2, minimum=1)
+def test_a_gang_preempts_for_its_minimum_and_its_other_members_preempt_nobody() -> None:
+    """A job with a minimum of 6 of 12 evicted a whole job, with its last pod, for its extras."""
+    story = cluster(12)
+    running(story, "low", 12, minimum=1)
+    submit(story, "high", 12, minimum=6, priority=10)
+    for _ in range(3):
+        story.until_quiet()
+        accept(story)
+        leave(story)
+        story.carry_out(phase="Running")
+    assert gangs_of(story) == {"low": 6}
+    assert story.bound("high") == 6
+    assert story.bound("low") == 6
+
+
+def test_a_pod_that_is_a_gang_of_its_own_is_no_victim_of_extras() -> None:
+    story = cluster(3)
+    running(story, "one", 1, minimum=1)
+    running(story, "two", 1, minimum=1)
     running(story, "high", 1, minimum=1, priority=10)
-    submit(story, "high", 4, minimum=1, priority=10)
+    story.put(*make_pods("high", 3, WHOLE_NODE, priority=10)[1:])
     story.until_quiet()
-    assert gangs_of(story) == {"elastic": 1}
+    assert evictions(story) == []
+
+
+def test_what_a_started_gang_lacks_of_its_minimum_is_no_extra() -> None:
+    story = cluster(4)
+    pods = running(
+        story, "high", 2, priority=10, group={"settings": (("tutti.dev/hold-seconds", "0"),)}
+    )
+    story.remove(pods[0])
+    story.until_quiet()
+    running(story, "low", 3, minimum=1)
+    story.put(*make_pods("high", 2, WHOLE_NODE, role="again", priority=10))
+    story.until_quiet()
+    assert gangs_of(story) == {"low": 1}
+    (eviction,) = evictions(story)
+    assert len(eviction.bindings) == 1
 
 
 def test_a_queue_that_is_full_makes_room_within_itself() -> None:

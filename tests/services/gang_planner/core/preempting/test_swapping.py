@@ -71,7 +71,7 @@ def test_gangpreempt_takes_nobody_for_a_member_of_the_same_gang() -> None:
     assert evictions(story) == []
 
 
-def test_gangs_of_lower_priority_go_before_members_of_the_gang_itself() -> None:
+def test_a_member_above_the_minimum_takes_a_members_place_and_no_other_gangs() -> None:
     story = cluster(3)
     running(story, "job", 2, minimum=1, priority=3)
     running(story, "low", 1, minimum=0)
@@ -79,4 +79,4 @@ def test_gangs_of_lower_priority_go_before_members_of_the_gang_itself() -> None:
     story.put(msgspec.structs.replace(master, task_priority=5))
     story.until_quiet()
     (eviction,) = evictions(story)
-    assert names(eviction.victims) == ["low-worker-0"]
+    assert names(eviction.victims) == ["job-worker-0"]
