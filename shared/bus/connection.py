@@ -63,6 +63,8 @@ HEADERS_BYTES_MAX: Final = 1024
 API_TIMEOUT_S: Final = 2.0
 RECONNECT_WAIT_S: Final = 0.1
 FLUSH_TIMEOUT_S: Final = 2
+#: A denial that is not followed by another for this long is over.
+DENIED_S: Final = 30.0
 #: Between two attempts to read credentials and the CA.
 FILES_PAUSE_S: Final = 0.5
 #: What may wait to be sent. Bounded by us elsewhere (appends are awaited, publishers have a bound);
@@ -144,6 +146,7 @@ class Bus:
         self.appends = AppendHealth(self.report)
         self._connected = asyncio.Event()
         self._connections = 0
+        self._denials = 0
         self._closing = False
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reconnect_listeners: list[Callable[[], None]] = []
@@ -546,6 +549,8 @@ class Bus:
         if "permissions violation" in text.lower():
             # The only sign of a denied publish; its caller sees nothing but a missing answer.
             self.report("nats permissions", text)
+            self._denials += 1
+            asyncio.get_running_loop().call_later(DENIED_S, self._forget_denial, self._denials)
         elif isinstance(error, nats.errors.SlowConsumerError):
             _log.warning("a message on %s was dropped: its reader is too slow", error.subject)
         elif not self._client.is_connected:
@@ -553,6 +558,13 @@ class Bus:
             await self._refresh_security()
         else:
             _log.warning("nats: %s", text)
+
+    def _forget_denial(self, number: int) -> None:
+        """The right may have come meanwhile, without a new connection; what lacks it still asks
+        again and is denied again.
+        """
+        if number == self._denials:
+            self.report("nats permissions", "")
 
     async def _on_disconnected(self) -> None:
         self._connected.clear()
