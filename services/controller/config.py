@@ -51,7 +51,11 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
     ] = False
     lease_namespace: Annotated[
         str,
-        Meta(min_length=1, description="where replicas keep the Leases by which they divide keys"),
+        Meta(
+            min_length=1,
+            description="where replicas keep the Leases by which they divide keys, and where the "
+            "Lease is that shows that a planner lives",
+        ),
     ] = "kube-system"
     pod_uid: Annotated[
         str,

@@ -15,6 +15,7 @@ from services.controller.hypernode_controller import HyperNodeReconciler
 from services.controller.job_controller import JobReconciler
 from services.controller.job_spans import JobSpans
 from services.controller.jobflow_controller import JobFlowReconciler
+from services.controller.planner_heartbeat import PlannerHeartbeat
 from services.controller.podgroup_controller import PodGroupController
 from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Controller, Reconciler, Runtime
@@ -94,6 +95,15 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
                 ctx.on_shutdown(Step.RELEASE_LEASE, "shards", shards.leave)
             group.create_task(runtime.run(), name="reconciling")
             for name, controller in controllers.items():
+                if isinstance(controller, StatusController):
+                    heartbeat = PlannerHeartbeat(
+                        ctx.bus,
+                        client,
+                        namespace=settings.lease_namespace,
+                        scheduler_names=settings.scheduler_name,
+                        writes_statuses=controller.writes_statuses,
+                    )
+                    group.create_task(heartbeat.run(), name="planner-heartbeat")
                 ctx.on_shutdown(Step.STOP_TAKING, name, controller.stop_taking)
                 ctx.on_shutdown(Step.FINISH, name, controller.finish)
                 group.create_task(controller.run(), name=name)

@@ -144,6 +144,10 @@ class StatusController:
             await self._pulling.run(self._take)
             self._pulled_off.set()
 
+    def writes_statuses(self) -> bool:
+        """Whether verdicts are written now: not while another scheduler of our names lives."""
+        return self._rivals.none_lives and not self._closing
+
     async def stop_taking(self) -> None:
         """Pull no more and begin no more writes."""
         self._closing = True

@@ -31,12 +31,12 @@ from services.gang_planner.view_readiness import ViewReadiness
 from services.gang_planner.writing import Writer
 from shared.bus.consumer_sets import ConsumerSet, ConsumerSetLost
 from shared.bus.errors import NoAnswer
+from shared.contracts import subjects
 from shared.runtime.endings import StateVoid
 from shared.runtime.lifecycle import Context, Step
 
 log = logging.getLogger(__name__)
 
-_LEASE_KEY = "gang-planner"
 #: Before JetStream is asked again how far the logs reach.
 _ASK_AGAIN_MS = 100
 #: A stop does not wait for longer than this for the end of a recording.
@@ -79,7 +79,7 @@ class GangPlanner:
         self._reporting.volcano.watch(self._queue_figures)
         self._planner.on_action(self._reporting.volcano.acts)
         self._standby = Standby(context, self._planner, self._applier)
-        self._lease = context.lease(_LEASE_KEY, self._can_decide)
+        self._lease = context.lease(subjects.PLANNER_LEASE_KEY, self._can_decide)
         #: The lease is ours, and the logs are read up to where they reached when we got it.
         self._catching_up = False
         #: Between two looks at the logs; None: before the picture was whole.

@@ -80,7 +80,7 @@ class Lease:
         """
         self._bus = bus
         self._key = key
-        self._subject = f"$KV.{subjects.LEASES}.{key}"
+        self._subject = subjects.lease(key)
         self._token = secrets.token_hex(6)
         #: Name, unique id, and the token of the subject to which the holder subscribes.
         self._value = f"{holder} {bus.writer_id} {self._token}".encode()
@@ -292,6 +292,15 @@ class Lease:
 
 async def _ignore_message(message: Message) -> None:
     del message
+
+
+def holder_of(renewal: Message) -> str:
+    """Name of the process that a message on a lease's subject says holds it; "" for a release, and
+    for a foreign message.
+    """
+    if renewal.headers.get("KV-Operation") == "DEL" or not _names_holder(renewal.payload):
+        return ""
+    return renewal.payload.decode("ascii").partition(" ")[0]
 
 
 def _names_holder(value: bytes) -> bool:

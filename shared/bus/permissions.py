@@ -78,7 +78,11 @@ def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tupl
             _reader(observed=True),
         )
     status, jobs = _controllers()
-    both = _user(CONTROLLERS, publish=tuple({*status.publish, *jobs.publish}))
+    both = _user(
+        CONTROLLERS,
+        publish=tuple({*status.publish, *jobs.publish}),
+        subscribe=(subjects.lease(subjects.PLANNER_LEASE_KEY),),
+    )
     return (*users(planners=planners, webhooks=webhooks), both)
 
 
@@ -124,10 +128,10 @@ def _planner(replicas: int) -> User:
             *(_info(stream) for stream in _STREAMS if stream != subjects.DECISIONS),
             _get(subjects.VERDICTS),
             *following,
-            *_leasing("gang-planner"),
+            *_leasing(subjects.PLANNER_LEASE_KEY),
             *sets,
         ),
-        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, *_leases("gang-planner"), *sets),
+        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, *_leases(subjects.PLANNER_LEASE_KEY), *sets),
     )
 
 
@@ -165,6 +169,8 @@ def _controllers() -> tuple[User, User]:
                 _get(verdicts),
                 *_working(verdicts, subjects.CONTROLLER_CONSUMER),
             ),
+            # Whether a planner lives: users read that on a Lease of the API server.
+            subscribe=(subjects.lease(subjects.PLANNER_LEASE_KEY),),
         ),
         _user(
             "controller-jobs",
@@ -268,7 +274,7 @@ def _fencing(stream: str) -> tuple[str, ...]:
 
 def _leases(key: str) -> tuple[str, ...]:
     """Renewals of a lease, and the subject that shows that its holder's process exists."""
-    return f"$KV.{subjects.LEASES}.{key}", subjects.lease_holder(key, "*")
+    return subjects.lease(key), subjects.lease_holder(key, "*")
 
 
 def _leasing(key: str) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ VERDICTS: Final = "VERDICTS"
 STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 #: Key-value bucket of leases: liveness only, safety never depends on it.
 LEASES: Final = "LEASES"
+#: Key of the planners' lease.
+PLANNER_LEASE_KEY: Final = "gang-planner"
 
 CLUSTER_SUBJECTS: Final = "cluster.>"
 CLUSTER_SYNCED: Final = "cluster.synced"
@@ -57,6 +59,11 @@ def lease_holder(key: str, token: str) -> str:
 def cluster(kind: str) -> str:
     """Subject of the changes of one neutral kind: `cluster.pod`."""
     return f"cluster.{kind}"
+
+
+def lease(key: str) -> str:
+    """Subject of the renewals of a lease."""
+    return f"$KV.{LEASES}.{key}"
 
 
 def act(gang_id: str) -> str:

@@ -1,6 +1,8 @@
 """Leases of coordination.k8s.io, and whether their holders live."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 from shared.kube.objects import KubeStruct, ObjectMeta
@@ -9,6 +11,14 @@ from shared.kube.objects import KubeStruct, ObjectMeta
 LIVES_S: Final = 60.0
 #: The Lease of Volcano's controllers, wherever it is.
 VOLCANO_CONTROLLERS: Final = "vc-controller-manager"
+#: The Lease that the status controller renews while a planner lives. Every user may read it.
+PLANNER_LEASE: Final = "tutti-gang-planner"
+#: How often it is renewed, and after how many seconds without a renewal no planner is taken to
+#: live.
+PLANNER_RENEWAL_S: Final = 2.0
+PLANNER_SILENT_S: Final = 10.0
+#: Annotation of that Lease: the scheduler names that its planner serves, separated by commas.
+SCHEDULER_NAMES: Final = "tutti.dev/scheduler-names"
 
 
 class LeaseSpec(KubeStruct, frozen=True, kw_only=True):
@@ -39,3 +49,16 @@ class Lease(KubeStruct, frozen=True, kw_only=True):
 def aware(instant: datetime) -> datetime:
     """The instant in its own zone, in UTC where it names none."""
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def micro_time(instant: datetime) -> str:
+    """An instant as Kubernetes' MicroTime writes it."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def server_time(headers: Mapping[str, str]) -> datetime | None:
+    """The API server's time when it answered, to the second; None where it did not say."""
+    try:
+        return aware(parsedate_to_datetime(headers.get("Date", "")))
+    except ValueError:
+        return None

@@ -127,6 +127,13 @@ CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
 CLUSTER_ROLES: Final = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
 )
+CLUSTER_ROLE_BINDINGS: Final = Resource(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "clusterrolebindings",
+    "ClusterRoleBinding",
+    namespaced=False,
+)
 VALIDATING_WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io",
     "v1",

@@ -204,7 +204,7 @@ async def test_whole_devices_are_allocated_and_reserved_before_the_pods_are_boun
     await stage.api.create(f"{DRA}/namespaces/{name}/resourceclaimtemplates", template)
     spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}
     await stage.gang("four", 4, spec=spec)
-    await stage.waits("four", "NotEnoughResources", "3 of 4 members would fit")
+    await stage.waits("four", "NotEnoughResources", "3 of 4 pods fit")
     assert not await stage.placed("four")
     await stage.gang("three", 3, spec=spec)
     placed = await stage.bound("three", 3)

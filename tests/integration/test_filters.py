@@ -72,7 +72,7 @@ CASES: Final = {
     "a node selector that only part of the gang would find room under": Case(
         {"nodeSelector": {POOL: "a"}},
         {"a": (1, {"labels": {POOL: "a"}, "cpu_milli": 1000}), "b": (2, {})},
-        words="1 of 2 members would fit",
+        words="1 of 2 pods fit",
     ),
     "affinity In": Case(
         affinity({"key": ZONE, "operator": "In", "values": ["z1", "z2"]}),
@@ -130,7 +130,7 @@ CASES: Final = {
         on=("soft",),
     ),
     "a host port spreads members": Case(ports(8080), {"n": PLAIN}, on=("n0", "n1")),
-    "a host port on one node": Case(ports(8080), {"n": (1, {})}, words="1 of 2 members would fit"),
+    "a host port on one node": Case(ports(8080), {"n": (1, {})}, words="1 of 2 pods fit"),
     "the number of pods": Case(
         {}, {"few": (1, {"pods": 1}), "many": (1, {"pods": 2})}, words="", on=("few", "many")
     ),
@@ -210,7 +210,7 @@ async def test_overhead_of_a_runtime_class_counts(stage: Stage) -> None:
     await stage.api.create("/apis/node.k8s.io/v1/runtimeclasses", runtime)
     await stage.nodes(1, cpu_milli=3000)
     await stage.gang("train", 2, spec={"runtimeClassName": stage.namespace})
-    await stage.waits("train", "NotEnoughResources", "1 of 2 members would fit")
+    await stage.waits("train", "NotEnoughResources", "1 of 2 pods fit")
     await stage.nodes(1, prefix="more-", cpu_milli=2000)
     await stage.bound("train", 2)
 

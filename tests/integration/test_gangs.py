@@ -79,12 +79,12 @@ async def test_the_second_of_two_gangs_waits_whole_says_why_and_runs_when_the_fi
     await stage.gang("second", 4)
     message = await stage.waits("second", "NotEnoughResources")
     assert message == (
-        "4/4 tasks in gang unschedulable: job needs 4 cpu more: "
-        "0/1 nodes are available: 1 Insufficient cpu; 0 of 4 members would fit"
+        "4/4 tasks in gang unschedulable: 0 of 4 pods fit; 4 more cpu needed; "
+        "0/1 nodes are available: 1 Insufficient cpu"
     )
     for condition in await stage.pods_say("second", 4):
         assert condition["reason"] == "Unschedulable"
-        assert "job needs 4 cpu more" in condition["message"]
+        assert "4 more cpu needed" in condition["message"]
     assert not await stage.placed("second")
     assert not stage.audit.told_unscheduled & {pod["metadata"]["uid"] for pod in first}
     await stage.delete_pods([pod["metadata"]["name"] for pod in first])
@@ -214,7 +214,7 @@ async def test_bare_pods_get_a_group_whose_size_their_owner_says(
     made = await stage.api.create(path, replica_set("serve", 5, scheduler_name, notes))
     name = f"podgroup-{made['metadata']['uid']}"
     message = await stage.waits(name, "NotEnoughResources")
-    assert message.startswith("5/5 tasks in gang unschedulable: job needs 1 cpu more")
+    assert message.startswith("5/5 tasks in gang unschedulable: 4 of 5 pods fit; 1 more cpu needed")
     group = await stage.api.get(stage.group_path(name))
     assert group["spec"]["minMember"] == 5
     assert group["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
@@ -248,7 +248,7 @@ async def test_pods_of_other_schedulers_are_not_touched_but_counted(stage: Stage
 
     await eventually(native, because="kube-scheduler binds its own")
     await stage.gang("train", 3)
-    await stage.waits("train", "NotEnoughResources", "2 of 3 members would fit")
+    await stage.waits("train", "NotEnoughResources", "2 of 3 pods fit")
     assert not await stage.placed("train")
     await stage.delete_pods(["foreign"])
     await stage.bound("train", 3)
@@ -268,7 +268,7 @@ async def test_gangs_that_want_the_same_gpus_run_one_after_the_other(stage: Stag
         if name == "one":
             await stage.bound("one", 4)
     # One of the four is free.
-    await stage.waits("two", "NotEnoughResources", "job needs 2 nvidia.com/gpu more")
+    await stage.waits("two", "NotEnoughResources", "2 more nvidia.com/gpu needed")
     await stage.stays_unbound("two", for_s=QUIET_S)
     for pod in await stage.pods("one"):
         stage.kubelet.finish(pod["metadata"]["uid"])

@@ -103,7 +103,9 @@ async def test_who_only_tries_is_told_whom_it_would_preempt_and_nobody_is(stage:
 
     # The standby that answers may see the jobs run a moment later.
     await eventually(told, timeout_s=SEEN_S, because="the standby knows the cluster")
-    assert "this gang would have to wait: job needs 8 cpu more" in await stage.tried(job)
+    assert "this gang would have to wait: 0 of 2 pods fit; 8 more cpu needed" in await stage.tried(
+        job
+    )
     assert len(await stage.placed("elastic")) == 4
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import yaml
 
 from shared.bus.permissions import users
-from tutti.rights.table import ACCOUNTS, Right
+from tutti.rights.table import ACCOUNTS, EVERYBODY, Right
 
 _ORDER: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _HEAD: Final = (
@@ -50,6 +50,12 @@ def rights_file() -> str:
             "namespacedRules": rules(one for one in account.rights if one.namespaced),
         }
         for account in ACCOUNTS
+    }
+    # Without an account of ours: the chart binds these to the group system:authenticated.
+    content["everybody"] = {
+        "account": False,
+        "clusterRules": rules(EVERYBODY),
+        "namespacedRules": [],
     }
     return _HEAD + yaml.safe_dump(content, sort_keys=False, width=100)
 

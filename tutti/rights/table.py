@@ -15,6 +15,7 @@ import msgspec
 from shared.bus.permissions import users
 from shared.dialects.rights import rights
 from shared.kinds.catalogue import CATALOGUE
+from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import (
     CLUSTER_ROLES,
     COMMANDS,
@@ -158,6 +159,13 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
             "whether another scheduler of these names lives",
             names=_SCHEDULER_LEASES,
         ),
+        _may(
+            "get patch",
+            LEASES,
+            "show users that a planner lives",
+            names=(PLANNER_LEASE,),
+            namespaced=True,
+        ),
         _TELL,
     ),
     "podgroup": (
@@ -273,6 +281,11 @@ ACCOUNTS: Final = (
     ),
     Account(name="provision", rights=_PROVISION),
     Account(name="crds", rights=_CRDS),
+)
+
+#: Of every user of the cluster (the group system:authenticated): no account of ours.
+EVERYBODY: Final = (
+    _may("get list", LEASES, "`tutti why` sees whether a planner lives", names=(PLANNER_LEASE,)),
 )
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
-from shared.kube.leases import LIVES_S, Lease
+from shared.kube.leases import LIVES_S, Lease, micro_time
 from shared.kube.resources import LEASES
 from tutti.up.own_process import start_ticks
 from tutti.up.rivals import OWN_LEASE
@@ -154,12 +154,7 @@ class Presence:
             "spec": {
                 "holderIdentity": self._holder,
                 "leaseDurationSeconds": int(LIVES_S),
-                "acquireTime": _micro_time(acquired or now),
-                "renewTime": _micro_time(now),
+                "acquireTime": micro_time(acquired or now),
+                "renewTime": micro_time(now),
             },
         }
-
-
-def _micro_time(instant: datetime) -> str:
-    """An instant as Kubernetes' MicroTime writes it."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -15,13 +15,16 @@ from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explaining import Answer, explain
 from tutti.why.gathering import Gatherer
 from tutti.why.kinds import BadReference, read_reference
+from tutti.why.planner_liveness import read_liveness
 from tutti.why.showing import show
 
 _CONNECTIONS_MAX = 16
+#: Exit status of an answer that may be out of date, because no planner lives.
+_NO_PLANNER = 3
 
 
 @click.command()
-@click.argument("reference", nargs=-1, required=True, metavar="KIND/NAME")
+@click.argument("reference", nargs=-1, required=True, metavar="[KIND/]NAME")
 @click.option("--namespace", "-n", default="", help="Namespace; else that of the context.")
 @click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig; else as kubectl does.")
 @click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
@@ -46,8 +49,12 @@ def why(
 ) -> None:
     """Say why a pod, a PodGroup or a job waits.
 
-    KIND is any kind that the API server serves: pod, podgroup, tfjob, vcjob, deployment. Nothing
-    but the right to get and list in the namespace is needed.
+    KIND is any kind that the API server serves: pod, podgroup, tfjob, vcjob, deployment; without
+    one, NAME is looked for among all kinds of workloads. Nothing but the right to get and list in
+    the namespace is needed.
+
+    Ends with status 0 when it could answer, 1 when it could not, 2 for wrong usage, and 3 when it
+    answered but no planner lives, so that the answer may be out of date.
     """
     try:
         word, name = read_reference(reference)
@@ -64,7 +71,9 @@ def why(
         if output == "json":
             click.echo(msgspec.json.format(msgspec.json.encode(answer)).decode())
         else:
-            show(answer, Console(), datetime.now(UTC))
+            show(answer, Console(), answer.planner.now or datetime.now(UTC))
+        if answer.planner.lives is False:
+            sys.exit(_NO_PLANNER)
 
 
 async def _ask(
@@ -84,6 +93,8 @@ async def _ask(
         except BaseExceptionGroup as failures:
             # Requests side by side fail as a group, for one and the same reason.
             raise failures.exceptions[0] from None
+        ours = {each.pod.scheduler_name for each in facts.pods} & set(scheduler_names)
+        facts = msgspec.structs.replace(facts, planner=await read_liveness(client, ours))
     return explain(facts, scheduler_names)
 
 

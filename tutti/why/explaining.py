@@ -5,7 +5,7 @@ pods all have nodes waits no more, and a member that the kubelet cannot start is
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
@@ -14,6 +14,7 @@ import msgspec
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict
 from shared.model.objects import PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
+from tutti.why.planner_liveness import PlannerLiveness
 
 State = Literal[
     "waiting",
@@ -21,7 +22,9 @@ State = Literal[
     "stuck",
     "releasing",
     "running",
+    "growing",
     "degraded",
+    "suspended",
     "completed",
     "not-ours",
     "unknown",
@@ -33,6 +36,8 @@ _URGENCY: tuple[State, ...] = (
     "degraded",
     "waiting",
     "unknown",
+    "suspended",
+    "growing",
     "starting",
     "running",
     "not-ours",
@@ -54,6 +59,7 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         gang: "namespace/name"; of pods without a group, the owner's or the pod's.
+        name: What the user created: kind and name of the topmost owner, "job/train".
         group: Resource of its group object; "" when there is none.
         state: In one word.
         sentence: In one sentence.
@@ -62,6 +68,7 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         min_member: Its quorum; 0 when unknown.
         members: How many of its pods exist.
         phases: How many are in which phase ("Pending" without a node, "Placed" with one).
+        roles: Members by role and phase, where there are roles.
         nodes: Where members are: names by node.
         not_running: Members that have a node and do not run.
         shapes: What the search found, per role.
@@ -75,6 +82,7 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     gang: str
+    name: str = ""
     group: str = ""
     state: State
     sentence: str
@@ -83,6 +91,7 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     min_member: int = 0
     members: int = 0
     phases: dict[str, int] = {}
+    roles: dict[str, dict[str, int]] = {}
     nodes: dict[str, list[str]] = {}
     not_running: tuple[NotRunning, ...] = ()
     shapes: tuple[ShapeReport, ...] = ()
@@ -102,9 +111,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespace: str
     sentence: str
     state: State
+    #: Whether a planner lives, and when it reported last: how old this answer is.
+    planner: PlannerLiveness = PlannerLiveness()
+    #: What has to be known before all else; "" usually.
+    warning: str = ""
     gangs: tuple[GangAnswer, ...] = ()
     #: Where pods are missing: the newest warnings told of whoever has to make them.
     troubles: tuple[str, ...] = ()
+    #: What is wrong with the object besides, such as a PriorityClass that does not exist.
+    faults: tuple[str, ...] = ()
     #: Resources that could not be read for want of a right.
     forbidden: tuple[str, ...] = ()
 
@@ -124,13 +139,13 @@ def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
             group,
             [each for each in facts.pods if belongs(each, group)],
             scheduler_names,
-            facts.troubles,
+            facts,
         )
         for group in facts.groups
     ]
     gangs += [
-        _loose_answer(title, members, facts.events, scheduler_names)
-        for title, members in _by_owner(loose).items()
+        _loose_answer(title, members, facts, scheduler_names)
+        for title, members in _by_owner(loose, facts).items()
     ]
     gangs.sort(key=lambda gang: (_URGENCY.index(gang.state), gang.gang))
     if not gangs:
@@ -144,6 +159,8 @@ def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
 
 
 def _nothing(facts: Facts) -> Answer:
+    if facts.suspended:
+        return _answer(facts, f"{facts.title} is suspended: {facts.suspended}", "suspended", [])
     if facts.forbidden:
         what = " and ".join(facts.forbidden)
         sentence = (
@@ -167,8 +184,11 @@ def _answer(facts: Facts, sentence: str, state: State, gangs: Sequence[GangAnswe
         namespace=facts.namespace,
         sentence=sentence,
         state=state,
+        planner=facts.planner,
+        warning=facts.planner.warning,
         gangs=tuple(gangs),
         troubles=facts.troubles,
+        faults=facts.faults,
         forbidden=facts.forbidden,
     )
 
@@ -177,18 +197,23 @@ def _group_answer(
     group: Group,
     members: Sequence[MemberPod],
     scheduler_names: Collection[str],
-    troubles: Sequence[str],
+    facts: Facts,
 ) -> GangAnswer:
     verdict = group.verdict
-    name = f"{group.namespace}/{group.name}"
+    name = group_title(group, facts)
     least = (verdict.min_member if verdict is not None else 0) or group.min_member
     why = verdict.why if verdict is not None else None
     state, sentence = _judge(name, group, members, least, scheduler_names)
     waits = state == "waiting" and why is not None
     if state == "waiting" or (state == "running" and any(not each.pod.node for each in members)):
-        sentence = "; ".join([sentence, *_more(verdict, troubles)])
+        sentence = "; ".join([sentence, *_more(verdict, facts.troubles)])
+    if state not in {"running", "completed", "not-ours"}:
+        sentence = "; ".join([sentence, *_foreign_members(members, scheduler_names), *facts.faults])
+    if facts.suspended and not any(each.pod.node for each in members):
+        state, sentence = "suspended", f"{name} is suspended: {facts.suspended}"
     return GangAnswer(
-        gang=name,
+        gang=f"{group.namespace}/{group.name}",
+        name=name,
         group=group.title,
         state=state,
         sentence=sentence,
@@ -197,6 +222,7 @@ def _group_answer(
         min_member=least,
         members=len(members),
         phases=_phases(members),
+        roles=_roles(members),
         nodes=_nodes(members),
         not_running=_not_running(members),
         shapes=why.shapes if why is not None and waits else (),
@@ -250,22 +276,39 @@ def _judge(
         return state, f"{sentence}; {holds['RoomHeld']}" if "RoomHeld" in holds else sentence
     if verdict is None:
         return _unjudged(name, group, members, scheduler_names)
+    return _judged(name, verdict, holds, members, (len(placed), least))
+
+
+def _judged(
+    name: str,
+    verdict: Verdict,
+    holds: Mapping[str, str],
+    members: Sequence[MemberPod],
+    counts: tuple[int, int],
+) -> tuple[State, str]:
+    """State and sentence by the verdict. `counts`: placed members, and how many it needs."""
+    placed, least = counts
     if verdict.phase == "Completed":
         return "completed", f"{name} has ended: {_ended(members, verdict)}"
     if "PartlyBound" in holds:
         return "stuck", f"{name} is bound in part: {holds['PartlyBound']}"
     if "Degraded" in holds:
         return "degraded", f"{name} is degraded: {holds['Degraded']}"
+    if verdict.phase == "Unknown" and placed and not holds.keys() & {"RoomHeld", "Evicted"}:
+        words = f": {verdict.why.sentence}" if verdict.why is not None else ""
+        return (
+            "growing",
+            f"{name} is growing: {placed} of {least} members are placed{words}",
+        )
     if verdict.why is not None:
         return "waiting", f"{name} waits: {verdict.why.sentence}"
     if verdict.phase == "Unknown":
         return (
             "degraded",
-            f"{name} had started and is below its quorum: {len(placed)} of {least} members "
-            "are placed",
+            f"{name} had started and is below its quorum: {placed} of {least} members are placed",
         )
     if verdict.phase in {"Starting", "Running"}:
-        return "starting", f"{name} is being placed: {len(placed)} of {least} members have a node"
+        return "starting", f"{name} is being placed: {placed} of {least} members have a node"
     return "waiting", f"{name} waits: {verdict.phase}, no reason has been given yet"
 
 
@@ -323,10 +366,12 @@ def _unjudged(
 def _loose_answer(
     title: str,
     members: Sequence[MemberPod],
-    events: Mapping[str, str],
+    facts: Facts,
     scheduler_names: Collection[str],
 ) -> GangAnswer:
     """Pods that no group speaks for."""
+    events = facts.events
+    missing = _missing_group(members, facts)
     foreign = _foreign(members, scheduler_names)
     said = _said(members) or next(
         (f": {events[each.pod.name]}" for each in members if each.pod.name in events), ""
@@ -337,29 +382,68 @@ def _loose_answer(
         state, sentence = _placed(title, members, 1)
     elif foreign:
         state, sentence = "not-ours", f"{title} is scheduled by {foreign}, not by Tutti{said}"
+    elif missing:
+        state, sentence = "waiting", f"{title} waits: {missing}"
     elif said:
         state, sentence = "waiting", f"{title} waits{said}"
     else:
         state, sentence = "unknown", f"{title} waits, nobody has said why yet: does Tutti run?"
+    if state in {"waiting", "unknown"}:
+        sentence = "; ".join([sentence, *_foreign_members(members, scheduler_names), *facts.faults])
+    owner = members[0].pod.owner
     return GangAnswer(
-        gang=title,
+        gang=f"{facts.namespace}/{owner.name if owner is not None else members[0].pod.name}",
+        name=title,
         state=state,
         sentence=sentence,
         since=min((m.unscheduled_since for m in unplaced if m.unscheduled_since), default=""),
         members=len(members),
         phases=_phases(members),
+        roles=_roles(members),
         nodes=_nodes(members),
         not_running=_not_running(members),
     )
 
 
-def _by_owner(members: Sequence[MemberPod]) -> dict[str, list[MemberPod]]:
+def group_title(group: Group, facts: Facts) -> str:
+    """What the user created, for a group that a controller made; else the group itself."""
+    if group.owner is None:
+        return f"{group.kind.lower()}/{group.name}"
+    return facts.tops.get(group.owner.uid) or f"{group.owner.kind.lower()}/{group.owner.name}"
+
+
+def _by_owner(members: Sequence[MemberPod], facts: Facts) -> dict[str, list[MemberPod]]:
     grouped: dict[str, list[MemberPod]] = {}
     for member in members:
         owner = member.pod.owner
-        name = owner.name if owner is not None else member.pod.name
-        grouped.setdefault(f"{member.pod.namespace}/{name}", []).append(member)
+        title = f"pod/{member.pod.name}"
+        if owner is not None:
+            title = facts.tops.get(owner.uid) or f"{owner.kind.lower()}/{owner.name}"
+        grouped.setdefault(title, []).append(member)
     return grouped
+
+
+def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:
+    """The group that these pods name and that does not exist; "" where there is none."""
+    if facts.forbidden:
+        return ""
+    names = {each.pod.group_name for each in members if not each.pod.group_implied} - {""}
+    if not names:
+        return ""
+    return f"PodGroup {' and '.join(sorted(names))}, which its pods name, does not exist"
+
+
+def _foreign_members(
+    members: Sequence[MemberPod], scheduler_names: Collection[str]
+) -> Iterator[str]:
+    """Of a gang whose other members are ours: the pods that another scheduler will place."""
+    foreign = Counter(
+        name
+        for each in members
+        if (name := each.pod.scheduler_name) not in scheduler_names and not each.pod.node
+    )
+    for name, count in sorted(foreign.items()):
+        yield f"{count} of its {len(members)} pods name the scheduler {name}, not Tutti"
 
 
 def _foreign(members: Sequence[MemberPod], scheduler_names: Collection[str]) -> str:
@@ -380,6 +464,15 @@ def _phases(members: Sequence[MemberPod]) -> dict[str, int]:
         return "Placed" if pod.phase == "Pending" and pod.node else pod.phase
 
     return dict(sorted(Counter(phase(member) for member in members).items()))
+
+
+def _roles(members: Sequence[MemberPod]) -> dict[str, dict[str, int]]:
+    by_role: dict[str, list[MemberPod]] = {}
+    for member in members:
+        by_role.setdefault(member.pod.role, []).append(member)
+    if not by_role.keys() - {""}:
+        return {}
+    return {role or "other": _phases(each) for role, each in sorted(by_role.items())}
 
 
 def _nodes(members: Sequence[MemberPod]) -> dict[str, list[str]]:

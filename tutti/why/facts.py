@@ -7,6 +7,7 @@ import msgspec
 from shared.contracts.verdicts import Verdict
 from shared.kube.resources import DISRUPTION_BUDGETS
 from shared.model.objects import Owner, Pod
+from tutti.why.planner_liveness import PlannerLiveness
 
 #: Reasons of a gang that waits for pods which nobody has made.
 PODS_MISSING: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask", "NotEnoughPodsOfSubGroup"})
@@ -38,6 +39,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     #: None: nobody has written one (or what is written cannot be read: `unreadable`).
     verdict: Verdict | None = None
     unreadable: str = ""
+    priority_class: str = ""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +55,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         events: For pods that no group speaks for: what was last said of each, by pod name.
         troubles: Where pods are missing: the newest warnings told of whoever has to make them.
         forbidden: What we had no right to read.
+        tops: By UID of the direct owner of a group or a pod: the topmost owner, "job/train".
+        suspended: Why the object makes no pods; "" when it is not suspended.
+        faults: What is wrong with it besides.
+        planner: Whether a planner lives.
     """
 
     kind: str
@@ -64,6 +70,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     events: dict[str, str] = {}
     troubles: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
+    tops: dict[str, str] = {}
+    suspended: str = ""
+    faults: tuple[str, ...] = ()
+    planner: PlannerLiveness = PlannerLiveness()
 
     @property
     def title(self) -> str:

@@ -6,8 +6,8 @@ many objects stand between it and its pods.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from shared.kube.resources import (
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
     PODS,
+    PRIORITY_CLASSES,
     REPLICA_SETS,
     STATEFUL_SETS,
     Resource,
@@ -42,6 +43,9 @@ _STEPS_MAX: Final = 5
 #: Pods whose events are asked for one by one when nothing else speaks.
 _EVENTS_MAX: Final = 5
 _TROUBLES_MAX: Final = 3
+#: Direct owners whose own owners are looked for.
+_TOPS_MAX: Final = 16
+_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 #: Kinds that stand between an object and its pods, and are told what is in the way.
 _MAKERS: Final = (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH, JOBS_VOLCANO)
 _GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, DISRUPTION_BUDGETS)
@@ -55,9 +59,21 @@ class Owned(KubeStruct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class _Asked(Owned, frozen=True, kw_only=True):
+    """The object that was asked for; of any kind, so its fields may be anything."""
+
+    spec: Any = None
+    status: Any = None
+
+
+class _Priority(KubeStruct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
     min_member: int | str | None = None
     min_available: int | str | None = None
+    priority_class_name: str = ""
 
 
 class _GroupObject(KubeStruct, frozen=True, kw_only=True):
@@ -136,21 +152,36 @@ class Gatherer:
             if lacks_pods(members, gangs)
             else (),
             forbidden=tuple(dict.fromkeys(self._forbidden)),
+            tops=await self._tops(gangs, members, kinds),
+            suspended=suspended(found.spec, found.status, found.metadata.labels),
+            faults=await self._faults(found.spec, gangs),
         )
 
-    async def _find(self, resources: Sequence[Resource], name: str) -> tuple[Resource, Owned]:
-        """The one object of that name; a word such as `job` may mean several kinds."""
-        found: list[tuple[Resource, Owned]] = []
+    async def _find(self, resources: Sequence[Resource], name: str) -> tuple[Resource, _Asked]:
+        """The one object of that name; a word such as `job` may mean several kinds. Of an object
+        and what a controller made for it under the same name, the object.
+        """
         refused: Forbidden | None = None
-        for resource in resources:
-            try:
-                thing = await self._client.get(resource, name, Owned, namespace=self._namespace)
-            except NotFound:
-                continue
-            except Forbidden as error:
-                refused = error
-                continue
-            found.append((resource, thing))
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._get(resource, name), name=resource.title)
+                for resource in resources
+            ]
+        all_found: list[tuple[Resource, _Asked]] = []
+        for resource, task in zip(resources, tasks, strict=True):
+            match task.result():
+                case _Asked() as thing:
+                    all_found.append((resource, thing))
+                case Forbidden() as error:
+                    refused = error
+                case None:
+                    continue
+        uids = {thing.metadata.uid for _, thing in all_found}
+        found = [
+            (resource, thing)
+            for resource, thing in all_found
+            if not any(owner.uid in uids for owner in thing.metadata.owner_references)
+        ]
         if len(found) == 1:
             return found[0]
         if found:
@@ -158,13 +189,57 @@ class Gatherer:
             raise BadReference(f"{name} is there more than once: say {titles}")
         if refused is not None:
             raise refused
-        titles = ", ".join(resource.title for resource in resources)
+        titles = ", ".join(sorted(resource.title for resource in resources))
         raise BadReference(f"no {name} in namespace {self._namespace} (looked among {titles})")
+
+    async def _get(self, resource: Resource, name: str) -> _Asked | Forbidden | None:
+        try:
+            return await self._client.get(resource, name, _Asked, namespace=self._namespace)
+        except NotFound:
+            return None
+        except Forbidden as error:
+            return error
+
+    async def _tops(
+        self, groups: Sequence[Group], members: Sequence[MemberPod], kinds: Sequence[Kind]
+    ) -> dict[str, str]:
+        """The topmost owner of each direct owner of a group or a pod, as far as it may be read."""
+        resources = [*_MAKERS, *(kind.resource for kind in kinds)]
+        served = {(one.api_version, one.kind): one for one in resources}
+        owners = [gang.owner for gang in groups] + [member.pod.owner for member in members]
+        direct = {owner.uid: owner for owner in owners if owner is not None}
+        tops: dict[str, str] = {}
+        for uid, owner in list(direct.items())[:_TOPS_MAX]:
+            kind, name, version = owner.kind, owner.name, owner.api_version
+            for _ in range(_STEPS_MAX):
+                resource = served.get((version, kind))
+                thing = None if resource is None else await self._get(resource, name)
+                above = _owner_of(thing.metadata) if isinstance(thing, _Asked) else None
+                if above is None:
+                    break
+                kind, name, version = above.kind, above.name, above.api_version
+            tops[uid] = f"{kind.lower()}/{name}"
+        return tops
+
+    async def _faults(self, spec: Any, groups: Sequence[Group]) -> tuple[str, ...]:
+        """What is wrong with the object besides: PriorityClasses that do not exist."""
+        names = {gang.priority_class for gang in groups}
+        if isinstance(spec, dict):
+            names.add(str(spec.get("priorityClassName") or ""))
+        faults: list[str] = []
+        for name in sorted(names - {""}):
+            try:
+                await self._client.get(PRIORITY_CLASSES, name, _Priority)
+            except NotFound:
+                faults.append(f"PriorityClass {name} does not exist")
+            except Forbidden:
+                continue  # a namespaced user: the pods' controller reports it
+        return tuple(faults)
 
     async def _related(
         self,
         resource: Resource,
-        found: Owned,
+        found: _Asked,
         pods: Sequence[MemberPod],
         groups: Sequence[Group],
         kinds: Sequence[Kind],
@@ -313,6 +388,29 @@ def lacks_pods(members: Sequence[MemberPod], gangs: Sequence[Group]) -> bool:
     return not members or any(why.reason in PODS_MISSING for why in waits)
 
 
+def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
+    """Why an object of whatever kind makes no pods: it is suspended; "" when it is not.
+
+    Args:
+        spec: Its spec: `suspend`, or `runPolicy.suspend` of Kubeflow's kinds.
+        status: Its status: a Volcano Job that was suspended has the phase Aborted.
+        labels: Its labels: Kueue suspends what it has not admitted.
+    """
+    spec = spec if isinstance(spec, dict) else {}
+    policy = spec.get("runPolicy")
+    policy = policy if isinstance(policy, dict) else {}
+    for path, holder in (("spec.suspend", spec), ("spec.runPolicy.suspend", policy)):
+        if holder.get("suspend") is True:
+            queue = labels.get(_KUEUE_QUEUE, "")
+            by = f"; Kueue's LocalQueue {queue} has not admitted it" if queue else ""
+            return f"{path} is true{by}"
+    state = status.get("state") if isinstance(status, dict) else None
+    phase = state.get("phase") if isinstance(state, dict) else None
+    if phase in {"Aborted", "Aborting"}:
+        return f"it is {phase}, `tutti job resume` starts it again"
+    return ""
+
+
 def _told_at(event: _Event) -> str:
     return event.last_timestamp or event.event_time
 
@@ -361,4 +459,5 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
         min_member=least if isinstance(least, int) else 0,
         verdict=verdict,
         unreadable=unreadable,
+        priority_class=found.spec.priority_class_name,
     )

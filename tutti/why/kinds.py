@@ -13,6 +13,27 @@ from shared.kube.objects import KubeStruct
 from shared.kube.resources import PODS, Resource
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
+#: API groups whose kinds are workloads, groups of pods or what makes them; of the built-in ones
+#: only some kinds are. Among these a bare name is looked for.
+_WORKLOAD_GROUPS: Final = frozenset(
+    {
+        "apps",
+        "batch",
+        "batch.volcano.sh",
+        "flow.volcano.sh",
+        "jobset.x-k8s.io",
+        "kubeflow.org",
+        "leaderworkerset.x-k8s.io",
+        "ray.io",
+        "scheduling.incubator.k8s.io",
+        "scheduling.sigs.dev",
+        "scheduling.volcano.sh",
+        "sparkoperator.k8s.io",
+        "trainer.kubeflow.org",
+    }
+)
+_CORE_WORKLOADS: Final = frozenset({"Pod", "ReplicationController"})
+_NO_WORKLOADS: Final = frozenset({"ControllerRevision"})
 #: Needs no discovery: the API server serves pods, and most questions are about pods.
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 
@@ -56,15 +77,16 @@ class _GroupList(KubeStruct, frozen=True, kw_only=True):
 
 
 def read_reference(words: Sequence[str]) -> tuple[str, str]:
-    """`KIND/NAME` or `KIND NAME` as (kind, name).
+    """`KIND/NAME` or `KIND NAME` as (kind, name); the kind of a bare `NAME` is "".
 
     Raises:
         BadReference: It is neither.
     """
-    parts = list(words) if len(words) == 2 else words[0].split("/") if len(words) == 1 else []
-    if len(parts) != 2 or not all(parts) or not all(_NAME.fullmatch(part) for part in parts):
+    parts = words[0].split("/") if len(words) == 1 else list(words)
+    if len(parts) not in {1, 2} or not all(_NAME.fullmatch(part) for part in parts):
         raise BadReference(f"{' '.join(words)!r} is not KIND/NAME, such as pod/train-worker-0")
-    return parts[0].lower(), parts[1]
+    *kind, name = parts
+    return kind[0].lower() if kind else "", name
 
 
 def matching(word: str, kinds: Iterable[Kind]) -> list[Kind]:
@@ -86,12 +108,27 @@ def matching(word: str, kinds: Iterable[Kind]) -> list[Kind]:
     return list(found.values())
 
 
+def workloads(kinds: Iterable[Kind]) -> list[Resource]:
+    """The namespaced kinds among which a bare name is looked for, one version of each."""
+    found: dict[tuple[str, str], Kind] = {}
+    for kind in kinds:
+        resource = kind.resource
+        known = resource.group in _WORKLOAD_GROUPS or resource.kind in _CORE_WORKLOADS
+        if not resource.namespaced or not known or resource.kind in _NO_WORKLOADS:
+            continue
+        key = (resource.group, resource.plural)
+        if key not in found or (kind.preferred and not found[key].preferred):
+            found[key] = kind
+    return [kind.resource for kind in found.values()]
+
+
 def _is_at(resource: Resource, place: str) -> bool:
     return place in {"", resource.group, f"{resource.version}.{resource.group}".rstrip(".")}
 
 
 async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[Kind]]:
-    """The resources that a word can mean, and everything that is served where that was asked.
+    """The resources that a word can mean ("": any workload), and everything that is served where
+    that was asked.
 
     Raises:
         BadReference: The API server serves no such kind, or only outside of namespaces.
@@ -101,6 +138,8 @@ async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[K
     if word in _POD_WORDS:
         return [PODS], []
     kinds = await discover(client)
+    if not word:
+        return workloads(kinds), kinds
     found = matching(word, kinds)
     if not found:
         raise BadReference(f"the API server serves no kind {word!r}")

@@ -8,13 +8,16 @@ from rich.text import Text
 
 from shared.contracts.verdicts import Reason
 from tutti.why.explaining import Answer, GangAnswer, State
+from tutti.why.planner_liveness import PlannerLiveness
 
 _COLOURS: dict[State, str] = {
     "waiting": "yellow",
     "starting": "cyan",
     "stuck": "red",
     "releasing": "yellow",
+    "growing": "cyan",
     "degraded": "red",
+    "suspended": "yellow",
     "running": "green",
     "completed": "green",
     "not-ours": "magenta",
@@ -25,6 +28,8 @@ _NODES_MAX = 20
 
 def show(answer: Answer, console: Console, now: datetime) -> None:
     """Print it; colours only where the console has them."""
+    if answer.warning:
+        _line(console, Text(answer.warning, style="bold red"))
     _line(console, Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
     for gang in answer.gangs:
         if len(answer.gangs) > 1:
@@ -33,6 +38,7 @@ def show(answer: Answer, console: Console, now: datetime) -> None:
         width = max(len(label) for label, _ in rows)
         for label, value in rows:
             _line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", value))
+    _line(console, Text.assemble("  ", ("as of", "dim"), "  ", _as_of(answer.planner)))
     for trouble in answer.troubles:
         _line(console, Text.assemble("  ", ("warning", "dim"), "  ", trouble))
     for resource in answer.forbidden:
@@ -43,6 +49,19 @@ def show(answer: Answer, console: Console, now: datetime) -> None:
 def _line(console: Console, text: Text) -> None:
     """Print without breaking lines: who pipes them into grep wants them whole."""
     console.print(text, soft_wrap=True)
+
+
+def _as_of(planner: PlannerLiveness) -> str:
+    """How old the answer is."""
+    match planner.state:
+        case "alive":
+            return f"{planner.silent_s} s ago, when the planner reported last"
+        case "silent":
+            return f"{planner.silent_s} s ago, when a planner reported last"
+        case "missing":
+            return "an unknown time: no planner has ever reported"
+        case "unknown":
+            return f"an unknown time: whether a planner lives cannot be seen ({planner.detail})"
 
 
 def _rows(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
@@ -64,6 +83,10 @@ def _who(gang: GangAnswer) -> Iterable[tuple[str, str]]:
     counts = ", ".join(f"{count} {phase}" for phase, count in gang.phases.items())
     quorum = f", needs {gang.min_member}" if gang.min_member else ""
     yield "members", f"{gang.members}{quorum}{f': {counts}' if counts else ''}"
+    if len(gang.roles) > 1 or gang.roles.keys() - {"other"}:
+        for role, phases in gang.roles.items():
+            counted = ", ".join(f"{count} {phase}" for phase, count in phases.items())
+            yield f"  {role}", f"{sum(phases.values())}: {counted}"
     if gang.queue:
         yield "queue", gang.queue
 
@@ -74,7 +97,8 @@ def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
     if gang.since:
         yield "since", f"{gang.since}{_ago(gang.since, now)}"
     for shape in gang.shapes:
-        yield shape.role or "pods", f"{shape.fit} of {shape.wanted} fit now, {shape.nodes} nodes"
+        fit = f"{shape.fit} of {shape.wanted} would fit alone, {shape.nodes} nodes"
+        yield shape.role or "pods", fit
         for reason in shape.reasons:
             yield "", f"  {_reason(reason, 'nodes')}"
     for reason in gang.quota:

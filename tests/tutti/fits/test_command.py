@@ -56,7 +56,7 @@ async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reaso
         assert done.exit_code == 1
         (found,) = msgspec.json.decode(done.output)
         assert found["members"] == 3
-        assert "2 of 3 members would fit" in found["answer"]["sentence"]
+        assert "2 of 3 pods fit" in found["answer"]["sentence"]
     finally:
         await bus.close()
     done = await asked(1)

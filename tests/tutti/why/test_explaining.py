@@ -9,6 +9,7 @@ from shared.contracts.verdicts import Condition, GangPhase, ShapeReport, Verdict
 from shared.model.objects import Owner, Pod, PodPhase
 from tutti.why.explaining import Answer, State, explain
 from tutti.why.facts import Facts, Group, MemberPod
+from tutti.why.planner_liveness import PlannerLiveness
 
 NAMES = ("tutti", "volcano")
 
@@ -90,67 +91,71 @@ PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase=
             PENDING,
             gang("Inqueue", "1 of 2 members fit"),
             "waiting",
-            "ns/g waits: 1 of 2 members fit",
+            "podgroup/g waits: 1 of 2 members fit",
             id="the verdict says why",
         ),
         pytest.param(
-            (), gang("Pending", "no pods yet"), "waiting", "ns/g waits: no pods yet", id="no pods"
+            (),
+            gang("Pending", "no pods yet"),
+            "waiting",
+            "podgroup/g waits: no pods yet",
+            id="no pods",
         ),
         pytest.param(
             PENDING,
             gang("Inqueue"),
             "waiting",
-            "ns/g waits: Inqueue, no reason",
+            "podgroup/g waits: Inqueue, no reason",
             id="no reason yet",
         ),
         pytest.param(
             PLACED,
             gang("Inqueue", "an old reason"),
             "running",
-            "ns/g runs on 2 nodes: 2 Running",
+            "podgroup/g runs on 2 nodes: 2 Running",
             id="the pods are newer than the verdict",
         ),
         pytest.param(
             (*PLACED, member("c")),
             gang("Running"),
             "running",
-            "ns/g runs on 2 nodes: 1 Pending, 2 Running; 1 beyond its quorum of 2 wait",
+            "podgroup/g runs on 2 nodes: 1 Pending, 2 Running; 1 beyond its quorum of 2 wait",
             id="an elastic extra waits",
         ),
         pytest.param(
             (PLACED[0], member("b", node="n2", waiting="ImagePullBackOff: no such image")),
             gang("Running"),
             "stuck",
-            "ns/g is placed, but b does not run on n2: ImagePullBackOff: no such image",
+            "podgroup/g is placed, but b does not run on n2: ImagePullBackOff: no such image",
             id="a placed member cannot start",
         ),
         pytest.param(
             (PLACED[0], member("b", node="n2", phase="Failed", reason="OutOfcpu")),
             gang("Running"),
             "stuck",
-            "ns/g is placed, but b does not run on n2: OutOfcpu",
+            "podgroup/g is placed, but b does not run on n2: OutOfcpu",
             id="the kubelet refused a member",
         ),
         pytest.param(
             (PLACED[0], member("b", node="n2")),
             gang("Running"),
             "starting",
-            "ns/g is placed on 2 nodes: 1 of 2 members run, the others start",
+            "podgroup/g is placed on 2 nodes: 1 of 2 members run, the others start",
             id="containers are being made",
         ),
         pytest.param(
             (PLACED[0], member("b")),
             gang("Starting"),
             "starting",
-            "ns/g is being placed: 1 of 2 members have a node",
+            "podgroup/g is being placed: 1 of 2 members have a node",
             id="bindings are under way",
         ),
         pytest.param(
             (PLACED[0], member("b")),
             gang("Unknown"),
-            "degraded",
-            "ns/g had started and is below its quorum: 1 of 2 members are placed",
-            id="a started gang lost a member",
+            "growing",
+            "podgroup/g is growing: 1 of 2 members are placed",
+            id="a started gang was scaled up",
         ),
         pytest.param(
             (
@@ -159,31 +164,35 @@ PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase=
             ),
             gang("Running"),
             "completed",
-            "ns/g has ended: 2 Succeeded",
+            "podgroup/g has ended: 2 Succeeded",
             id="all have ended",
         ),
         pytest.param(
             (),
             gang("Completed"),
             "completed",
-            "ns/g has ended: 2 Succeeded, 0 Failed",
+            "podgroup/g has ended: 2 Succeeded, 0 Failed",
             id="all have ended and are gone",
         ),
         pytest.param(
             PENDING,
             gang(None),
             "unknown",
-            "ns/g has no verdict yet: does Tutti run?",
+            "podgroup/g has no verdict yet: does Tutti run?",
             id="nobody has judged it",
         ),
         pytest.param(
-            (), gang(None), "waiting", "ns/g has no pods yet, and no verdict", id="an empty group"
+            (),
+            gang(None),
+            "waiting",
+            "podgroup/g has no pods yet, and no verdict",
+            id="an empty group",
         ),
         pytest.param(
             (member("a", scheduler="other", unscheduled="0/4 nodes are available"),),
             gang(None),
             "not-ours",
-            "ns/g is scheduled by other, not by Tutti: 0/4 nodes are available",
+            "podgroup/g is scheduled by other, not by Tutti: 0/4 nodes are available",
             id="a gang of another scheduler",
         ),
     ],
@@ -214,56 +223,56 @@ def holding(group: Group, type_: str, message: str, status: Literal["True", "Fal
             PLACED,
             holding(gang("Starting", "told"), "Releasing", "BindingRefused: b: no", "True"),
             "releasing",
-            "ns/g is being released: BindingRefused: b: no",
+            "podgroup/g is being released: BindingRefused: b: no",
             id="what is bound of it is being deleted",
         ),
         pytest.param(
             PENDING,
             holding(gang("Inqueue", "refused: b: no"), "Releasing", "BindingRefused", "False"),
             "waiting",
-            "ns/g waits: refused: b: no",
+            "podgroup/g waits: refused: b: no",
             id="it was released and is tried again",
         ),
         pytest.param(
             (PLACED[0], member("b")),
             holding(gang("Starting", "no room"), "PartlyBound", "1 of 2 are bound: a", "True"),
             "stuck",
-            "ns/g is bound in part: 1 of 2 are bound: a",
+            "podgroup/g is bound in part: 1 of 2 are bound: a",
             id="bare pods bound in part",
         ),
         pytest.param(
             (*PLACED, member("w-2", node="n3", phase="Failed", reason="Error")),
             holding(gang("Running"), "RoomHeld", HELD, "True"),
             "stuck",
-            f"ns/g is placed, but w-2 does not run on n3: Error; {HELD}",
+            f"podgroup/g is placed, but w-2 does not run on n3: Error; {HELD}",
             id="an extra has failed and its room is held",
         ),
         pytest.param(
             (PLACED[0], member("b", node="n2", phase="Failed", reason="Error")),
             holding(gang("Running", f"1 of 2 exist; {HELD}"), "RoomHeld", HELD, "True"),
             "waiting",
-            f"ns/g waits: 1 of 2 exist; {HELD}",
+            f"podgroup/g waits: 1 of 2 exist; {HELD}",
             id="its controller has not made the failed member again yet",
         ),
         pytest.param(
             (PLACED[0], member("b", node="n2", phase="Failed", reason="Error")),
             holding(gang("Unknown", "1 of 2 exist"), "Degraded", "1 of the 2 are left", "True"),
             "degraded",
-            "ns/g is degraded: 1 of the 2 are left",
+            "podgroup/g is degraded: 1 of the 2 are left",
             id="nobody holds room for what it lost",
         ),
         pytest.param(
             (PLACED[0], member("b", node="n2", phase="Running", deleting=True)),
             holding(gang("Unknown", "1 of 2 exist"), "Degraded", "1 of the 2 are left", "True"),
             "degraded",
-            "ns/g is degraded: 1 of the 2 are left",
+            "podgroup/g is degraded: 1 of the 2 are left",
             id="a member is terminating",
         ),
         pytest.param(
             PLACED,
             holding(gang("Running"), "Degraded", "", "False"),
             "running",
-            "ns/g runs on 2 nodes: 2 Running",
+            "podgroup/g runs on 2 nodes: 2 Running",
             id="it was degraded once",
         ),
     ],
@@ -282,31 +291,31 @@ def test_what_the_conditions_say_is_said_first(
             member("p", group="", unscheduled="2 of 4 fit"),
             {},
             "waiting",
-            "ns/p waits: 2 of 4 fit",
+            "pod/p waits: 2 of 4 fit",
             id="its own condition speaks",
         ),
         pytest.param(
             member("p", group="", owner="job"),
             {"events": {"p": "FailedScheduling: no room"}},
             "waiting",
-            "ns/job waits: FailedScheduling: no room",
+            "owner/job waits: FailedScheduling: no room",
             id="an event speaks",
         ),
         pytest.param(
-            member("p", group=""), {}, "unknown", "ns/p waits, nobody has said why", id="silence"
+            member("p", group=""), {}, "unknown", "pod/p waits, nobody has said why", id="silence"
         ),
         pytest.param(
             member("p", group="", scheduler="default-scheduler"),
             {},
             "not-ours",
-            "ns/p is scheduled by default-scheduler, not by Tutti",
+            "pod/p is scheduled by default-scheduler, not by Tutti",
             id="another scheduler's",
         ),
         pytest.param(
             member("p", group="", node="n1", phase="Running"),
             {},
             "running",
-            "ns/p runs on 1 node: 1 Running",
+            "pod/p runs on 1 node: 1 Running",
             id="it runs",
         ),
     ],
@@ -345,17 +354,17 @@ def missing_pods(reason: str) -> Group:
     [
         pytest.param(
             missing_pods("NotEnoughPods"),
-            f"ns/g waits: 1 of 2 members exist that could run; {QUOTA}",
+            f"podgroup/g waits: 1 of 2 members exist that could run; {QUOTA}",
             id="pods are missing",
         ),
         pytest.param(
             missing_pods("NotEnoughResources"),
-            "ns/g waits: 1 of 2 members exist that could run",
+            "podgroup/g waits: 1 of 2 members exist that could run",
             id="room is missing",
         ),
         pytest.param(
             gang(None),
-            f"ns/g has no pods yet, and no verdict: does Tutti run?; {QUOTA}",
+            f"podgroup/g has no pods yet, and no verdict: does Tutti run?; {QUOTA}",
             id="nobody has judged it",
         ),
     ],
@@ -373,13 +382,15 @@ EVICTED = "2 of its pods were preempted for gang ns/high; what its controller ma
 @pytest.mark.parametrize(
     ("pods", "status", "sentence"),
     [
-        pytest.param(PENDING, "True", f"ns/g waits: no room; {EVICTED} for room", id="it waits"),
-        pytest.param(PENDING, "False", "ns/g waits: no room", id="it was placed since"),
-        pytest.param(PLACED, "True", "ns/g runs on 2 nodes: 2 Running", id="it runs"),
+        pytest.param(
+            PENDING, "True", f"podgroup/g waits: no room; {EVICTED} for room", id="it waits"
+        ),
+        pytest.param(PENDING, "False", "podgroup/g waits: no room", id="it was placed since"),
+        pytest.param(PLACED, "True", "podgroup/g runs on 2 nodes: 2 Running", id="it runs"),
         pytest.param(
             (*PLACED, member("c")),
             "True",
-            "ns/g runs on 2 nodes: 1 Pending, 2 Running; 1 beyond its quorum of 2 wait; "
+            "podgroup/g runs on 2 nodes: 1 Pending, 2 Running; 1 beyond its quorum of 2 wait; "
             f"{EVICTED} for room",
             id="an extra of it waits",
         ),
@@ -403,7 +414,7 @@ def test_of_several_gangs_the_troubled_one_comes_first_and_all_are_counted() -> 
     found = answer(*PLACED, stuck, groups=(gang("Running"), gang("Running", least=1, name="h")))
     assert found.state == "stuck"
     assert found.sentence.startswith(
-        "TFJob train has 2 gangs (1 stuck, 1 running); the first: ns/h"
+        "TFJob train has 2 gangs (1 stuck, 1 running); the first: podgroup/h"
     )
     assert [each.gang for each in found.gangs] == ["ns/h", "ns/g"]
 
@@ -429,3 +440,70 @@ def test_the_reasons_and_places_are_told_in_full() -> None:
     assert told.nodes == {"n1": ["a"], "n2": ["b"]}
     assert told.phases == {"Pending": 1, "Running": 2}
     assert told.min_member == 3
+
+
+def owned(group: Group, kind: str, name: str) -> Group:
+    owner = Owner(api_version="v1", kind=kind, name=name, uid=f"uid-{name}")
+    return msgspec.structs.replace(group, owner=owner)
+
+
+def test_a_gang_is_named_after_what_its_user_created_and_not_after_the_group_made_for_it() -> None:
+    group = owned(gang("Inqueue", "no room", name="second-4c35c4a5"), "Job", "second")
+    found = answer(groups=(group,))
+    assert found.sentence == "job/second waits: no room"
+    assert (found.gangs[0].gang, found.gangs[0].name) == ("ns/second-4c35c4a5", "job/second")
+    found = answer(groups=(group,), tops={"uid-second": "cronjob/nightly"})
+    assert found.sentence == "cronjob/nightly waits: no room"
+
+
+def test_without_a_living_planner_the_answer_says_so_before_all_else() -> None:
+    silent = PlannerLiveness(state="silent", silent_s=47)
+    found = answer(*PENDING, groups=(gang("Inqueue", "no room"),), planner=silent)
+    assert found.warning == (
+        "No planner lives: none has reported for 47 s. What follows may be out of date."
+    )
+    assert found.planner.lives is False
+    assert found.sentence == "podgroup/g waits: no room"
+    unseen = PlannerLiveness(detail="no right")
+    found = answer(*PENDING, groups=(gang("Inqueue", "no room"),), planner=unseen)
+    assert (found.warning, found.planner.lives) == ("", None)
+
+
+def test_a_suspended_object_says_that_it_is_suspended_whatever_its_group_says() -> None:
+    words = "spec.suspend is true"
+    assert answer(suspended=words).sentence == "TFJob train is suspended: spec.suspend is true"
+    found = answer(suspended=words, groups=(gang("Pending", "0 of 2 members exist"),))
+    assert (found.state, found.sentence) == ("suspended", f"podgroup/g is suspended: {words}")
+    found = answer(*PLACED, suspended=words, groups=(gang("Running"),))
+    assert found.state == "running", "its pods have not left yet"
+
+
+def test_members_that_name_another_scheduler_are_counted() -> None:
+    pods = (member("a"), member("b", scheduler="default-scheduler"))
+    found = answer(*pods, groups=(gang("Inqueue", "1 of 2 members exist that could run"),))
+    assert found.sentence.endswith(
+        "1 of its 2 pods name the scheduler default-scheduler, not Tutti"
+    )
+
+
+def test_pods_of_a_group_that_does_not_exist_say_which() -> None:
+    found = answer(member("a", owner="train", unscheduled="an older word"))
+    assert (found.state, found.sentence) == (
+        "waiting",
+        "owner/train waits: PodGroup g, which its pods name, does not exist",
+    )
+
+
+def test_a_priority_class_that_does_not_exist_is_named() -> None:
+    found = answer(groups=(gang("Pending", "no pods"),), faults=("PriorityClass x does not exist",))
+    assert found.sentence == "podgroup/g waits: no pods; PriorityClass x does not exist"
+
+
+def test_members_are_counted_by_role() -> None:
+    pods = [
+        msgspec.structs.replace(one, pod=msgspec.structs.replace(one.pod, role=role))
+        for one, role in zip((*PLACED, member("c")), ("ps", "worker", "worker"), strict=True)
+    ]
+    found = answer(*pods, groups=(gang("Running"),))
+    assert found.gangs[0].roles == {"ps": {"Running": 1}, "worker": {"Pending": 1, "Running": 1}}
+    assert answer(*PLACED, groups=(gang("Running"),)).gangs[0].roles == {}

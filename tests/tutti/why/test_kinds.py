@@ -72,7 +72,6 @@ def test_references_are_read_in_both_of_kubectls_ways(
 @pytest.mark.parametrize(
     "words",
     [
-        ["pod"],
         ["pod/"],
         ["/a"],
         ["pod/a/b"],

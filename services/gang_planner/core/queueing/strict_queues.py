@@ -38,6 +38,6 @@ def park(state: State, buckets: list[Bucket], first: Gang) -> None:
     """Nobody passes the first gang."""
     for bucket in buckets:
         before = bucket.reason
-        state.backlog.park(bucket, first.full_name)
+        state.backlog.park(bucket, first.title)
         if before != bucket.reason:
             state.gangs.retold.update((key, gang) for _, key, gang in bucket.entries)

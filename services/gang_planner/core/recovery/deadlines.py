@@ -12,7 +12,7 @@ from services.gang_planner.core.cycle import CycleWork
 from services.gang_planner.core.recovery import releasing
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import LEAVING, PLACED, Member
-from services.gang_planner.core.telling.assessing import enough
+from services.gang_planner.core.telling.assessing import enough, growing
 from shared.contracts.decisions import NoteKind
 
 START: Final = "StartDeadline"
@@ -36,7 +36,7 @@ def watch(work: CycleWork, gang: Gang) -> None:
         return
     if "start" in history.notes:
         _watch_start(work, gang)
-    below = not gang.completed and not enough(gang)
+    below = not gang.completed and not enough(gang) and not growing(gang)
     if below and not _owed(work, gang) and not _terminating(work, gang):
         _watch_degraded(work, gang)
     elif "degraded" in history.notes:

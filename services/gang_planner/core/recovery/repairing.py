@@ -111,11 +111,12 @@ def unblock(work: CycleWork) -> None:
         return
     first, *others = blocked
     for gang in _gangs_to_release(work, first, others):
+        other = first.title if first.namespace == gang.namespace else "a gang of another namespace"
         releasing.begin(
             work,
             gang,
             BLOCKED,
-            f"it and {first.full_name} each had a part of the room that one of them needs",
+            f"it and {other} each had a part of the room that one of them needs",
         )
 
 

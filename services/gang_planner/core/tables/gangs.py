@@ -169,6 +169,7 @@ class Gang:
         "late",
         "latest",
         "members",
+        "minima_reached",
         "minimum_kept",
         "name",
         "namespace",
@@ -221,6 +222,8 @@ class Gang:
         self.ranked = False
         self.created_ms = 0
         self.history = History()
+        #: The minima that its members met last; None: none that this process has seen.
+        self.minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
         self.ours = 0
         #: Members that are in it by Volcano's rule for bare pods, and do not name it themselves.
         self.implied = 0
@@ -524,6 +527,14 @@ class Gang:
     def full_name(self) -> str:
         """For people."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        """In texts for users: what they created, `namespace/job/train`, or the gang's own name."""
+        owner = self.owner
+        if owner is None:
+            return self.full_name
+        return f"{self.namespace}/{owner.kind.lower()}/{owner.name}"
 
     @property
     def owner(self) -> Owner | None:

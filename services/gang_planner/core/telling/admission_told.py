@@ -60,14 +60,18 @@ def not_admitted(state: State, session: Session, gang: Gang, first: Gang) -> Tol
 
 
 def behind(gang: Gang, first: Gang) -> Told:
-    """A strict queue lets nobody pass its first gang."""
-    sentence = passing_nobody(first.full_name, gang.queue.name)
-    return Told(BEHIND, sentence, ahead=(first.full_name,))
+    """In a strict queue no gang passes the first one."""
+    sentence = passing_nobody(first.title, gang)
+    return Told(BEHIND, sentence, ahead=(first.title,))
 
 
-def passing_nobody(first: str, queue: str) -> str:
-    """Who waits behind whom in a strict queue."""
-    return f"{first} is ahead in queue {queue}, which lets nobody pass"
+def passing_nobody(first: str, gang: Gang) -> str:
+    """Which gang is ahead of `gang` in its strict queue. `first` is that gang's title: users do not
+    learn the names of other namespaces.
+    """
+    same = first.startswith(f"{gang.namespace}/")
+    ahead = first if same else "a gang of another namespace"
+    return f"{ahead} is ahead in queue {gang.queue.name}, which is strictly first-in, first-out"
 
 
 def _resource(name: str) -> str:

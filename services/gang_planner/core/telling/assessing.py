@@ -154,6 +154,16 @@ def enough(gang: Gang) -> bool:
     )
 
 
+def growing(gang: Gang) -> bool:
+    """Whether a started gang is below its minima only because these were raised: it has lost no
+    member that it needed before.
+    """
+    if gang.phase != "Unknown" or gang.minima_reached is None:
+        return False
+    quorum, role_minima = gang.minima_reached
+    return gang.have() >= quorum and all(gang.have(role) >= count for role, count in role_minima)
+
+
 def _forget_bad_pairs(gang: Gang, now_ms: int) -> None:
     history = gang.history
     if history.bad:
@@ -212,7 +222,10 @@ def _phase(gang: Gang) -> GangPhase:
     if gang.completed:
         return "Completed"
     if gang.history.started:
-        return "Running" if enough(gang) else "Unknown"
+        if not enough(gang):
+            return "Unknown"
+        gang.minima_reached = gang.min_member, gang.role_minima
+        return "Running"
     if gang.have():
         return "Starting"
     return "Inqueue" if gang.admitted else "Pending"

@@ -10,6 +10,7 @@ from services.gang_planner.core.recovery import releasing
 from services.gang_planner.core.recovery.debts import Debt
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import PLACED, RUNNING, WAITING
+from services.gang_planner.core.telling.assessing import growing
 from services.gang_planner.core.telling.holds_told import degraded_in_words, in_words
 from shared.contracts.verdicts import Condition, Why
 
@@ -148,7 +149,7 @@ def _room_held(gang: Gang, owed: Sequence[Debt], names: Sequence[str]) -> _Claim
 
 def _degraded(gang: Gang, owed: Sequence[Debt], names: Sequence[str]) -> _Claim:
     held = any(debt.room is not None for debt in owed)
-    if gang.phase != "Unknown" or held or gang.history.releasing:
+    if gang.phase != "Unknown" or held or gang.history.releasing or growing(gang):
         return _Claim("Degraded", holds=False)
     return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, owed, names))
 

@@ -93,7 +93,7 @@ class Explainer:
     def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
         """Why the gang waits, given the reason that the assessment or the backlog found."""
         bucket = gang.bucket
-        if bucket is None or gang.held or gang.history.preemption_ended:
+        if bucket is None or bucket.behind or gang.held or gang.history.preemption_ended:
             return self._why(gang, reason, since_ms)
         if reason != bucket.reason or self._state.debts.of(gang) or disagreement_words(gang):
             return self._why(gang, reason, since_ms)
@@ -104,7 +104,10 @@ class Explainer:
         return said
 
     def _why(self, gang: Gang, reason: str, since_ms: int) -> Why:
-        if gang.bucket is not None and reason == gang.bucket.reason:
+        if gang.bucket is not None and reason == gang.bucket.reason and gang.bucket.behind:
+            first = gang.bucket.behind
+            found = Explanation(passing_nobody(first, gang), ahead=(first,))
+        elif gang.bucket is not None and reason == gang.bucket.reason:
             found = self.bucket(gang.bucket)
             if gang.bucket.exceeded:
                 found = found._replace(sentence=f"{_UNKNOWN}; {found.sentence}")
@@ -157,9 +160,6 @@ class Explainer:
         """What holds for every gang of a refused bucket; worked out again when something was freed
         since.
         """
-        if bucket.behind:
-            queue_name = bucket.need.queue
-            return Explanation(passing_nobody(bucket.behind, queue_name), ahead=(bucket.behind,))
         found = bucket.explanation
         if found is None or bucket.explained_at != bucket.refused_at:
             queue = self._state.queues.entry(bucket.need.queue)
@@ -180,14 +180,17 @@ class Explainer:
         attempt.run_partly()
         wanted = need.quorum or sum(count for _, _, count in need.wanted)
         fitting = attempt.placed
-        missing = max((need.quorum or 1) - fitting, 0)
+        missing = left = max((need.quorum or 1) - fitting, 0)
         reports: list[ShapeReport] = []
         short: dict[str, int] = {}
         blocking: Counter[str] = Counter()
         for group in attempt.groups:
             counted = self._session.fits.reasons(group.shape) if group.left else Counter[str]()
             lacking = _lacking(state, group, counted, min(group.left, missing))
-            for resource, amount in lacking.items():
+            # The sum counts each missing member once, whichever shapes could fill the quorum.
+            counting = min(group.left, left)
+            left -= counting
+            for resource, amount in _lacking(state, group, counted, counting).items():
                 short[resource] = short.get(resource, 0) + amount
             if not blocking:
                 blocking = counted.copy()
@@ -317,7 +320,7 @@ class Explainer:
         if found is None:
             shapes = self._state.shapes.entries
             holding = [
-                (gang.created_ms, gang.full_name)
+                (gang.created_ms, gang.title)
                 for gang in self._holders_of(queue)
                 if any(rows[0] in shapes[held].by_row for held in gang.held)
             ]
@@ -327,7 +330,7 @@ class Explainer:
 
 
 def _without(names: tuple[str, ...], gang: Gang) -> tuple[str, ...]:
-    own = gang.full_name
+    own = gang.title
     return tuple(name for name in names if name != own)
 
 
@@ -358,25 +361,31 @@ def _reasons(counted: Counter[str], lacking: dict[str, int]) -> tuple[Reason, ..
 def _sentence(
     nodes: int, blocking: Counter[str], short: dict[str, int], fitting: int, wanted: int
 ) -> str:
-    """`job needs 3 nvidia.com/gpu more: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu; 1
-    of 4 members would fit`.
+    """`1 of 4 pods fit; 3 more nvidia.com/gpu needed; for the others 0/4 nodes are available: 4
+    Insufficient nvidia.com/gpu`. What is needed is what the pods that do not fit request.
     """
-    would_fit = f"{fitting} of {wanted} members would fit"
+    fit = f"{fitting} of {wanted} pods fit"
     if not nodes:
-        return f"there are no nodes; {would_fit}"
+        return f"{fit}; there are no nodes"
     if not blocking:
-        return f"its members would fit alone, but not together; {would_fit}"
+        return f"{fit}; the others would fit alone, but not together with these"
     listed_reasons = ", ".join(
         f"{count} {text}"
         for text, count in sorted(blocking.items(), key=lambda item: (-item[1], item[0]))[
             :_REASONS_MAX
         ]
     )
+    lacking = [_more(name, amount) for name, amount in sorted(short.items()) if name != PODS]
     available = f"0/{nodes} nodes are available: {listed_reasons}"
-    lacking = [in_words(name, amount) for name, amount in sorted(short.items()) if name != PODS]
-    if lacking:
-        return f"job needs {listed(lacking)} more: {available}; {would_fit}"
-    return f"{available}; {would_fit}"
+    if fitting:
+        available = f"for the others {available}"
+    return "; ".join([fit, *([f"{listed(lacking)} needed"] if lacking else []), available])
+
+
+def _more(resource: str, amount: int) -> str:
+    """`2 more nvidia.com/gpu`."""
+    number, _, unit = in_words(resource, amount).partition(" ")
+    return f"{number} more {unit}"
 
 
 def _throttled_words(state: State) -> str:

@@ -79,7 +79,7 @@ def affinity(*requirements: Requirement) -> bytes:
 SCENARIOS = {
     "a gang is placed whole": Scenario([Gang("a", 4)], {"a": 4}),
     "a gang that fits in part is not placed at all": Scenario(
-        [Gang("a", 17)], {}, {"a": "NotEnoughResources"}, says={"a": "16 of 17 members would fit"}
+        [Gang("a", 17)], {}, {"a": "NotEnoughResources"}, says={"a": "16 of 17 pods fit"}
     ),
     "a big gang in front does not block a small one behind": Scenario(
         [Gang("big", 5, BIG), Gang("small", 2)], {"small": 2}, {"big": "NotEnoughResources"}
@@ -293,7 +293,7 @@ SCENARIOS = {
         {},
         {"a": "NotEnoughResources"},
         nodes=[make_node("n", {"cpu": 4000, "pods": 1})],
-        says={"a": "0/1 nodes are available: 1 Too many pods; 1 of 2 members would fit"},
+        says={"a": "1 of 2 pods fit; for the others 0/1 nodes are available: 1 Too many pods"},
     ),
     "best-effort pods are placed by backfill": Scenario([Gang("a", 3, BEST_EFFORT)], {"a": 3}),
     "without backfill best-effort gangs stay": Scenario(
@@ -328,7 +328,7 @@ SCENARIOS = {
         {},
         {"a": "NotEnoughResources"},
         nodes=[],
-        says={"a": "there are no nodes; 0 of 1 members would fit"},
+        says={"a": "0 of 1 pods fit; there are no nodes"},
     ),
 }
 

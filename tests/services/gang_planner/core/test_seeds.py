@@ -36,10 +36,10 @@ def test_the_second_job_waits_whole_with_its_ps_until_the_first_ends() -> None:
     assert waiting.why is not None
     assert waiting.why.reason == "NotEnoughResources"
     assert waiting.why.sentence == (
-        "job needs 2 nvidia.com/gpu more: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu; "
-        "2 of 4 members would fit"
+        "2 of 4 pods fit; 2 more nvidia.com/gpu needed; for the others 0/4 nodes are available: "
+        "4 Insufficient nvidia.com/gpu"
     )
-    assert waiting.why.holders == ("team/job1",)
+    assert waiting.why.holders == ("team/tfjob/job1",)
     assert {pod.name for pod in waiting.waiting} == {
         "job2-ps-0",
         "job2-worker-0",
@@ -91,7 +91,7 @@ def test_a_gang_declared_by_a_disruption_budget_waits_whole_when_two_do_not_fit(
     verdict = scene.verdict("old")
     assert (verdict.phase, verdict.uid, verdict.members) == ("Inqueue", "pdb-uid", 6)
     assert verdict.why is not None
-    assert "4 of 6 members would fit" in verdict.why.sentence
+    assert "4 of 6 pods fit" in verdict.why.sentence
 
 
 def test_a_budget_that_comes_after_its_pods_still_holds_them_back() -> None:

@@ -46,7 +46,7 @@ def test_a_gang_gets_one_local_volume_per_member_or_nothing() -> None:
     scene.step(after_ms=3000)
     told = sentence(scene, "g")
     assert f"3 {volume_binding.NONE_FOUND}" in told
-    assert "2 of 3 members would fit" in told
+    assert "2 of 3 pods fit" in told
     scene.put(make_volume("c", "n2"))
     (decision,) = scene.settle()
     nodes = {one.uid: one.node for one in decision.bindings}

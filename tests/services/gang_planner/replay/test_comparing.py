@@ -85,8 +85,8 @@ def test_another_configuration_places_others_elsewhere() -> None:
     found = compare(recorded(), PACKED)
     assert found.differences == [
         "team/old: is placed at 00:00:10.000, and was not",
-        "team/urgent: is not placed: job needs 2 cpu more: 0/3 nodes are available: "
-        "3 Insufficient cpu; 0 of 2 members would fit",
+        "team/urgent: is not placed: 0 of 2 pods fit; 2 more cpu needed; 0/3 nodes are "
+        "available: 3 Insufficient cpu",
     ]
 
 

@@ -75,7 +75,7 @@ def test_members_that_keep_apart_get_a_node_each_or_none() -> None:
     assert not scene.settle()
     why = sentence(scene, "a")
     assert "3 node(s) didn't match pod anti-affinity rules" in why
-    assert "3 of 4 members would fit" in why
+    assert "3 of 4 pods fit" in why
     scene.put(nodes(4, 1)[3])
     (decision,) = scene.settle()
     assert sorted(scene.where(decision).values()) == ["n0", "n1", "n2", "n3"]

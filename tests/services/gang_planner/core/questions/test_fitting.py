@@ -43,7 +43,7 @@ def test_a_gang_that_would_fit_if_the_nodes_were_empty() -> None:
     scene.settle()
     answer = ask(scene, 2, FULL)
     assert (answer.fits, answer.ever) == (False, True)
-    assert "1 of 2 members would fit" in answer.sentence
+    assert "1 of 2 pods fit" in answer.sentence
 
 
 def test_a_gang_that_no_set_of_nodes_here_could_ever_hold() -> None:
@@ -51,8 +51,8 @@ def test_a_gang_that_no_set_of_nodes_here_could_ever_hold() -> None:
     answer = ask(scene, 3, make_shape({GPU: 1}))
     assert (answer.fits, answer.ever) == (False, False)
     assert answer.sentence == (
-        "even on empty nodes: job needs 1 nvidia.com/gpu more: 0/2 nodes are available: "
-        "2 Insufficient nvidia.com/gpu; 2 of 3 members would fit"
+        "even on empty nodes: 2 of 3 pods fit; 1 more nvidia.com/gpu needed; for the others "
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
     )
 
 
@@ -228,7 +228,7 @@ def test_a_pod_is_asked_about_with_those_of_its_group_that_wait_already() -> Non
     question = FitRequest(group=alone, pods=(pod,))
     answer = scene.planner.would_fit(question)
     assert (answer.fits, answer.ever) == (False, False)
-    assert "4 of 5 members would fit" in answer.sentence
+    assert "4 of 5 pods fit" in answer.sentence
     scene.put(make_node("n1"))
     assert sum(count for _, count in scene.planner.would_fit(question).where) == 5
     stranger = msgspec.structs.replace(pod, group_name="")

@@ -229,7 +229,7 @@ def test_a_strict_queue_lets_no_group_pass_its_first() -> None:
     why = scene.verdict("small").why
     assert why is not None
     assert why.reason == "BehindInQueue"
-    assert why.sentence == "team/large is ahead in queue q, which lets nobody pass"
+    assert why.sentence == "team/large is ahead in queue q, which is strictly first-in, first-out"
     scene.remove(a_group("large", 8, queue="q"))
     scene.settle()
     assert inside(scene, "small") == [True]
@@ -248,3 +248,16 @@ def test_a_strict_queue_lets_no_group_pass_its_first() -> None:
 def test_wrong_arguments_are_refused_where_they_stand(text: str, where: str) -> None:
     with pytest.raises(ConfigurationError, match=where):
         parse_configuration(text)
+
+
+def test_gangs_of_another_namespace_that_are_ahead_are_not_named() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(a_queue("q", capability=amounts(cpu=4000), dequeue_strategy="fifo"))
+    scene.put(
+        a_group("secret", 8, queue="q", created_ms=1, namespace="theirs"),
+        a_group("small", 1, queue="q", created_ms=2),
+    )
+    scene.settle()
+    why = scene.verdict("small").why
+    assert why is not None
+    assert why.sentence.startswith("a gang of another namespace is ahead in queue q")

@@ -242,3 +242,24 @@ def test_a_gang_released_from_running_opens_no_holds_and_starts_anew_as_a_whole(
     story.put(*make_pods("a", 5, FULL)[4:])
     story.until_quiet(within_ms=30_000)
     assert story.decisions[-1][1].quorum == 3
+
+
+def test_a_gang_that_was_scaled_up_is_growing_and_neither_degraded_nor_released() -> None:
+    story, _ = placed(2, nodes=2, settings=grace(5))
+    run(story, "a-worker-0", "a-worker-1")
+    story.until_quiet()
+    pods = make_pods("a", 4, FULL)
+    story.put(make_group("a", 4, resource_version=2, settings=grace(5)), *pods[2:])
+    story.until_quiet(within_ms=20_000)
+    verdict = story.verdict("a")
+    assert verdict.phase == "Unknown"
+    assert story.condition("a", "Degraded") is None
+    assert story.releases == [], "it has lost nothing"
+    assert verdict.why is not None
+    assert verdict.why.reason == "NotEnoughResources"
+    # A member lost while it grows is a member lost.
+    story.remove(*pods[1:])
+    story.until_quiet(within_ms=2_000)
+    degraded = story.condition("a", "Degraded")
+    assert degraded is not None
+    assert degraded.status == "True"

@@ -28,7 +28,10 @@ def test_conditions_speak_volcanos_words_and_turn_false_when_they_no_longer_hold
     waiting = condition(scene.verdict("a"), "Unschedulable")
     assert waiting is not None
     assert (waiting.status, waiting.reason) == ("True", "NotEnoughResources")
-    assert waiting.message.startswith("2/2 tasks in gang unschedulable: job needs 4 cpu more: 0/1 ")
+    assert waiting.message.startswith(
+        "2/2 tasks in gang unschedulable: 1 of 2 pods fit; 4 more cpu needed; "
+        "for the others 0/1 nodes are available"
+    )
     scene.put(make_node("n1"))
     (decision,) = scene.settle()
     scene.now_ms += 500
@@ -270,7 +273,7 @@ def test_a_gang_that_runs_holds_what_is_missing_and_is_not_ahead() -> None:
     scene.settle()
     why = scene.verdict("late").why
     assert why is not None
-    assert why.holders == tuple(f"team/h{index}" for index in range(5))
+    assert why.holders == tuple(f"team/tfjob/h{index}" for index in range(5))
     assert why.holders_count == 7
     assert (why.ahead, why.ahead_count) == ((), 0)
     (report,) = why.shapes

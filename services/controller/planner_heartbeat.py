@@ -1,0 +1,133 @@
+"""Shows users that a planner lives: renews the Lease `tutti-gang-planner` while one does.
+
+Users cannot reach NATS. The planners' lease in NATS is renewed three times a second; this reports
+it to the API server every two seconds, as long as verdicts are written to groups too. So a fresh
+renewal means that the whole way of an answer is open: planner, NATS, status controller, API server.
+
+The instant that is written is the API server's own: taken from the Date of its last answer, and
+counted on from there by this process's monotonic clock. A reader compares it with the Date of the
+answer in which it reads the Lease. No other machine's clock is part of that comparison.
+
+The Lease is the installer's (the chart, `tutti up`): it goes when that uninstalls it, and this
+never makes it again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared.bus.connection import Bus, Message
+from shared.bus.lease import holder_of
+from shared.contracts import subjects
+from shared.kube.client import KubeClient
+from shared.kube.errors import KubeError
+from shared.kube.leases import (
+    PLANNER_LEASE,
+    PLANNER_RENEWAL_S,
+    PLANNER_SILENT_S,
+    SCHEDULER_NAMES,
+    micro_time,
+    server_time,
+)
+from shared.kube.resources import LEASES
+
+logger = logging.getLogger(__name__)
+
+
+class PlannerHeartbeat:
+    """Renews the Lease for as long as it runs."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        client: KubeClient,
+        *,
+        namespace: str,
+        scheduler_names: Collection[str],
+        writes_statuses: Callable[[], bool],
+        renewal_s: float = PLANNER_RENEWAL_S,
+    ) -> None:
+        """Renew nothing before `run`.
+
+        Args:
+            bus: Where the planners' lease is.
+            client: Of the API server.
+            namespace: Where the Lease is.
+            scheduler_names: The names that the planner serves.
+            writes_statuses: Whether what the planner decides is written to groups.
+            renewal_s: Seconds between two renewals.
+        """
+        self._bus = bus
+        self._client = client
+        self._path = LEASES.path(namespace, PLANNER_LEASE)
+        self._namespace = namespace
+        self._scheduler_names = ",".join(sorted(scheduler_names))
+        self._writes_statuses = writes_statuses
+        self._renewal_s = renewal_s
+        self._holder = ""
+        self._heard = asyncio.Event()
+        #: The API server's time at an instant of our monotonic clock.
+        self._server_time: tuple[datetime, float] | None = None
+        self._failing = False
+
+    async def run(self) -> None:
+        """Renew while a planner lives, until cancelled."""
+        subject = subjects.lease(subjects.PLANNER_LEASE_KEY)
+        subscription = await self._bus.subscribe(subject, self._on_renewal)
+        try:
+            while True:
+                await self._heard.wait()
+                if self._writes_statuses():
+                    await self._renew()
+                self._heard.clear()
+                await asyncio.sleep(self._renewal_s)
+        finally:
+            await subscription.close()
+
+    async def _on_renewal(self, renewal: Message) -> None:
+        holder = holder_of(renewal)
+        if holder:
+            self._holder = holder
+            self._heard.set()
+
+    async def _renew(self) -> None:
+        """Write the API server's time and the holder; what cannot be written is tried again at the
+        next renewal.
+        """
+        try:
+            if self._server_time is None:
+                reply = await self._client.request("GET", self._path)
+                self._note_time(reply.headers)
+            reply = await self._client.patch(
+                LEASES, PLANNER_LEASE, self._patch(), namespace=self._namespace
+            )
+            self._note_time(reply.headers)
+        except KubeError as error:
+            if not self._failing:
+                logger.warning(
+                    "Lease %s/%s is not renewed, users cannot see that the planner lives: %s",
+                    self._namespace,
+                    PLANNER_LEASE,
+                    error,
+                )
+            self._failing = True
+        else:
+            self._failing = False
+
+    def _note_time(self, headers: Any) -> None:
+        found = server_time(headers)
+        if found is not None:
+            self._server_time = found, asyncio.get_running_loop().time()
+
+    def _patch(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": int(PLANNER_SILENT_S),
+        }
+        if self._server_time is not None:
+            instant, noted_s = self._server_time
+            elapsed_s = asyncio.get_running_loop().time() - noted_s
+            spec["renewTime"] = micro_time(instant + timedelta(seconds=elapsed_s))
+        return {"metadata": {"annotations": {SCHEDULER_NAMES: self._scheduler_names}}, "spec": spec}

@@ -1,0 +1,136 @@
+"""Whether a planner lives, as far as a user can see: by the Lease that the status controller renews
+while one does (`services.controller.planner_heartbeat`). A verdict without a living planner is what
+was true when it was written.
+
+Both instants that are compared come from the API server: the controller writes its time into the
+Lease, and the answer in which the Lease is read has its time as Date. API servers may differ among
+themselves, so a Lease that looks old is read again after two renewals: one that has changed by then
+is alive, whatever the clocks say.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+import msgspec
+
+from shared.kube.client import KubeClient
+from shared.kube.errors import Forbidden, KubeError
+from shared.kube.leases import (
+    PLANNER_LEASE,
+    PLANNER_RENEWAL_S,
+    PLANNER_SILENT_S,
+    SCHEDULER_NAMES,
+    Lease,
+    server_time,
+)
+from shared.kube.objects import KubeStruct
+from shared.kube.resources import LEASES
+
+_LOOK_AGAIN_S: Final = 2 * PLANNER_RENEWAL_S + 0.5
+
+State = Literal["alive", "silent", "missing", "unknown"]
+
+
+class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of the planner.
+
+    Attributes:
+        state: alive; silent: it has not reported for more than ten seconds; missing: it never
+            has; unknown: it cannot be seen.
+        silent_s: Seconds since it reported last; None where it never did or is unknown.
+        detail: Why it is unknown.
+        now: The API server's time, where it said it.
+    """
+
+    state: State = "unknown"
+    silent_s: int | None = None
+    detail: str = ""
+    now: datetime | None = None
+
+    @property
+    def lives(self) -> bool | None:
+        """None where that is unknown."""
+        return None if self.state == "unknown" else self.state == "alive"
+
+    @property
+    def warning(self) -> str:
+        """What has to be said before any answer; "" while a planner lives or where nobody knows."""
+        match self.state:
+            case "silent":
+                return (
+                    f"No planner lives: none has reported for {self.silent_s} s. "
+                    "What follows may be out of date."
+                )
+            case "missing":
+                return (
+                    f"No planner lives: none has ever renewed the Lease {PLANNER_LEASE}. "
+                    "What follows may be out of date."
+                )
+            case "alive" | "unknown":
+                return ""
+
+
+class _Leases(KubeStruct, frozen=True, kw_only=True):
+    items: tuple[Lease, ...] = ()
+
+
+async def read_liveness(
+    client: KubeClient, scheduler_names: Collection[str], *, look_again_s: float = _LOOK_AGAIN_S
+) -> PlannerLiveness:
+    """Read whether a planner lives that serves any of the names. Never fails.
+
+    Args:
+        client: Of the API server.
+        scheduler_names: Names of the pods in question; none: any planner counts.
+        look_again_s: How long a Lease that looks old is given to be renewed.
+    """
+    try:
+        leases, now = await _read(client, scheduler_names)
+        found = _judge(leases, now)
+        if found.state == "silent":
+            await asyncio.sleep(look_again_s)
+            later, now = await _read(client, scheduler_names)
+            renewed = {one.spec.renew_time for one in later} - {
+                one.spec.renew_time for one in leases
+            }
+            found = (
+                PlannerLiveness(state="alive", silent_s=0, now=now)
+                if renewed
+                else _judge(later, now)
+            )
+    except Forbidden:
+        return PlannerLiveness(detail=f"no right to read the Lease {PLANNER_LEASE}")
+    except KubeError as error:
+        return PlannerLiveness(detail=str(error))
+    return found
+
+
+async def _read(
+    client: KubeClient, scheduler_names: Collection[str]
+) -> tuple[list[Lease], datetime | None]:
+    """The Leases of planners that serve the names, and the API server's time."""
+    params = {"fieldSelector": f"metadata.name={PLANNER_LEASE}"}
+    reply = await client.request("GET", LEASES.path(), params=params)
+    leases = msgspec.json.decode(reply.body, type=_Leases).items
+    serving = [one for one in leases if _served(one) & set(scheduler_names)]
+    return serving or list(leases), server_time(reply.headers)
+
+
+def _served(lease: Lease) -> set[str]:
+    return {*lease.metadata.annotations.get(SCHEDULER_NAMES, "").split(",")} - {""}
+
+
+def _judge(leases: Sequence[Lease], now: datetime | None) -> PlannerLiveness:
+    if now is None:
+        return PlannerLiveness(detail="the API server does not say its time")
+    ages = [one.spec.age_s(now) for one in leases if one.spec.renew_time is not None]
+    if not ages:
+        return PlannerLiveness(state="missing", now=now)
+    # One from the future is as doubtful as an old one.
+    age_s = min(ages, key=abs)
+    state: State = "alive" if abs(age_s) <= PLANNER_SILENT_S else "silent"
+    # The one that looks old was given that long to be renewed.
+    least_s = 0 if state == "alive" else int(_LOOK_AGAIN_S)
+    return PlannerLiveness(state=state, silent_s=max(least_s, int(age_s)), now=now)
