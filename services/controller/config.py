@@ -75,6 +75,15 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
     pod_events_per_s: Annotated[
         int, Meta(ge=1, le=10_000, description="Scheduled events of pods a second, others dropped")
     ] = 10
+    waiting_pod_events_per_s: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description="FailedScheduling events of waiting pods a second, the first pods of each "
+            "gang before the rest; 0: none",
+        ),
+    ] = 20
     objects_per_s: Annotated[
         int,
         Meta(

@@ -140,7 +140,15 @@ def _make(
     )
     # Statuses of groups and pods are their scheduler's: its Lease bears its scheduler name.
     rivals = _rivals(client, ctx.settings, *ctx.settings.scheduler_name)
-    return StatusController(ctx.bus, writer, clock, reporting, rivals, ctx.strays.met)
+    return StatusController(
+        ctx.bus,
+        writer,
+        clock,
+        reporting,
+        rivals,
+        ctx.strays.met,
+        waiting_pod_events_per_s=ctx.settings.waiting_pod_events_per_s,
+    )
 
 
 def _rivals(client: KubeClient, settings: ControllerSettings, *leases: str) -> Rivals:

@@ -30,6 +30,7 @@ from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
 from services.controller.rivals import Rivals
 from services.controller.state import Memories, Memory
+from services.controller.waiting_events import WaitingEvents
 from services.controller.writing import Writer
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
@@ -51,6 +52,8 @@ _WRITERS: Final = 8
 _TURN: Final = 16
 #: A third of the consumer's ack wait.
 _PROGRESS_EVERY_S: Final = 10.0
+#: Before a verdict that could not be read is read again.
+_READ_AGAIN_S: Final = 2.0
 #: For a last write: nothing has to be read or waited for before it.
 _AT_ONCE: Final = Knobs(started_ms=0, settle_ms=0, starting_ms=0, refresh_ms=0)
 
@@ -108,6 +111,8 @@ class StatusController:
         reporting: Reporting,
         rivals: Rivals,
         on_stray: OnStray,
+        *,
+        waiting_pod_events_per_s: int,
     ) -> None:
         """Make one; nothing happens before `run`, nor while a rival lives: what we would write is
         its to write.
@@ -118,6 +123,9 @@ class StatusController:
         self._reporting = reporting
         self._rivals = rivals
         self._on_stray = on_stray
+        self._waiting_events = WaitingEvents(
+            writer, clock, self._last_verdict, events_per_s=waiting_pod_events_per_s
+        )
         self._knobs = Knobs(started_ms=clock.now_ms())
         self._memories = Memories()
         self._agenda: Agenda[_Entry] = Agenda()
@@ -141,6 +149,8 @@ class StatusController:
                 group.create_task(self._write_on(), name=f"status-writer-{number}")
             group.create_task(self._keep_ours(), name="status-progress")
             group.create_task(self._rivals.run(self._news.set), name="status-rivals")
+            waiting_events = self._waiting_events.run(self.writes_statuses)
+            group.create_task(waiting_events, name="status-waiting-events")
             await self._pulling.run(self._take)
             self._pulled_off.set()
 
@@ -234,6 +244,7 @@ class StatusController:
             entry.delivery, before.delivery = before.delivery, None
         memory = self._memories.of(verdict.gang_id)
         notice(memory, verdict)
+        self._waiting_events.note(verdict)
         first = plan(entry.situation(), memory, now_ms, self._knobs)
         self._agenda.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
         # The same message once more (a killed nats-server forgets its consumers' newest state) is
@@ -348,6 +359,14 @@ class StatusController:
             self._on_stray(subjects.VERDICTS, last.seq, last.subject, last.payload)
             return None
         return verdict, last.seq
+
+    async def _last_verdict(self, gang_id: str) -> Verdict | None:
+        """The gang's last verdict; None when there is none. Raises RetryLater."""
+        try:
+            last = await self._bus.get_last(subjects.VERDICTS, subjects.verdict(gang_id))
+        except BusError as error:
+            raise RetryLater(str(error), _READ_AGAIN_S) from error
+        return None if last is None else _decode(last.payload)
 
     async def _keep_ours(self) -> None:
         while True:

@@ -226,6 +226,27 @@ class Writer:
                     await self._repeat(event)
         memory.events[event.topic] = (event.why, event.message, self._clock.now_ms())
 
+    async def write_event(self, event: EventIntent) -> None:
+        """Create an Event, or count and reword the one that there is.
+
+        Raises:
+            RetryLater: It is not written, as far as we know. What is refused for good counts as
+                written.
+        """
+        try:
+            await self._turn()
+            try:
+                await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
+                self._reporting.wrote("pod event")
+            except Conflict:
+                await self._repeat(event)
+        except ApiError as error:
+            if isinstance(error, TooManyRequests) or error.status >= 500 or error.status == 401:
+                raise self._retry(error, error.retry_after_s) from error
+            self._reporting.refused("EventIntent")
+        except KubeError as error:
+            raise self._retry(error, None) from error
+
     async def _repeat(self, event: EventIntent) -> bool:
         """Count and reword an event that there is; False: it has expired."""
         await self._turn()

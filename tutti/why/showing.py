@@ -38,7 +38,7 @@ def show(answer: Answer, console: Console, now: datetime) -> None:
         width = max(len(label) for label, _ in rows)
         for label, value in rows:
             _line(console, Text.assemble("  ", (label.ljust(width), "dim"), "  ", value))
-    _line(console, Text.assemble("  ", ("as of", "dim"), "  ", _as_of(answer.planner)))
+    _line(console, Text.assemble("  ", ("as of".ljust(9), "dim"), "  ", _as_of(answer.planner)))
     for trouble in answer.troubles:
         _line(console, Text.assemble("  ", ("warning", "dim"), "  ", trouble))
     for resource in answer.forbidden:
@@ -104,14 +104,17 @@ def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
     for reason in gang.quota:
         yield "quota", _reason(reason, "")
     if gang.ahead_count or gang.ahead:
-        yield "ahead", _counted(gang.ahead_count, gang.ahead)
+        yield "ahead", _counted(gang.ahead_count, gang.ahead, gang.gang)
     if gang.holders_count or gang.holders:
-        yield "held by", _counted(gang.holders_count, gang.holders)
+        yield "held by", _counted(gang.holders_count, gang.holders, gang.gang)
 
 
-def _counted(count: int, gangs: Sequence[str]) -> str:
-    """How many, and the names of those whose names may be known."""
-    named = f": {', '.join(gangs)}" if gangs else ""
+def _counted(count: int, gangs: Sequence[str], own: str) -> str:
+    """How many, and the names of those whose names may be known: they are of the namespace of
+    `own`.
+    """
+    place = f"{own.partition('/')[0]}/"
+    named = f": {', '.join(gang.removeprefix(place) for gang in gangs)}" if gangs else ""
     return f"{max(count, len(gangs))}{named}"
 
 

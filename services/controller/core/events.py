@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from shared.contracts.verdicts import PodRef, Verdict
+from shared.contracts.verdicts import PodRef, Verdict, Why
 from shared.kube.resources import PODS, Resource
 
 EventType = Literal["Normal", "Warning"]
@@ -91,6 +91,23 @@ def pod_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
     message = f"Successfully assigned {verdict.namespace}/{pod.name} to {pod.node}"
     topic = f"{pod.uid}/Scheduled"
     return _event(topic, reference, "Normal", "Scheduled", message, now_ms, "", repeats=False)
+
+
+def waiting_event(verdict: Verdict, pod: PodRef, why: Why, *, now_ms: int) -> EventIntent:
+    """`FailedScheduling` on a pod that waits, as kube-scheduler writes it; the sentence is its
+    whole gang's.
+    """
+    reference = _reference(PODS, verdict.namespace, pod.name, pod.uid)
+    return _event(
+        f"{pod.uid}/FailedScheduling",
+        reference,
+        "Warning",
+        "FailedScheduling",
+        why.sentence,
+        now_ms,
+        why.reason,
+        repeats=True,
+    )
 
 
 def _reference(resource: Resource, namespace: str, name: str, uid: str) -> dict[str, str]:

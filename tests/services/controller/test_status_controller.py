@@ -71,7 +71,13 @@ async def a_controller(
     reporting = Reporting(Metrics("controller"), tracer_for("", service="controller", instance="0"))
     rivals = rivals or Rivals(cast("Any", None), ())
     controller = StatusController(
-        desk.bus, cast("Any", writer), SteadyClock(), reporting, rivals, lambda *_: None
+        desk.bus,
+        cast("Any", writer),
+        SteadyClock(),
+        reporting,
+        rivals,
+        lambda *_: None,
+        waiting_pod_events_per_s=0,
     )
     task = asyncio.create_task(controller.run(), name="status")
     try:

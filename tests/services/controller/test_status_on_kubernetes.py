@@ -1,7 +1,7 @@
 """What a real kube-apiserver holds after verdicts."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import bind_pod, create_nodes, create_pods, pod_manifest
-from tests.services.controller.core.samples import SENTENCE, make_running, make_waiting
+from tests.services.controller.core.samples import SENTENCE, START_MS, make_running, make_waiting
 from tests.services.controller.harness import Desk, a_desk, controllers
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
@@ -233,6 +233,45 @@ async def test_pod_events_keep_their_rate_and_the_others_are_counted(
     assert 4 <= len(told) <= 5, "a burst of a second's worth, and what a slow machine adds"
     assert len(told) + dropped == 6
     assert told[0]["message"] == f"Successfully assigned {namespace}/w-0 to n"
+
+
+async def test_a_waiting_pod_has_the_event_that_kubernetes_users_expect(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    group = await make_group(api, namespace)
+    pods = await create_pods(api, namespace, [pod_manifest(f"w-{n}") for n in range(3)])
+    refs = tuple(PodRef(uid=pod["metadata"]["uid"], name=pod["metadata"]["name"]) for pod in pods)
+    waiting = placed_in(make_waiting(waiting=refs), group)
+    url, kubeconfig = desk.url, control_plane.admin_kubeconfig
+    async with controllers(url, kubeconfig, "status", waiting_pod_events_per_s=0):
+        await desk.say(waiting)
+        await desk.all_written()
+    assert await failed(api, namespace, refs) == [], "they are switched off"
+    async with controllers(url, kubeconfig, "status"):
+        await desk.say(msgspec.structs.replace(waiting, epoch=3))
+
+        async def told() -> bool:
+            return len(await failed(api, namespace, refs)) == 3
+
+        await eventually(told)
+        other = Why(reason="QueueNotOpen", sentence="queue q is Closed", since_ms=START_MS)
+        await desk.say(msgspec.structs.replace(waiting, epoch=4, why=other))
+
+        async def reworded() -> bool:
+            events = await failed(api, namespace, refs)
+            return {one["message"] for one in events} == {"queue q is Closed"}
+
+        await eventually(reworded)
+    events = await failed(api, namespace, refs)
+    assert [(one["type"], one["count"]) for one in events] == [("Warning", 2)] * 3
+    assert {(one["reportingComponent"], one["source"]["component"]) for one in events} == {
+        ("tutti", "tutti")
+    }
+
+
+async def failed(api: RawClient, namespace: str, pods: Iterable[PodRef]) -> list[Object]:
+    found = [one for pod in pods for one in await events_of(api, namespace, pod.uid)]
+    return [one for one in found if one["reason"] == "FailedScheduling"]
 
 
 async def test_the_newest_verdict_is_what_stands_when_many_come_at_once(

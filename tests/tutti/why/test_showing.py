@@ -69,5 +69,5 @@ def test_gangs_that_go_first_are_told_apart_from_those_that_hold_what_is_missing
     show(found, console, datetime(2026, 11, 21, tzinfo=UTC))
     assert isinstance(console.file, io.StringIO)
     lines = [line.split() for line in console.file.getvalue().splitlines()]
-    assert ["ahead", "1:", "ns/first"] in lines
-    assert ["held", "by", "7:", "ns/old,", "ns/older"] in lines
+    assert ["ahead", "1:", "first"] in lines
+    assert ["held", "by", "7:", "old,", "older"] in lines

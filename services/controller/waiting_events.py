@@ -1,0 +1,92 @@
+"""Writes `FailedScheduling` Events on pods that wait, as kube-scheduler does, for `kubectl describe
+pod`.
+
+At a rate of its own, apart from the writes of statuses: a delivery does not wait for these Events.
+They are soft: a process that ends leaves the rest of them unwritten; the pods' condition
+PodScheduled holds the same sentence.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from services.controller.clock import SteadyClock
+from services.controller.core.events import waiting_event
+from services.controller.core.pace import Pace
+from services.controller.core.waiting_pods import WaitingPods, waits_for
+from services.controller.errors import RetryLater
+from services.controller.writing import Writer
+from shared.contracts.verdicts import Verdict
+
+logger = logging.getLogger(__name__)
+
+Newest = Callable[[str], Awaitable[Verdict | None]]
+"""A gang's newest verdict; None when it has none any more. Raises RetryLater."""
+
+#: Events at once after a quiet time, in seconds of the rate.
+_BURST_S: Final = 1
+
+
+class WaitingEvents:
+    """Tells pods why they wait."""
+
+    def __init__(
+        self, writer: Writer, clock: SteadyClock, newest: Newest, *, events_per_s: int
+    ) -> None:
+        """Tell nothing before `run`; never, if `events_per_s` is 0."""
+        self._writer = writer
+        self._clock = clock
+        self._newest = newest
+        self._on = events_per_s > 0
+        self._pace = Pace(max(events_per_s, 1), max(events_per_s * _BURST_S, 1))
+        self._pods = WaitingPods()
+        self._news = asyncio.Event()
+
+    def note(self, verdict: Verdict) -> None:
+        """A gang's newest verdict has come."""
+        if self._on:
+            self._pods.note(verdict, self._clock.now_ms())
+            self._news.set()
+
+    async def run(self, acts: Callable[[], bool]) -> None:
+        """Write Events until cancelled, none while `acts` says no."""
+        while True:
+            wait_ms = self._pods.wait_ms(self._clock.now_ms())
+            if wait_ms == 0 and acts():
+                await self._tell_next()
+                continue
+            self._news.clear()
+            pause_s = None if wait_ms is None else max(wait_ms, 1_000 if wait_ms == 0 else 1) / 1000
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+
+    async def _tell_next(self) -> None:
+        pause_ms = self._pace.take(self._clock.now_ms())
+        if pause_ms:
+            await asyncio.sleep(pause_ms / 1000)
+        found = self._pods.next(self._clock.now_ms())
+        if found is None:
+            return
+        gang_id, uid = found.verdict.gang_id, found.pod.uid
+        try:
+            # Its newest verdict may be another replica's delivery.
+            newest = await self._newest(gang_id)
+            verdict = newest or msgspec.structs.replace(found.verdict, phase="Gone")
+            if verdict != found.verdict:
+                self._pods.note(verdict, self._clock.now_ms())
+            why = waits_for(verdict)
+            if why is None or all(pod.uid != uid for pod in verdict.waiting):
+                return
+            event = waiting_event(verdict, found.pod, why, now_ms=self._clock.now_ms())
+            await self._writer.write_event(event)
+        except RetryLater as later:
+            logger.info("no Event on pod %s: %s", found.pod.name, later)
+            await asyncio.sleep(later.delay_s)
+        else:
+            self._pods.told(gang_id, uid)
