@@ -1,9 +1,10 @@
 """Makes the Lease by which users see that a planner lives, and the right of every user to read it.
 
-As the chart does (`templates/planner-lease.yaml`). All of it stays when `tutti up` ends: that is
-how `tutti why` can say then that no planner lives, and since when.
+As the chart does (`templates/planner-lease.yaml`). `tutti up` takes it away when it ends; where it
+was killed, the Lease stays and says since when no planner has lived.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from tutti.rights.table import EVERYBODY
 from tutti.up.rivals import OWN_LEASE
 
 _ROLE: Final = "tutti-up-everybody"
+_REMOVE_TIMEOUT_S: Final = 2.0
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
@@ -32,6 +34,18 @@ async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) 
         await _create(client, CLUSTER_ROLE_BINDINGS, _ROLE, binding)
     except KubeError as error:
         say(f"`tutti why` cannot see here whether a planner lives: {error}")
+
+
+async def remove_planner_lease(client: KubeClient) -> None:
+    """Delete what `install_planner_lease` makes; what cannot be deleted in time stays."""
+    namespace, _ = OWN_LEASE
+    try:
+        async with asyncio.timeout(_REMOVE_TIMEOUT_S):
+            await client.delete(LEASES, PLANNER_LEASE, namespace=namespace)
+            await client.delete(CLUSTER_ROLE_BINDINGS, _ROLE)
+            await client.delete(CLUSTER_ROLES, _ROLE)
+    except (KubeError, TimeoutError):
+        return
 
 
 async def _create(

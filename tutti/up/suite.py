@@ -29,7 +29,7 @@ from tutti.up.nats import Nats, running_nats
 from tutti.up.options import OBSERVED_DIR, UpOptions, default_data_dir
 from tutti.up.own_process import age_s
 from tutti.up.plan import plan
-from tutti.up.planner_lease import install_planner_lease
+from tutti.up.planner_lease import install_planner_lease, remove_planner_lease
 from tutti.up.presence import Presence, identity, is_dead
 from tutti.up.processes import Launching
 from tutti.up.readiness import (
@@ -291,13 +291,14 @@ class _Suite:
         if self._options.observe:
             yield None
             return
-        await install_planner_lease(client, self._say)
         presence = Presence(client, self._say, identity())
         await presence.announce(take_over=self._options.take_over)
+        await install_planner_lease(client, self._say)
         try:
             yield presence
         finally:
             await presence.leave()
+            await remove_planner_lease(client)
 
     @asynccontextmanager
     async def _bus(self, nats: Nats) -> AsyncIterator[Bus]:

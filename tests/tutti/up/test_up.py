@@ -267,7 +267,7 @@ async def test_a_gang_that_does_not_fit_waits_whole_and_why_says_so_to_its_user(
             return text if status == 0 and "NotEnough" in text else ""
 
         text = await eventually(told, timeout_s=15)
-        assert text.startswith(f"{namespace}/big waits: ")
+        assert text.startswith("podgroup/big waits: ")
         assert " 9, needs 9: 9 Pending" in text
         assert not await placed(api, namespace, "big")
 

@@ -288,7 +288,7 @@ async def test_the_command_prints_the_verdict_that_stands_on_the_group(
     printed = await asyncio.to_thread(CliRunner().invoke, main, arguments)
     assert printed.exit_code == 0, printed.output
     assert printed.stdout.startswith(
-        f"{namespace}/train waits: 1 of 2 members fit: 3 nodes have no GPU"
+        "podgroup/train waits: 1 of 2 members fit: 3 nodes have no GPU"
     )
     as_json = await asyncio.to_thread(CliRunner().invoke, main, [*arguments, "-o", "json"])
     assert json.loads(as_json.stdout)["gangs"][0]["reason"] == "NotEnoughResources"
