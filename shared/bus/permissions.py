@@ -131,7 +131,12 @@ def _planner(replicas: int) -> User:
             *_leasing(subjects.PLANNER_LEASE_KEY),
             *sets,
         ),
-        subscribe=(subjects.ASK_FIT, subjects.ASK_LEDGER, *_leases(subjects.PLANNER_LEASE_KEY), *sets),
+        subscribe=(
+            subjects.ASK_FIT,
+            subjects.ASK_LEDGER,
+            *_leases(subjects.PLANNER_LEASE_KEY),
+            *sets,
+        ),
     )
 
 

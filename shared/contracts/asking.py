@@ -74,6 +74,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     displaces: tuple[tuple[str, int], ...] = ()
     #: By which right: "preempt" (within its queue, by priority) or "reclaim" (from other queues).
     displaces_by: str = ""
+    #: Admission would refuse it: its queue does not exist or is not open.
+    refused: bool = False
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):

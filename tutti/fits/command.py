@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import click
 import msgspec
@@ -15,8 +15,11 @@ from shared.bus.asking import ask
 from shared.bus.errors import BusError, NoAnswer
 from shared.contracts import codec, subjects
 from shared.contracts.asking import FitAnswer, FitRequest
-from shared.kube.errors import KubeError
-from tutti.fits.expanding import BadManifest, expand
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.kube.errors import CredentialsError, KubeError, TransportError
+from tutti.fits.admission import Admitted, admit
+from tutti.fits.expanding import BadManifest, expand, flattened
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 from tutti.up.options import SCHEDULER_NAMES
 
@@ -24,6 +27,10 @@ from tutti.up.options import SCHEDULER_NAMES
 _ANSWER_S: Final = 10.0
 _NODES_SHOWN_MAX: Final = 5
 _GANGS_SHOWN_MAX: Final = 10
+
+
+class Rejected(Exception):
+    """Admission would refuse the manifests; the arguments are the errors."""
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +52,15 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     help="Manifests; - is the standard input; repeatable.",
 )
 @click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
+@click.option(
+    "--scheduler-name",
+    "scheduler_names",
+    multiple=True,
+    default=SCHEDULER_NAMES,
+    show_default=True,
+    metavar="NAME",
+    help="Names that Tutti serves on this cluster; repeatable.",
+)
 @suite_options
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
 def fits(
@@ -52,17 +68,23 @@ def fits(
     files: Sequence[IO[str]],
     namespace: str,
     suite: SuiteBus,
+    scheduler_names: tuple[str, ...],
     output: str,
 ) -> None:
     """Say whether gangs would fit now, and where, or what is missing, and whose pods would be
     evicted for them. Nothing is created.
 
-    Ends with status 0 when all would, 1 when one would have to wait, 2 when nobody can say.
+    The manifests are checked first as admission would, and get their defaults: by a dry run with
+    strict field validation where an API server can be reached and the user may create them.
+
+    Ends with status 0 when all would fit, 1 when one would have to wait, 2 when admission would
+    refuse one, with the list of errors, or when the question cannot be answered.
     """
     try:
         documents = [one for file in files for one in yaml.safe_load_all(file.read())]
-        asked = expand(documents, namespace=namespace, scheduler_names=SCHEDULER_NAMES)
-        found = asyncio.run(_ask(suite, asked))
+        found = asyncio.run(_fits(suite, documents, namespace, scheduler_names))
+    except Rejected as rejected:
+        _fail("\n  ".join(["admission would refuse this:", *rejected.args]))
     except NoAnswer:
         _fail("no standby of the planner answers")
     except (BadManifest, yaml.YAMLError, BusError, KubeError, OSError, NoSuite) as error:
@@ -100,6 +122,43 @@ def _displaced(answer: FitAnswer) -> str:
     others = f" and some of {more} other gangs" if more else ""
     verb = "preempted" if answer.displaces_by == "preempt" else "reclaimed from other queues"
     return f"once created, pods would be {verb} for it: {', '.join(named)}{others}"
+
+
+async def _fits(
+    suite: SuiteBus, documents: Sequence[Any], namespace: str, scheduler_names: Sequence[str]
+) -> list[Fit]:
+    """Check, expand, ask.
+
+    Raises:
+        Rejected: Admission would refuse an object, or a gang's queue.
+    """
+    admitted = await _admitted(suite, list(flattened(documents)), namespace, scheduler_names)
+    for note in admitted.notes:
+        click.echo(f"tutti: {note}", err=True)
+    if admitted.errors:
+        raise Rejected(*admitted.errors)
+    objects = [one for _, one in admitted.documents]
+    asked = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
+    found = await _ask(suite, asked)
+    refused = [f"{one.gang}: {one.answer.sentence}" for one in found if one.answer.refused]
+    if refused:
+        raise Rejected(*refused)
+    return found
+
+
+async def _admitted(
+    suite: SuiteBus,
+    documents: Sequence[tuple[str, dict[str, Any]]],
+    namespace: str,
+    scheduler_names: Sequence[str],
+) -> Admitted:
+    names = tuple(scheduler_names)
+    try:
+        credentials = await load(suite.kubeconfig, suite.context)
+        async with KubeClient(credentials, user_agent="tutti-fits") as client:
+            return await admit(client, documents, namespace=namespace, scheduler_names=names)
+    except (CredentialsError, TransportError):
+        return await admit(None, documents, namespace=namespace, scheduler_names=names)
 
 
 async def _ask(suite: SuiteBus, asked: Sequence[FitRequest]) -> list[Fit]:

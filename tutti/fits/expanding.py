@@ -40,7 +40,7 @@ def expand(
     groups: dict[tuple[str, str], PodGroup] = {}
     members: dict[tuple[str, str], list[Pod]] = {}
     questions: list[FitRequest] = []
-    for where, one in _flattened(documents):
+    for where, one in flattened(documents):
         try:
             found = _read(one, namespace, context)
         except (msgspec.ValidationError, ValueError) as error:
@@ -61,7 +61,8 @@ def expand(
     return questions
 
 
-def _flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
+def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
+    """Each object with where it stands, for messages; lists are taken apart. Raises BadManifest."""
     for number, document in enumerate(documents, 1):
         if document is None:
             continue

@@ -48,13 +48,13 @@ async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reaso
 
     try:
         done = await asked(2)
-        assert (done.exit_code, done.output) == (
+        assert (done.exit_code, done.stdout) == (
             0,
             "team/train: would fit now\n  1 on n0, 1 on n1\n",
         )
         done = await asked(3, "-o", "json")
         assert done.exit_code == 1
-        (found,) = msgspec.json.decode(done.output)
+        (found,) = msgspec.json.decode(done.stdout)
         assert found["members"] == 3
         assert "2 of 3 pods fit" in found["answer"]["sentence"]
     finally:

@@ -63,6 +63,10 @@ class Asker:
             return FitAnswer(fits=False, ever=False, sentence=quota)
         need = need_of(shown, gang)
         queue = gang.queue
+        if not queue.open and not (queue.queue is None and queue.name == DEFAULT):
+            words = "does not exist" if queue.queue is None else "is not open"
+            sentence = f"queue {queue.name} {words}"
+            return FitAnswer(fits=False, ever=True, sentence=sentence, refused=True)
         now = _Trial(shown, self._policies, need)
         if now.holds(queue.scratch(keep_used=True)):
             return FitAnswer(fits=True, ever=True, where=now.where())

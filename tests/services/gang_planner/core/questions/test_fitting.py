@@ -234,3 +234,13 @@ def test_a_pod_is_asked_about_with_those_of_its_group_that_wait_already() -> Non
     stranger = msgspec.structs.replace(pod, group_name="")
     question = FitRequest(group=alone, pods=(stranger,))
     assert scene.planner.would_fit(question).where == (("n0", 1),)
+
+
+def test_a_gang_of_a_queue_that_does_not_exist_or_is_closed_would_be_refused() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    answer = ask(scene, 2, FULL, queue="none")
+    assert (answer.fits, answer.refused) == (False, True)
+    assert answer.sentence == "queue none does not exist"
+    scene.put(Queue(name="q", uid="queue-q", dialect="volcano", resource_version=1, state="Closed"))
+    answer = ask(scene, 2, FULL, queue="q")
+    assert (answer.refused, answer.sentence) == (True, "queue q is not open")

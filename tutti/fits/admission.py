@@ -1,0 +1,184 @@
+"""What admission would make of the manifests: defaults, or every error.
+
+`tutti fits` asks the API server by a dry run with strict field validation, so schemas, webhooks and
+quotas of the cluster are what judges. What needs no API server is checked always: fields that our
+kinds do not have, more members needed than there are, scheduler names that Tutti does not serve.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from shared.dialects.workloads import parts_of
+from shared.kube.client import KubeClient
+from shared.kube.errors import ApiError, Conflict, Forbidden
+from shared.kube.resources import JOBS_VOLCANO, Resource
+from tutti.manifests.crds import manifests
+from tutti.why.kinds import Kind, discover
+
+Json = dict[str, Any]
+
+#: In an answer 403: RBAC refuses the user, and nothing was checked.
+_NO_RIGHT: Final = "cannot create resource"
+#: Errors shown of one object.
+_ERRORS_MAX: Final = 20
+
+
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """Attributes:
+    documents: Where each stands, and the object with its defaults.
+    errors: What admission would refuse, with the place.
+    notes: What could not be checked, and why.
+    """
+
+    documents: tuple[tuple[str, Json], ...]
+    errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+async def admit(
+    client: KubeClient | None,
+    documents: Sequence[tuple[str, Json]],
+    *,
+    namespace: str,
+    scheduler_names: Collection[str],
+) -> Admitted:
+    """Check the objects and give them their defaults; nothing is stored.
+
+    Args:
+        client: Of the API server; None: there is none, only what needs none is checked.
+        documents: Where each stands, for messages, and the object.
+        namespace: For objects that name none.
+        scheduler_names: Names that Tutti serves.
+
+    Raises:
+        TransportError: The API server does not answer.
+        ApiError: It cannot say which kinds it serves.
+    """
+    errors = [
+        f"{where}: {error}"
+        for where, one in documents
+        for error in local_errors(one, scheduler_names)
+    ]
+    if client is None:
+        note = "no API server was asked: only fields, minima and scheduler names were checked"
+        return Admitted(documents=tuple(documents), errors=tuple(errors), notes=(note,))
+    kinds = await discover(client)
+    made: list[tuple[str, Json]] = []
+    notes: list[str] = []
+    for where, one in documents:
+        resource = _resource(one, kinds)
+        if resource is None:
+            said = f"{one.get('kind')} of {one.get('apiVersion')}"
+            errors.append(f"{where}: the API server serves no {said}")
+            continue
+        place = (one.get("metadata") or {}).get("namespace") or namespace
+        try:
+            made.append((where, await _tried(client, resource, one, place)))
+        except Forbidden as error:
+            if _NO_RIGHT in error.message:
+                notes.append(f"{where}: not checked by the API server: {error.message}")
+                made.append((where, one))
+            else:
+                errors.append(f"{where}: {error.message}")
+        except ApiError as error:
+            if error.status >= 500:
+                raise
+            errors.append(f"{where}: {error.message}")
+    return Admitted(documents=tuple(made), errors=tuple(dict.fromkeys(errors)), notes=tuple(notes))
+
+
+async def _tried(client: KubeClient, resource: Resource, one: Json, namespace: str) -> Json:
+    """The object as the API server would store it. One that exists already is as it was given."""
+    try:
+        reply = await client.request(
+            "POST",
+            resource.path(namespace),
+            params={"dryRun": "All", "fieldValidation": "Strict"},
+            body=msgspec.json.encode(one),
+        )
+    except Conflict:
+        return one
+    found: Json = msgspec.json.decode(reply.body)
+    return found
+
+
+def _resource(one: Json, kinds: Sequence[Kind]) -> Resource | None:
+    wanted = (one.get("apiVersion"), one.get("kind"))
+    for kind in kinds:
+        if (kind.resource.api_version, kind.resource.kind) == wanted:
+            return kind.resource
+    return None
+
+
+def local_errors(one: Json, scheduler_names: Collection[str]) -> list[str]:
+    """What is wrong with an object whatever the cluster is."""
+    found = [*_unknown_fields(one), *_minimum(one), *_schedulers(one, scheduler_names)]
+    return found[:_ERRORS_MAX]
+
+
+def _unknown_fields(one: Json) -> Iterator[str]:
+    group, _, version = str(one.get("apiVersion", "")).rpartition("/")
+    for crd in manifests():
+        spec = crd["spec"]
+        if (spec["group"], spec["names"]["kind"]) != (group, one.get("kind")):
+            continue
+        for served in spec["versions"]:
+            if served["name"] == version:
+                schema = served["schema"]["openAPIV3Schema"]
+                yield from _unknown({**one, "metadata": {}}, schema, "")
+
+
+def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Fields that the API server would prune."""
+    if isinstance(value, list) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _unknown(item, schema["items"], f"{path}[{index}]")
+    if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    known = schema.get("properties", {})
+    other = schema.get("additionalProperties")
+    for name, item in value.items():
+        at = f"{path}.{name}" if path else name
+        if name in known:
+            yield from _unknown(item, known[name], at)
+        elif isinstance(other, dict):
+            yield from _unknown(item, other, at)
+        elif known and not other and at not in {"apiVersion", "kind", "metadata"}:
+            yield f'unknown field "{at}"'
+
+
+def _minimum(one: Json) -> Iterator[str]:
+    group = str(one.get("apiVersion", "")).rpartition("/")[0]
+    spec = one.get("spec")
+    if (one.get("kind"), group) != (JOBS_VOLCANO.kind, JOBS_VOLCANO.group):
+        return
+    if not isinstance(spec, dict):
+        return
+    replicas = sum(part.replicas for part in parts_of(JOBS_VOLCANO.kind, group, spec))
+    least = spec.get("minAvailable")
+    if isinstance(least, int) and least > replicas:
+        yield f"spec.minAvailable: {least} is greater than the tasks' replicas together, {replicas}"
+
+
+def _schedulers(one: Json, scheduler_names: Collection[str]) -> Iterator[str]:
+    """Scheduler names that are spelled out and not ours. What spells none out may be given one by
+    its operator.
+    """
+    named = sorted(set(_spelled(one.get("spec"))) - set(scheduler_names))
+    for name in named:
+        served = ", ".join(scheduler_names)
+        yield f"schedulerName {name} is not served by Tutti, which serves {served}"
+
+
+def _spelled(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _spelled(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name == "schedulerName" and isinstance(item, str) and item:
+                yield item
+            elif name != "status":
+                yield from _spelled(item)
