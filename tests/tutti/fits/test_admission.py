@@ -42,9 +42,9 @@ def test_a_job_that_admission_takes_has_no_errors() -> None:
     ("right", "wrong", "error"),
     [
         ("minAvailable: 3", "minAvailable: 4", "spec.minAvailable: 4 is greater than the tasks"),
-        ("minAvailable:", "minAvailabel:", 'unknown field "spec.minAvailabel"'),
+        ("minAvailable:", "minAvailableX:", 'unknown field "spec.minAvailableX"'),
         ("replicas: 3", "replica: 3", 'unknown field "spec.tasks[0].replica"'),
-        ("name: c,", "name: c, imagePullPolice: x,", "imagePullPolice"),
+        ("name: c,", "name: c, imagePullPolicyX: x,", "imagePullPolicyX"),
         ("schedulerName: tutti", "schedulerName: mine", "schedulerName mine is not served"),
     ],
 )
