@@ -158,7 +158,7 @@ class GangTable:
         else:
             self.unadmitted[gang.key] = gang
         if gang.key[0] == "name":
-            self._identify(gang, _id_of(gang, chosen), at_ms)
+            self._identify(gang, chosen.uid if chosen is not None else _nameless(gang), at_ms)
         self._settle(gang)
         if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
             gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
@@ -279,15 +279,6 @@ def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
             group.uid,
         ),
     )
-
-
-def _id_of(gang: Gang, chosen: PodGroup | None) -> str:
-    """Its object's UID, also when that is deleted, for as long as pods of it are there: they are no
-    other gang for it.
-    """
-    if chosen is not None:
-        return chosen.uid
-    return gang.gang_id if gang.members and gang.gang_id else _nameless(gang)
 
 
 def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:

@@ -325,6 +325,15 @@ class Gang:
         return minima
 
     @property
+    def _left_over(self) -> bool:
+        """Whether nothing is to be done for members without an object: they end or leave, or run on
+        after it was deleted.
+        """
+        if not self.living:
+            return True
+        return self.kept is not None and self.history.started and not self.counts[WAITING]
+
+    @property
     def living(self) -> bool:
         """Whether any member runs, or could."""
         counts = self.counts
@@ -554,10 +563,10 @@ class Gang:
     @property
     def silent(self) -> bool:
         """Whether it is nobody's business: no member is ours, and no object of a gang dialect asks
-        for it; or its object was deleted, and what is left of its pods ends or leaves.
+        for it; or its object was deleted, and nothing waits.
         """
         if self.ours:
-            return self.group is None and self.key[0] == "name" and not self.living
+            return self.group is None and self.key[0] == "name" and self._left_over
         foreign_only = len(self.members) > 0
         return foreign_only or self.group is None or self.group.by_owner
 
