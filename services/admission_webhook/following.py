@@ -17,13 +17,14 @@ from shared.contracts import subjects
 from shared.contracts.cluster import (
     ClusterRecord,
     NamespaceChanges,
+    PriorityClassChanges,
     QueueChanges,
     SnapshotPage,
     StreamOpened,
 )
 from shared.contracts.strays import OnStray
 
-_KINDS: Final = ("queue", "namespace")
+_KINDS: Final = ("queue", "namespace", "priorityclass")
 
 #: The watcher gives a sign of life each second; the planner too calls its view stale after this.
 FRESH_S: Final = 5.0
@@ -52,6 +53,11 @@ class QueueFollower:
         """The queues now; None while they are not known."""
         now_s = asyncio.get_running_loop().time()
         return self._book.tree if now_s - self._heard_s < FRESH_S else None
+
+    @property
+    def priority_classes(self) -> frozenset[str] | None:
+        """Names of the priority classes; None while they are not known."""
+        return None if self.queues is None else self._book.priority_classes
 
     @property
     def namespace_queues(self) -> Mapping[str, str]:
@@ -96,6 +102,8 @@ class QueueFollower:
             self._book.apply(record)
         elif isinstance(record, NamespaceChanges):
             self._book.apply_namespaces(record)
+        elif isinstance(record, PriorityClassChanges):
+            self._book.apply_priority_classes(record)
 
     def applied(self) -> None:
         """As `ClusterReader`."""

@@ -233,6 +233,7 @@ class ReviewServer:
             scheduler_names=self._scheduler_names,
             queues=queues,
             resource_groups=self._groups(),
+            priority_classes=self._follower.priority_classes,
             namespace_queues=self._follower.namespace_queues,
         )
 

@@ -1,5 +1,5 @@
-"""What the webhook knows of the cluster: the queues of Volcano's dialect, and the queues that
-namespaces name, as CLUSTER tells them.
+"""What the webhook knows of the cluster: the queues of Volcano's dialect, the queues that
+namespaces name, and the priority classes, as CLUSTER tells them.
 
 Within an epoch an older resourceVersion of a UID is ignored; a snapshot replaces everything.
 """
@@ -8,11 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from services.admission_webhook.core.queue_tree import QueueTree
-from shared.contracts.cluster import NamespaceChanges, QueueChanges, SnapshotPage
+from shared.contracts.cluster import (
+    NamespaceChanges,
+    PriorityClassChanges,
+    QueueChanges,
+    SnapshotPage,
+)
 from shared.dialects.volcano import NAME as VOLCANO
 
 if TYPE_CHECKING:
-    from shared.model.objects import Queue
+    from shared.model.objects import PriorityClass, Queue
     from shared.model.surroundings import Namespace
 
 
@@ -25,6 +30,9 @@ class QueueBook:
         self._namespaces: dict[str, Namespace] = {}
         #: Namespace -> the queue that it names; those that name none are left out.
         self.namespace_queues: Mapping[str, str] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        #: Names of the priority classes.
+        self.priority_classes: frozenset[str] = frozenset()
         #: Of the watcher whose picture this is; 0 before the first snapshot.
         self.epoch = 0
 
@@ -39,6 +47,8 @@ class QueueBook:
         """Forget everything and take over a snapshot."""
         self._queues.clear()
         self._namespaces.clear()
+        self._classes.clear()
+        self.priority_classes = frozenset()
         for page in pages:
             self.epoch = page.epoch
             for record in page.records:
@@ -46,6 +56,8 @@ class QueueBook:
                     self.apply(record)
                 elif isinstance(record, NamespaceChanges):
                     self.apply_namespaces(record)
+                elif isinstance(record, PriorityClassChanges):
+                    self.apply_priority_classes(record)
         self._tree = None
 
     def apply(self, changes: QueueChanges) -> None:
@@ -76,3 +88,16 @@ class QueueBook:
         self.namespace_queues = {
             one.name: one.queue for one in self._namespaces.values() if one.queue
         }
+
+    def apply_priority_classes(self, changes: PriorityClassChanges) -> None:
+        """The same for priority classes."""
+        assert changes.epoch == self.epoch, (changes.epoch, self.epoch)
+        for one in changes.changed:
+            known = self._classes.get(one.uid)
+            if known is None or known.resource_version <= one.resource_version:
+                self._classes[one.uid] = one
+        for gone in changes.removed:
+            known = self._classes.get(gone.uid)
+            if known is not None and known.resource_version <= gone.resource_version:
+                del self._classes[gone.uid]
+        self.priority_classes = frozenset(one.name for one in self._classes.values())

@@ -14,6 +14,7 @@ from shared.kinds.jobflow import (
     JOB_FLOW,
     Flow,
     JobFlow,
+    JobFlowStatus,
     JobTemplate,
     JobTemplateStatus,
 )
@@ -66,7 +67,8 @@ class JobFlowReconciler:
         jobs = {job.metadata.name: job for job in self._jobs.owned_by(flow.metadata.uid)}
         decided = plan(flow, jobs)
         refused = await self._start(flow, decided)
-        await self._write_status(flow, decided)
+        if not self._is_just_started(flow, decided):
+            await self._write_status(flow, decided)
         for job in decided.delete:
             await self._writes.delete(
                 JOBS_VOLCANO, job.metadata.name, uid=job.metadata.uid, namespace=_place(flow)
@@ -101,6 +103,15 @@ class JobFlowReconciler:
             known = self._jobs.get(f"{_place(flow)}/{name}")
             if known is not None and known.metadata.deletion_timestamp is None:
                 self._tell(flow, "Warning", "FailedCreate", f"another job is named {name}")
+
+    def _is_just_started(self, flow: JobFlow, decided: FlowPlan) -> bool:
+        """Whether there is nothing to report yet: its first Jobs were made just now, and have no
+        phase. A status that says only so would refuse the next update by whoever made the flow.
+        """
+        if flow.status != JobFlowStatus() or decided.status.state.phase != "Pending":
+            return False
+        jobs = self._jobs.owned_by(flow.metadata.uid)
+        return bool(jobs) and not any(job.status.state.phase for job in jobs)
 
     async def _write_status(self, flow: JobFlow, decided: FlowPlan) -> None:
         if decided.status == flow.status:

@@ -241,6 +241,7 @@ def consumer_configs(
                     subjects.webhook_consumer(ordinal),
                     subjects.CLUSTER_QUEUES,
                     subjects.CLUSTER_NAMESPACES,
+                    subjects.CLUSTER_PRIORITY_CLASSES,
                     subjects.CLUSTER_SYNCED,
                 ),
             )

@@ -172,6 +172,7 @@ def status_body(verdict: Verdict, phase: str) -> JsonObject:
         "metadata": {"uid": verdict.uid},
         "status": {
             "phase": phase,
+            "members": verdict.members or None,
             "running": verdict.running or None,
             "succeeded": verdict.succeeded or None,
             "failed": verdict.failed or None,

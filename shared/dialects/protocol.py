@@ -31,11 +31,13 @@ class FieldError(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     message: str
+    #: The whole violation in the words of another product, which has its own name for the path.
+    words: str = ""
 
     @property
     def text(self) -> str:
         """Both in one line, as messages show them."""
-        return f"{self.path}: {self.message}"
+        return self.words or f"{self.path}: {self.message}"
 
 
 class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):

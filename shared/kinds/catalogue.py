@@ -13,7 +13,7 @@ from shared.kinds.podgroup import POD_GROUP
 from shared.kinds.queue import QUEUE
 
 #: To be raised with each change of any schema below; see `tutti.up.crds`.
-SCHEMA_REVISION: Final = 3
+SCHEMA_REVISION: Final = 4
 
 CATALOGUE: Final[tuple[Description, ...]] = (
     JOB,

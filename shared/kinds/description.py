@@ -29,6 +29,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = ()
     #: Whether `/status` is written apart from the rest.
     status_subresource: bool = True
+    #: Installed only when asked for: kubectl would find its plural before a kind of today's.
+    opt_in: bool = False
     #: What the CRD must carry beside our own annotations.
     annotations: dict[str, str] = {}
 

@@ -1,5 +1,8 @@
 """PodGroup and Queue of kube-batch, which served both of its API groups with the same two kinds.
 
+Their CRDs are installed on request only (`Description.opt_in`): of several groups with one plural
+kubectl takes the first in the alphabet, which would be theirs.
+
 Their schema is lenient, as the old CRDs were: unknown fields (minResources among them) are kept.
 """
 
@@ -83,6 +86,7 @@ def _described(
         version=version,
         kind="PodGroup",
         plural="podgroups",
+        opt_in=True,
         annotations=annotations,
     )
     queues = Description(
@@ -92,6 +96,7 @@ def _described(
         kind="Queue",
         plural="queues",
         namespaced=False,
+        opt_in=True,
         annotations=annotations,
     )
     return groups, queues

@@ -3,6 +3,7 @@ one.
 """
 
 import socket
+import ssl
 from typing import Any, Final
 
 import aiohttp
@@ -112,5 +113,20 @@ class LineStream:
 
 
 def describe(error: BaseException) -> str:
-    """What a transport's exception says; many of aiohttp's say nothing but their name."""
+    """What a transport's exception says, in words where it is one that users cause; many of
+    aiohttp's say nothing but their name.
+    """
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return (
+            f"the certificate of {error.host}:{error.port} is not valid: {error.certificate_error}"
+        )
+    if isinstance(error, aiohttp.ClientConnectorError):
+        where, cause = f"{error.host}:{error.port}", error.os_error
+        if isinstance(cause, ssl.SSLError):
+            return f"no TLS connection to {where}: {cause.reason or cause}"
+        if isinstance(cause, ConnectionRefusedError):
+            return f"nothing listens at {where}: connection refused"
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
+            return f"the host name {error.host} cannot be resolved"
+        return f"no connection to {where}: {cause.strerror or cause}"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

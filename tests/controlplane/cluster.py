@@ -199,10 +199,9 @@ class ControlPlane:
 
     def install_crds(self, folder: Path) -> None:
         """Apply the CRDs in a folder and wait until the API server serves them."""
-        self.kubectl("apply", "--server-side", f"--filename={folder}")
-        self.kubectl(
-            "wait", "--for=condition=Established", f"--filename={folder}", "--timeout=150s"
-        )
+        found = ("--recursive", f"--filename={folder}")
+        self.kubectl("apply", "--server-side", *found)
+        self.kubectl("wait", "--for=condition=Established", *found, "--timeout=150s")
 
     def _prepare(self, files: Files) -> None:
         """Write keys and certificates, reserve the ports, and compose the commands."""

@@ -2,11 +2,14 @@
 
 import asyncio
 import copy
+import json
 
 import pytest
+from click.testing import CliRunner
 
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
+from tutti.crds_command import crds
 
 pytestmark = pytest.mark.integration
 
@@ -307,3 +310,42 @@ async def test_kubectl_knows_the_short_names_and_prints_the_columns(
     assert jobs[0] == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE"]
     assert jobs[1][0] == "train"
     assert "minTaskMember <map[string]integer>" in explained
+
+
+def test_kubectl_finds_the_queues_and_pod_groups_of_today() -> None:
+    """Of several groups with one plural kubectl takes the first in the alphabet: kube-batch's."""
+    with ControlPlane() as plane:
+        flag = f"--kubeconfig={plane.admin_kubeconfig}"
+        done = CliRunner().invoke(crds, ["install", flag])
+        assert done.exit_code == 0, done.output
+        group = pod_group(
+            "scheduling.volcano.sh/v1beta1",
+            {"minMember": 3, "queue": "research"},
+            status={
+                "phase": "Inqueue",
+                "members": 4,
+                "conditions": [{"type": "Unschedulable", "reason": "NotEnoughResources"}],
+            },
+        )
+        plane.kubectl("create", "-f", "-", stdin=json.dumps(group))
+        for word in ("podgroups", "podgroup", "pg"):
+            head, row = plane.kubectl("get", word).splitlines()
+            assert head.split() == [
+                *("NAME", "STATUS", "MINMEMBER", "RUNNINGS", "AGE"),
+                *("QUEUE", "MEMBERS", "REASON"),
+            ]
+            first, *_, queue, members, reason = row.split()
+            assert (first, queue, members, reason) == (
+                "gang",
+                "research",
+                "4",
+                "NotEnoughResources",
+            )
+        assert plane.kubectl("get", "queue", "-o", "name") == ""
+
+        done = CliRunner().invoke(crds, ["install", "--kube-batch", flag])
+        assert done.exit_code == 0, done.output
+        # Then only short names, and names with their group, find them.
+        plane.kubectl("api-resources", "--cached=false")
+        assert plane.kubectl("get", "pg", "-o", "name") == "podgroup.scheduling.volcano.sh/gang\n"
+        assert plane.kubectl("get", "podgroups", "-o", "name") == ""

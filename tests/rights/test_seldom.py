@@ -30,7 +30,7 @@ from tests.services.controller.test_status_on_kubernetes import placed_in
 from tests.support.rbac import as_account, service_account
 from tests.support.waiting import eventually
 from tutti.crds_command import crds
-from tutti.manifests.crds import manifests
+from tutti.manifests.crds import default_names
 from tutti.nats_server import NatsServer
 from tutti.rights.table import account
 
@@ -220,7 +220,7 @@ def test_crds_are_created_and_brought_up_to_date_by_their_own_account() -> None:
         for _ in range(2):
             done = CliRunner().invoke(crds, ["install", f"--kubeconfig={kubeconfig}"])
             assert done.exit_code == 0, done.output
-            assert done.output.endswith(f"{len(manifests())} CRDs are served\n")
+            assert done.output.endswith(f"{len(default_names())} CRDs are served\n")
 
 
 async def test_a_right_that_is_not_in_the_table_is_denied(

@@ -18,6 +18,7 @@ class Conventions(msgspec.Struct, frozen=True, kw_only=True):
             what reads as a selector (`a=b`, `!a`) is one all the same.
         volcano_failures: Whether a failure is told as Volcano's tools tell it: on standard output,
             with status 255.
+        default_name: Name of an object that is created without one; "" where that is an error.
         ignored: Flags that are taken, with their value, and mean nothing here: those that Go's
             libraries give every program.
         help_: Writes the help of a command; None where it is click's.
@@ -26,6 +27,7 @@ class Conventions(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     names_by_part: bool = False
     volcano_failures: bool = False
+    default_name: str = ""
     ignored: frozenset[str] = frozenset()
     help_: Callable[[click.Context], str | None] | None = None
 
@@ -34,6 +36,7 @@ VOLCANO = Conventions(
     namespace="default",
     names_by_part=True,
     volcano_failures=True,
+    default_name="test",
     ignored=frozenset({"--log-flush-frequency", "--vmodule"}),
 )
 

@@ -89,7 +89,7 @@ def explained(error: Exception) -> str:
         case ApiError():
             return f"the API server refuses: {error.message}"
         case TransportError():
-            return f"no answer: {error} (is the cluster up, and the right one?)"
+            return f"no answer from the API server: {error} (is the cluster up, and the right one?)"
         case CredentialsError() | OSError() | _:
             return str(error)
 

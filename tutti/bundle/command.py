@@ -12,6 +12,7 @@ import click
 from shared.bus.errors import BusError
 from shared.kube.errors import CredentialsError, KubeError
 from tutti.api.access import Access, opened
+from tutti.api.failing import explained
 from tutti.bundle import collecting, pods
 from tutti.bundle.archive import Archive, Manifest
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
@@ -72,7 +73,7 @@ def bundle(
         click.echo(f"tutti: {path} exists", err=True)
         sys.exit(1)
     except (BusError, KubeError, OSError, NoSuite) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     _tell(path, manifest)
 

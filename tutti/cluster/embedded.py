@@ -138,7 +138,7 @@ _YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def _definitions(path: Path) -> tuple[Obj, ...]:
     """The CRDs in a file or a folder, read once for all clusters of a process."""
     found: list[Obj] = []
-    for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
+    for file in sorted(path.rglob("*.yaml")) if path.is_dir() else [path]:
         documents = yaml.load_all(file.read_text(), Loader=_YAML_LOADER)
         found += [each for each in documents if each and each.get("kind") == _CRD_KIND]
     return tuple(found)

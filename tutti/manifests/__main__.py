@@ -20,9 +20,10 @@ def main() -> None:
     deploy = Path(__file__).parents[2] / "deploy"
     folder = deploy / "crds"
     wanted = crds.files()
-    for path in folder.glob("*.yaml"):
-        if path.name not in wanted:
+    for path in folder.rglob("*.yaml"):
+        if str(path.relative_to(folder)) not in wanted:
             path.unlink()
+    (folder / crds.OPT_IN_FOLDER).mkdir(parents=True, exist_ok=True)
     for name, text in wanted.items():
         (folder / name).write_text(text, "utf-8")
     files = deploy / "chart" / "files"

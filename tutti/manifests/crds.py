@@ -18,17 +18,28 @@ _WIDTH: Final = 10**6
 _HEAD: Final = "# Made by `make manifests` from shared/kinds: change it there.\n"
 
 
+#: Folder, below that of the others, of the CRDs that are installed on request only.
+OPT_IN_FOLDER: Final = "kube-batch"
+
+
 def manifests() -> list[dict[str, Any]]:
     """Every CRD, made anew: the caller may change them."""
     return [manifest(description) for description in CATALOGUE]
 
 
+def default_names() -> frozenset[str]:
+    """Names of the CRDs that are installed without being asked for."""
+    return frozenset(each.crd_name for each in CATALOGUE if not each.opt_in)
+
+
 def files() -> dict[str, str]:
-    """Every CRD's file by name."""
-    return {
-        f"{description.group}_{description.plural}.yaml": _HEAD + _yaml(manifest(description))
-        for description in CATALOGUE
-    }
+    """Every CRD's file, by its path in the folder of CRDs."""
+    return {_path(each): _HEAD + _yaml(manifest(each)) for each in CATALOGUE}
+
+
+def _path(description: Description) -> str:
+    name = f"{description.group}_{description.plural}.yaml"
+    return f"{OPT_IN_FOLDER}/{name}" if description.opt_in else name
 
 
 def manifest(description: Description) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rich.console import Console
 from shared.kube.errors import KubeError
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.access import Access, opened
+from tutti.api.failing import explained
 from tutti.migrate import gangs, installed, people, stored
 from tutti.migrate.findings import Check, in_order
 from tutti.migrate.gathering import look
@@ -73,7 +74,7 @@ def check(
             conf = PolicyText(where=str(scheduler_conf), text=text)
         found = asyncio.run(_check(access, scheduler_names, conf))
     except (ClusterUnreachable, JudgeFailed, KubeError, OSError, ValueError) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(_NOT_LOOKED)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())

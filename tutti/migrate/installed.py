@@ -9,7 +9,7 @@ from shared.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from tutti.api.objects import Object, text
-from tutti.manifests.crds import manifests
+from tutti.manifests.crds import default_names, manifests
 from tutti.migrate.findings import Finding
 from tutti.migrate.seen import Seen
 
@@ -68,11 +68,12 @@ def _policies(seen: Seen) -> Iterator[Finding]:
 def _crds(seen: Seen) -> Iterator[Finding]:
     there = {text(one, "metadata.name"): one for one in seen.of(CUSTOM_RESOURCE_DEFINITIONS)}
     missing = fine = 0
+    default = default_names()
     for manifest in manifests():
         name = manifest["metadata"]["name"]
         found = there.get(name)
         if found is None:
-            missing += 1
+            missing += name in default
             continue
         told = list(_crd(name, manifest, found))
         yield from told

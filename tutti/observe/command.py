@@ -16,6 +16,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.observing import Observation, ObservationRequest
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
+from tutti.api.failing import explained
 from tutti.observe.showing import show
 from tutti.observe.summary import Summary, summarize
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
@@ -57,7 +58,7 @@ def report(*, suite: SuiteBus, path: Path | None, output: str) -> None:
         click.echo("tutti: no observer answers", err=True)
         sys.exit(1)
     except (BusError, KubeError, OSError, NoSuite, msgspec.MsgspecError) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     if output == "json":
         whole = _Report(summary=summarize(found), observation=found)

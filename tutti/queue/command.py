@@ -7,6 +7,7 @@ import click
 from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access, opened
+from tutti.api.conventions import conventions
 from tutti.api.failing import Refusal, run
 from tutti.api.fetching import Wanted, fetch, get
 from tutti.api.flags import split_selector
@@ -34,7 +35,7 @@ def queue() -> None:
 
 
 @queue.command("create")
-@click.option("--name", "-n", default="test", show_default=True, help="Name of the Queue.")
+@click.option("--name", "-n", default="", help="Name of the Queue.")
 @click.option(
     "--weight", "-w", type=click.IntRange(1, _WEIGHT_MAX), default=1, show_default=True, metavar="N"
 )
@@ -47,6 +48,10 @@ def queue() -> None:
 @flags.access_flags
 def create_(*, access: Access, name: str, weight: int, state: State, parent: str) -> None:
     """Create a Queue."""
+    # Volcano's tool has a default, which no user of ours would mean.
+    name = name or conventions().default_name
+    if not name:
+        raise click.UsageError("give the Queue a name with --name")
     run(create_queue(access, name, weight, state, parent))
 
 

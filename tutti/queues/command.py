@@ -13,6 +13,7 @@ from shared.bus.errors import BusError, NoAnswer
 from shared.contracts import codec, subjects
 from shared.contracts.asking import LedgerAnswer, LedgerRequest
 from shared.kube.errors import KubeError
+from tutti.api.failing import explained
 from tutti.queues.showing import show
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 
@@ -40,7 +41,7 @@ def queues(
         click.echo("tutti: no standby of the planner answers", err=True)
         sys.exit(1)
     except (BusError, KubeError, OSError, NoSuite) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     if names:
         unknown = sorted(set(names) - {one.name for one in found.queues})

@@ -27,6 +27,7 @@ from shared.contracts.subjects import (
     VERDICTS,
 )
 from shared.kube.errors import KubeError
+from tutti.api.failing import explained
 from tutti.nats_store import NoHealth, store_problem
 from tutti.redrawing import redraw
 from tutti.status.live import Watched
@@ -66,7 +67,7 @@ def status(
             asyncio.run(_watch(suite, interval_s, output))
         found = asyncio.run(_collect(suite, interval_s))
     except (BusError, KubeError, OSError, NoSuite) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(0)

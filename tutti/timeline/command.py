@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from shared.bus.errors import BusError
 from shared.kube.errors import KubeError
+from tutti.api.failing import explained
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 from tutti.timeline.reading import Read, read
 from tutti.timeline.story import Story, story, trimmed
@@ -74,7 +75,7 @@ def timeline(
     try:
         found, told = asyncio.run(_collect(suite, since_ms, namespace))
     except (BusError, KubeError, OSError, NoSuite) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     for stream in found.cut:
         click.echo(f"tutti: {stream} has more records than are read; try --since 2m", err=True)

@@ -21,7 +21,7 @@ from shared.kube.decoding import Undecodable
 from shared.kube.errors import KubeError
 from shared.kube.resources import NODES, PODS, Resource
 from tutti.api.access import Access, opened
-from tutti.api.failing import run
+from tutti.api.failing import explained, run
 from tutti.api.flags import access_flags
 from tutti.redrawing import redraw
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
@@ -68,10 +68,12 @@ def queues(*, suite: SuiteBus, watch: bool, interval_s: float, output: str) -> N
                 _print_json(await _ledger(bus))
                 return
 
-            async def look() -> RenderableType:
-                return of_queues(await _ledger(bus))
+            console = Console()
 
-            await redraw(_pictures(look, interval_s if watch else None), Console())
+            async def look() -> RenderableType:
+                return of_queues(await _ledger(bus), console.width)
+
+            await redraw(_pictures(look, interval_s if watch else None), console)
 
     try:
         asyncio.run(show())
@@ -81,7 +83,7 @@ def queues(*, suite: SuiteBus, watch: bool, interval_s: float, output: str) -> N
         click.echo("tutti: no standby of the planner answers", err=True)
         sys.exit(1)
     except (BusError, KubeError, OSError, NoSuite) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
 
 

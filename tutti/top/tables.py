@@ -1,9 +1,9 @@
 """Tables of `tutti top`, with a bar for each share. Pure."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,25 +16,34 @@ ROWS_MAX: Final = 200
 _BAR: Final = 16
 _BAR_LEAST: Final = 4
 _NAME_MAX: Final = 40
-_BESIDE: Final = 46
-_AMOUNTS: Final = 14
+#: Wider than any table.
+_RULER: Final = 10_000
 _GANGS_MAX: Final = 2
 #: On nodes nobody looks at these first.
 _QUIET: Final = frozenset({"pods", "ephemeral-storage"})
 
 
-def of_queues(ledger: LedgerAnswer) -> RenderableType:
-    """Queues, those that hold the largest part of their share first; a line per resource."""
-    table = _table("QUEUE", "RUN", "WAIT", "RESOURCE", "SHARE", "", "USED", "OF", "WAITING")
+def of_queues(ledger: LedgerAnswer, width: int = 160) -> RenderableType:
+    """Queues, those that hold the largest part of their share first; a line per resource, in so
+    many columns.
+    """
     ranked = sorted(ledger.queues, key=lambda queue: (-_largest(queue), queue.name))
-    for queue in ranked[:ROWS_MAX]:
-        head = (queue.name, str(queue.running), str(queue.waiting + queue.outside))
-        if not queue.amounts:
-            table.add_row(*head)
-        for index, one in enumerate(queue.amounts):
-            table.add_row(*(head if index == 0 else ("", "", "")), *_cells(one))
-    _count_rest(table, len(ranked))
-    return table
+
+    def drawn(style: _Style) -> Table:
+        table = _table(
+            style, "QUEUE", "RUN", "WAIT", "RESOURCE", "SHARE", "", "USED", "OF", "WAITING"
+        )
+        for queue in ranked[:ROWS_MAX]:
+            name = _cut(queue.name, style.name_max)
+            head = (name, str(queue.running), str(queue.waiting + queue.outside))
+            if not queue.amounts:
+                table.add_row(*head)
+            for index, one in enumerate(queue.amounts):
+                table.add_row(*(head if index == 0 else ("", "", "")), *_cells(one, style))
+        _count_rest(table, len(ranked))
+        return table
+
+    return _fitted(drawn, width)
 
 
 def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
@@ -44,28 +53,63 @@ def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
             room.resource for one in found for room in one.rooms if room.resource not in _QUIET
         )
     )
-    table = _table("NODE", "STATE", *(name.upper() for name in resources), "PODS", "GANGS")
-    table.columns[0].min_width = min(
-        _NAME_MAX, max((len(one.name) for one in found[:ROWS_MAX]), default=4)
-    )
-    # Beside the bars: the amounts, and what stands around them.
-    left = (width - _BESIDE) // max(1, len(resources)) - _AMOUNTS
-    bars = min(_BAR, max(_BAR_LEAST, left))
-    for one in found[:ROWS_MAX]:
-        pods = one.room("pods")
-        table.add_row(
-            one.name,
-            Text(one.state, "green" if one.state == "Ready" else "yellow"),
-            *(_drawn(one.room(resource), bars) for resource in resources),
-            str(pods.used if pods is not None else 0),
-            _named(one.gangs),
-        )
-    _count_rest(table, len(found))
-    return table
+
+    def drawn(style: _Style) -> Table:
+        titles = (_cut(name.upper(), style.name_max) for name in resources)
+        table = _table(style, "NODE", "STATE", *titles, "PODS", "GANGS")
+        for one in found[:ROWS_MAX]:
+            pods = one.room("pods")
+            table.add_row(
+                _cut(one.name, style.name_max),
+                Text(one.state, "green" if one.state == "Ready" else "yellow"),
+                *(_drawn(one.room(resource), style.bar) for resource in resources),
+                str(pods.used if pods is not None else 0),
+                _cut(_named(one.gangs), style.name_max * 2),
+            )
+        _count_rest(table, len(found))
+        return table
+
+    return _fitted(drawn, width)
 
 
-def _table(*titles: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+class _Style(NamedTuple):
+    """What gives way where columns are few; figures never do."""
+
+    #: Characters of a bar.
+    bar: int
+    #: Characters of a name.
+    name_max: int
+    #: Characters between columns.
+    gap: int
+
+
+#: From the widest on.
+_STYLES: Final = (
+    _Style(_BAR, _NAME_MAX, 2),
+    _Style(8, _NAME_MAX, 2),
+    _Style(_BAR_LEAST, 24, 1),
+    _Style(_BAR_LEAST, 16, 1),
+    _Style(0, 16, 1),
+    _Style(0, 10, 1),
+)
+
+
+def _fitted(drawn: Callable[[_Style], Table], width: int) -> Table:
+    """The table in the widest style that fits, else in the narrowest."""
+    ruler = Console(width=_RULER)
+    for style in _STYLES[:-1]:
+        table = drawn(style)
+        if ruler.measure(table).maximum <= width:
+            return table
+    return drawn(_STYLES[-1])
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _table(style: _Style, *titles: str) -> Table:
+    table = Table(box=None, padding=(0, style.gap, 0, 0), header_style="bold")
     for title in titles:
         table.add_column(title, no_wrap=True)
     return table
@@ -89,12 +133,12 @@ def _largest(queue: LedgerQueue) -> float:
     return max((_share(one) for one in queue.amounts), default=0.0)
 
 
-def _cells(one: LedgerAmount) -> tuple[RenderableType, ...]:
+def _cells(one: LedgerAmount, style: _Style) -> tuple[RenderableType, ...]:
     whole, share = _whole(one), _share(one)
     colour = "yellow" if share > 1 else "green"
     return (
-        one.resource,
-        bar(share, 1.0, _BAR, colour) if whole else "",
+        _cut(one.resource, style.name_max),
+        bar(share, 1.0, style.bar, colour) if whole and style.bar else "",
         f"{share:.0%}" if whole else "",
         shortened(one.resource, one.used),
         shortened(one.resource, whole) if whole else "",
@@ -106,9 +150,9 @@ def _drawn(room: Room | None, width: int) -> RenderableType:
     if room is None:
         return Text("-", "dim")
     colour = "red" if room.share > 1 else "yellow" if room.share > 0.9 else "green"
-    drawn = bar(room.share, 1.0, width, colour)
+    drawn = bar(room.share, 1.0, width, colour) if width else Text()
     used, of = shortened(room.resource, room.used), shortened(room.resource, room.allocatable)
-    return drawn.append(f" {used}/{of}", "dim")
+    return drawn.append(f"{' ' if width else ''}{used}/{of}", "dim" if width else colour)
 
 
 def _named(gangs: Sequence[str]) -> str:

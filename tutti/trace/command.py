@@ -10,6 +10,7 @@ from rich.console import Console
 
 from shared.bus.errors import BusError
 from shared.kube.errors import KubeError
+from tutti.api.failing import explained
 from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 from tutti.trace import jaeger
 from tutti.trace.gathering import UnknownGang, Wanted, gather, read_reference
@@ -41,7 +42,7 @@ def trace(*, gang: str, namespace: str, suite: SuiteBus, address: str, output: s
     try:
         found = asyncio.run(_ask(suite, wanted, address))
     except (BusError, KubeError, OSError, NoSuite, UnknownGang) as error:
-        click.echo(f"tutti: {error}", err=True)
+        click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())

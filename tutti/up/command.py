@@ -61,6 +61,11 @@ from tutti.up.options import (
 @click.option("--webhook/--no-webhook", default=True, help="Whether to run the admission webhook.")
 @click.option("--install-crds", is_flag=True, help="Create or update our CRDs first.")
 @click.option(
+    "--kube-batch-crds",
+    is_flag=True,
+    help="With --install-crds: create those of kube-batch's PodGroups and Queues too.",
+)
+@click.option(
     "--replicas",
     multiple=True,
     metavar="SERVICE=N",

@@ -13,12 +13,13 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.objects import Condition, KubeStruct, ObjectMeta
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
-from tutti.manifests.crds import REVISION_ANNOTATION, manifests
+from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
 
 #: Put on every CRD that we make; what lacks it is somebody else's.
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _OURS: Final = "tutti"
-_ESTABLISHED_TIMEOUT_S: Final = 15.0
+#: On an API server that has just started, or is overloaded, it took longer than 15 s.
+_ESTABLISHED_TIMEOUT_S: Final = 60.0
 #: The API server establishes a CRD within tens of milliseconds, and tells nobody but its status.
 _LOOK_EVERY_S: Final = 0.05
 
@@ -46,9 +47,16 @@ class CrdsNotEstablished(Exception):
 
 
 async def install(
-    client: KubeClient, say: Callable[[str], None], *, take_over: bool = False
-) -> None:
+    client: KubeClient,
+    say: Callable[[str], None],
+    *,
+    take_over: bool = False,
+    kube_batch: bool = False,
+) -> int:
     """Create our CRDs, bring those that we made up to date, wait until all are served.
+
+    Those of kube-batch's kinds are created only on request: of several groups with one plural
+    kubectl takes the first in the alphabet, so that `kubectl get queue` would list theirs.
 
     Objects that are stored already stay readable: a schema is checked when they are written.
 
@@ -56,31 +64,55 @@ async def install(
         client: Writes them.
         say: Told which CRDs were left as they are.
         take_over: Whether CRDs that somebody else made become ours.
+        kube_batch: Whether to create those of kube-batch's kinds as well.
+
+    Returns:
+        The number of CRDs that are served.
 
     Raises:
         ApiError: The API server refuses one, or our right to write it.
         TransportError: It does not answer.
         CrdsNotEstablished: See there.
     """
+    default = default_names()
+    wanted = {each["metadata"]["name"]: each for each in manifests()}
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_apply(client, each, take_over), name=each["metadata"]["name"])
-            for each in manifests()
+            group.create_task(
+                _apply(client, each, take_over=take_over, create=kube_batch or name in default),
+                name=name,
+            )
+            for name, each in wanted.items()
         ]
     for left, why in (("foreign", "there and not ours"), ("newer", "a newer Tutti's")):
         names = sorted(task.get_name() for task in tasks if task.result() == left)
         if names:
             say(f"CRDs that are {why} are left as they are: {', '.join(names)}")
+    served = {task.get_name() for task in tasks if task.result() != "absent"}
+    old = sorted(served - default)
+    if old and not kube_batch:
+        say(
+            "`kubectl get queues` and `get podgroups` find kube-batch's kinds first; delete their "
+            f"CRDs if none of your manifests uses them: {', '.join(old)}"
+        )
+    return len(served)
 
 
-_Outcome = Literal["written", "foreign", "newer"]
+_Outcome = Literal["written", "foreign", "newer", "absent"]
 
 
-async def _apply(client: KubeClient, manifest: dict[str, Any], take_over: bool) -> _Outcome:
-    """Write one CRD, or leave the one that is there, and wait until it is served."""
+async def _apply(
+    client: KubeClient, manifest: dict[str, Any], *, take_over: bool, create: bool
+) -> _Outcome:
+    """Write one CRD, or leave the one that is there, and wait until it is served.
+
+    `create`: False for one that is only brought up to date where it is.
+    """
     name = manifest["metadata"]["name"]
     outcome: _Outcome = "written"
     manifest["metadata"].setdefault("labels", {})[_MANAGED_BY] = _OURS
+    if not create and not await _is_there(client, name):
+        return "absent"
     try:
         await client.create(CRDS, manifest)
     except Conflict:
@@ -94,6 +126,14 @@ async def _apply(client: KubeClient, manifest: dict[str, Any], take_over: bool) 
             await client.patch(CRDS, name, manifest)
     await _established(client, name)
     return outcome
+
+
+async def _is_there(client: KubeClient, name: str) -> bool:
+    try:
+        await client.get(CRDS, name, Crd)
+    except NotFound:
+        return False
+    return True
 
 
 def _revision(annotations: Mapping[str, str]) -> int:

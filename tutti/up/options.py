@@ -52,6 +52,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         webhook: Whether admission runs at all.
         webhook_port: Its port on 127.0.0.1; 0 for any free one.
         install_crds: Whether to create or update the CRDs first.
+        kube_batch_crds: Whether to create those of kube-batch's kinds too.
         replicas: Processes per service, where it differs from the default.
         otlp_endpoint: OTLP/HTTP endpoint for traces; "" for none.
         trace_ratio: Share of traces that is told.
@@ -72,6 +73,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     webhook: bool = True
     webhook_port: int = 0
     install_crds: bool = False
+    kube_batch_crds: bool = False
     replicas: Mapping[str, int] = {}
     otlp_endpoint: str = ""
     trace_ratio: float = 1.0
@@ -120,6 +122,8 @@ def check_observing(options: UpOptions) -> None:
     Raises:
         OptionError: A flag would have something written, or belongs to an observation only.
     """
+    if options.kube_batch_crds and not options.install_crds:
+        raise OptionError("--kube-batch-crds: only with --install-crds")
     if not options.observe:
         if options.report is not None:
             raise OptionError("--report: only with --observe")

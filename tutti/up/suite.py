@@ -206,7 +206,12 @@ class _Suite:
         if refused and not options.take_over:
             raise RivalsFound(refused)
         if options.install_crds:
-            await install(client, self._say, take_over=options.take_over)
+            await install(
+                client,
+                self._say,
+                take_over=options.take_over,
+                kube_batch=options.kube_batch_crds,
+            )
         others = [rival.who for rival in rivals if rival.holding == "podgroups"]
         if others and not options.take_over:
             self._say(f"PodGroups of bare pods are left to {others[0]}; --take-over makes ours")

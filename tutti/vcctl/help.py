@@ -1,8 +1,6 @@
 """Help in the form that Go's cobra gives it, for the commands that Volcano has."""
 
-import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import click
 
@@ -30,7 +28,7 @@ def volcano_help(ctx: click.Context) -> str | None:
         parts.append("\n".join(["Available Commands:", *rows]))
     own = Flag("help", "h", "", f"help for {words[-1] if words else program}")
     bare = below or " ".join(words) in _BARE
-    flags = [own, *entry.flags, *(() if bare else everywhere(_kubeconfig()))]
+    flags = [own, *entry.flags, *(() if bare else everywhere())]
     if words:
         parts.append("\n".join(["Flags:", *usages(flags)]))
         parts.append("\n".join(["Global Flags:", *usages(GLOBAL)]))
@@ -40,11 +38,6 @@ def volcano_help(ctx: click.Context) -> str | None:
         more = f'Use "{ctx.command_path} [command] --help" for more information about a command.'
         parts.append(more)
     return "\n\n".join(parts)
-
-
-def _kubeconfig() -> str:
-    """The file that Go's program would read where none is given, which its help names."""
-    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
 def usages(flags: Sequence[Flag]) -> Iterator[str]:

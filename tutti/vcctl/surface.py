@@ -43,10 +43,10 @@ _FORMAT: Final = Flag("format", "o", "string", "the format of output", '"yaml"')
 _RESOURCES: Final = '"cpu=1000m,memory=100Mi"'
 
 
-def everywhere(kubeconfig: str) -> tuple[Flag, ...]:
+def everywhere() -> tuple[Flag, ...]:
     """The flags that every command has besides its own; the file is read where none is given."""
     words = "(optional) absolute path to the kubeconfig file"
-    return (Flag("kubeconfig", "k", "string", words, f'"{kubeconfig}"'), _MASTER)
+    return (Flag("kubeconfig", "k", "string", words), _MASTER)
 
 
 #: Flags that Go's libraries give the program as a whole.

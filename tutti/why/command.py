@@ -11,6 +11,7 @@ from rich.console import Console
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ApiError, Forbidden, KubeError
+from tutti.api.failing import explained
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explaining import Answer, explain
 from tutti.why.gathering import Gatherer
@@ -66,7 +67,7 @@ def why(
     except ApiError as error:
         _fail(f"the API server refuses: {error}")
     except KubeError as error:
-        _fail(str(error))
+        _fail(explained(error))
     else:
         if output == "json":
             click.echo(msgspec.json.format(msgspec.json.encode(answer)).decode())

@@ -26,6 +26,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     resource_groups: ResourceGroups = ()
     #: Namespace -> the queue of its PodGroups that name none; only those that say so.
     namespace_queues: Mapping[str, str] = {}
+    #: Names of the priority classes; None while they are not known.
+    priority_classes: frozenset[str] | None = None
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):

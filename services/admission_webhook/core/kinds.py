@@ -14,6 +14,8 @@ from services.admission_webhook.core import (
     mutate_pod,
     mutate_podgroup,
     mutate_queue,
+    priority_classes,
+    scheduler_names,
     validate_cronjob,
     validate_hypernode,
     validate_job,
@@ -27,6 +29,7 @@ from services.admission_webhook.core.case import VOLCANO, Case, job_scheduler
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.resource_groups import ResourceGroups, membership_expression
 from services.admission_webhook.core.review import Operation, PatchOperation, plain_object
+from services.admission_webhook.core.scheduler_names import slips
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.resources import (
     CRONJOBS_VOLCANO,
@@ -82,15 +85,52 @@ def _is_our_job(case: Case) -> bool:
     return not meant.isdisjoint(case.known.scheduler_names)
 
 
+def _is_job_for_us(case: Case) -> bool:
+    return _is_our_job(case) or bool(scheduler_names.of_job(case))
+
+
+def _validate_job(case: Case) -> list[FieldError]:
+    return validate_job.validate(case) if _is_our_job(case) else []
+
+
+def _mutate_job(case: Case) -> list[PatchOperation]:
+    return mutate_job.mutate(case) if _is_our_job(case) else []
+
+
+def _warnings_of_job(case: Case) -> tuple[str, ...]:
+    if not _is_our_job(case):
+        return scheduler_names.of_job(case)
+    return (*gang_marks.of_job(case), *priority_classes.of_job(case))
+
+
 def _quoted(names: tuple[str, ...]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
 def _our_pods(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    expression = (
-        f"has(object.spec.schedulerName) && object.spec.schedulerName in [{_quoted(names)}]"
-    )
+    """Pods of ours, and those that were meant to be: they get a warning."""
+    named = "object.spec.schedulerName"
+    slipped = f" || {named}.matches({_text(slips(names))})" if slips(names) else ""
+    expression = f"has({named}) && ({named} in [{_quoted(names)}]{slipped})"
     return (("names-our-scheduler", expression),)
+
+
+def _text(rule: str) -> str:
+    """A string of CEL."""
+    return "'" + rule.replace("\\", "\\\\") + "'"
+
+
+def _is_pod_for_us(case: Case) -> bool:
+    return validate_pod.is_ours(case) or bool(scheduler_names.of_pod(case))
+
+
+def _validate_pod(case: Case) -> list[FieldError]:
+    """Nothing of a pod that only was meant to be ours."""
+    return validate_pod.validate(case) if validate_pod.is_ours(case) else []
+
+
+def _warnings_of_pod(case: Case) -> tuple[str, ...]:
+    return (*scheduler_names.of_pod(case), *gang_marks.of_pod(case))
 
 
 def _members(groups: ResourceGroups) -> str:
@@ -107,7 +147,10 @@ def _our_jobs(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         return f"(({unnamed}) ? {without} : {named} in [{_quoted(names)}])"
 
     before = f"(request.operation == 'UPDATE' && {ours('oldObject')})"
-    return (("names-our-scheduler", f"{ours('object')} || {before}"),)
+    named = "object.spec.schedulerName"
+    slipped = f" || (has({named}) && {named}.matches({_text(slips(names))}))"
+    meant = slipped if slips(names) else ""
+    return (("names-our-scheduler", f"{ours('object')} || {before}{meant}"),)
 
 
 def _changes_of_spec(_: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -124,16 +167,17 @@ GUARDED: Final = (
         resource=PODS,
         mutate=mutate_pod.mutate,
         membership=_members,
-        validate=validate_pod.validate,
-        is_ours=validate_pod.is_ours,
+        validate=_validate_pod,
+        is_ours=_is_pod_for_us,
         read=validate_pod.read_head,
         conditions=_our_pods,
-        warn=gang_marks.of_pod,
+        warn=_warnings_of_pod,
     ),
     Guarded(
         resource=PODGROUPS_INCUBATOR,
         mutate=mutate_podgroup.default_queue_or_empty,
         validate=validate_podgroup.validate_incubator,
+        warn=priority_classes.of_pod_group,
         operations=("CREATE", "UPDATE"),
         conditions=_changes_of_spec,
     ),
@@ -141,6 +185,7 @@ GUARDED: Final = (
         resource=PODGROUPS_SIGS,
         mutate=mutate_podgroup.default_queue_or_empty,
         validate=validate_podgroup.validate_sigs,
+        warn=priority_classes.of_pod_group,
         operations=("CREATE", "UPDATE"),
         conditions=_changes_of_spec,
     ),
@@ -148,17 +193,18 @@ GUARDED: Final = (
         resource=PODGROUPS_VOLCANO,
         mutate=mutate_podgroup.queue_of_namespace,
         validate=validate_podgroup.validate_volcano,
+        warn=priority_classes.of_pod_group,
         queue=_spec_queue,
     ),
     Guarded(
         resource=JOBS_VOLCANO,
-        mutate=mutate_job.mutate,
-        validate=validate_job.validate,
+        mutate=_mutate_job,
+        validate=_validate_job,
         operations=("CREATE", "UPDATE"),
-        is_ours=_is_our_job,
+        is_ours=_is_job_for_us,
         conditions=_our_jobs,
         queue=_spec_queue,
-        warn=gang_marks.of_job,
+        warn=_warnings_of_job,
     ),
     Guarded(resource=QUEUES_INCUBATOR, validate=validate_queue.validate_incubator),
     Guarded(resource=QUEUES_SIGS, validate=validate_queue.validate_sigs),

@@ -162,8 +162,9 @@ def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
     template = as_object(task.given.get("template")) or {}
     for found in template_errors(template):
         # The place in Volcano's words, which its users look for, and in ours, which is right.
-        told = f"spec.task[{index}].{found.path}: {found.message}"
-        yield FieldError(path=f"{task.path}.{found.path}", message=told)
+        words = f"spec.task[{index}].{found.path}: {found.message}"
+        path = f"{task.path}.{found.path}"
+        yield FieldError(path=path, message=found.message, words=words)
     if text_at(task.given, "topologyPolicy") not in {"", "none"}:
         yield from _whole_cpu_errors(as_object(template.get("spec")) or {}, task, index)
 

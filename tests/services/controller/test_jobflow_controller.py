@@ -41,6 +41,7 @@ async def test_a_flow_goes_from_step_to_step_to_its_end(either: KubeClient, plac
     async with running(either, JobFlowReconciler) as runtime:
         await make(either, JOBFLOWS, {"metadata": {"name": "f"}, "spec": spec}, place)
         await becomes(jobs, ["f-one"])
+        await enter(either, place, "f-one", "Pending")
         await becomes(phase, "Pending")
         await enter(either, place, "f-one", "Pending", "Running")
         await becomes(phase, "Running")
@@ -63,6 +64,34 @@ async def test_a_flow_goes_from_step_to_step_to_its_end(either: KubeClient, plac
         ("Normal", "Created", "create a job named f-one!"),
         ("Normal", "Created", "create a job named f-two!"),
     ]
+
+
+async def test_whoever_made_a_flow_may_update_it_until_there_is_something_to_report(
+    either: KubeClient, place: str
+) -> None:
+    await make(either, JOBTEMPLATES, template("one"), place)
+    flow = {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "one"}]}}
+
+    async def jobs() -> list[str]:
+        return await names_of(either, JOBS_VOLCANO, place)
+
+    async def phase() -> object:
+        found = await read(either, JOBFLOWS, "f", place)
+        return found and found.get("status", {}).get("state", {}).get("phase")
+
+    async with running(either, JobFlowReconciler):
+        await make(either, JOBFLOWS, flow, place)
+        made = await read(either, JOBFLOWS, "f", place)
+        assert made is not None
+        await becomes(jobs, ["f-one"])
+        # The Job's news has woken its flow once more: another key's turn has come after that.
+        await make(either, JOBFLOWS, {"metadata": {"name": "g"}, "spec": flow["spec"]}, place)
+        await becomes(jobs, ["f-one", "g-one"])
+        seen = await read(either, JOBFLOWS, "f", place)
+        assert seen is not None
+        assert seen["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+        await enter(either, place, "f-one", "Pending")
+        await becomes(phase, "Pending")
 
 
 async def test_a_step_without_template_is_told_and_made_when_the_template_comes(

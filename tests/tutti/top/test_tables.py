@@ -50,3 +50,31 @@ def test_nodes_have_a_bar_for_each_resource_that_any_of_them_has() -> None:
     ]
     many = [use(f"n{index}", cpu) for index in range(ROWS_MAX + 5)]
     assert printed(of_nodes(many))[-1] == "and 5 more"
+
+
+def test_all_figures_are_there_at_eighty_columns() -> None:
+    def lines(table: RenderableType) -> list[str]:
+        text = io.StringIO()
+        Console(file=text, width=80, color_system=None).print(table)
+        return text.getvalue().splitlines()
+
+    amounts = (
+        LedgerAmount(resource="nvidia.com/gpu", used=1234, wanted=567, deserved=2345),
+        LedgerAmount(resource="memory", used=7 << 40, wanted=5 << 38, ceiling=9 << 40),
+    )
+    name = "research-and-development-of-language-models"
+    queue = LedgerQueue(name=name, exists=True, running=120, waiting=34, amounts=amounts)
+    shown = lines(of_queues(LedgerAnswer(queues=(queue,)), 80))
+    assert "research" in shown[1]
+    assert all(figure in shown[1] for figure in ("120", "34", "53%", "1234", "2345", "567"))
+    assert all(figure in shown[2] for figure in ("78%", "7Ti", "9Ti", "1.25Ti"))
+
+    rooms = tuple(
+        Room(resource=resource, used=12, allocatable=64)
+        for resource in ("cpu", "memory", "nvidia.com/gpu", "pods")
+    )
+    node = NodeUse(name="ip-10-0-12-34.internal", state="Ready", rooms=rooms, gangs=("team/train",))
+    shown = lines(of_nodes([node], 80))
+    assert len(shown) == 2
+    assert shown[1].count("12") >= 3
+    assert "team/train" in shown[1]

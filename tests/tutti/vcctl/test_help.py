@@ -25,15 +25,12 @@ def test_help_has_cobras_sections_in_cobras_order() -> None:
     assert '  -n, --namespace string    the namespace of job (default "default")' in lines
 
 
-def test_help_names_the_kubeconfig_that_is_read_where_none_is_given(
+def test_help_names_no_default_of_the_kubeconfig_as_volcanos(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    line = "  -k, --kubeconfig string   (optional) absolute path to the kubeconfig file"
     monkeypatch.setenv("KUBECONFIG", "/etc/some/config")
-    assert f'{line} (default "/etc/some/config")\n' in helped("job", "list")
-    monkeypatch.delenv("KUBECONFIG")
-    monkeypatch.setenv("HOME", "/srv/somebody")
-    assert f'{line} (default "/srv/somebody/.kube/config")\n' in helped("job", "list")
+    line = "  -k, --kubeconfig string   (optional) absolute path to the kubeconfig file\n"
+    assert line in helped("job", "list")
 
 
 def test_a_group_lists_its_commands_and_says_how_to_learn_more() -> None:

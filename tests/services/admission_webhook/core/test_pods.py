@@ -2,18 +2,21 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from services.admission_webhook.core.judge import defaults
-from shared.kube.resources import PODS
+from shared.kube.resources import PODGROUPS_SIGS, PODS
 from tests.services.admission_webhook.reviews import (
     Object,
     a_job,
     a_pod,
+    a_pod_group,
     a_task,
     asked,
     judged,
     review,
+    surroundings,
     texts,
 )
 
@@ -113,3 +116,35 @@ def test_a_volcano_job_is_warned_of_marks_in_its_templates_once() -> None:
 def test_plain_pods_and_jobs_are_admitted_without_a_word() -> None:
     assert judged(review(a_pod("tutti", {GROUP: "g"}))).warnings == ()
     assert judged(review(a_job(a_task()))).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["tuti", "tutty", "tutit", "kubebatch", "volcanoo", "volcan"])
+def test_a_pod_whose_scheduler_name_is_one_slip_from_ours_gets_a_warning(name: str) -> None:
+    (warning,) = judged(review(a_pod(name, {GROUP: "Not Valid"}))).warnings
+    assert f'schedulerName "{name}" is not served by Tutti (did you mean' in warning
+    assert texts(a_pod(name, {GROUP: "Not Valid"})) == [], "it is another scheduler's"
+
+
+@pytest.mark.parametrize("name", ["default-scheduler", "tutti2", "kai-scheduler", "yunikorn", "t"])
+def test_other_schedulers_names_are_no_slips(name: str) -> None:
+    assert asked(review(a_pod(name))) is None
+
+
+def test_a_volcano_job_with_a_scheduler_name_that_was_meant_to_be_ours_gets_a_warning() -> None:
+    verdict = judged(review(a_job(a_task(), schedulerName="tuti")))
+    assert verdict.errors == ()
+    assert 'did you mean "tutti"' in verdict.warnings[0]
+
+
+def test_a_priority_class_that_does_not_exist_gets_a_warning() -> None:
+    known = msgspec.structs.replace(surroundings(), priority_classes=frozenset({"high"}))
+    for made in (
+        a_job(a_task(), priorityClassName="hihg"),
+        a_pod_group(minMember=1, priorityClassName="hihg", queue="default"),
+        a_pod_group(PODGROUPS_SIGS, minMember=1, priorityClassName="hihg"),
+    ):
+        (warning,) = judged(review(made), known).warnings
+        assert 'no PriorityClass "hihg" (did you mean "high"?)' in warning
+        assert judged(review(made), surroundings()).warnings == (), "the classes are not known"
+    good = a_job(a_task(), priorityClassName="high")
+    assert judged(review(good), known).warnings == ()
