@@ -90,3 +90,33 @@ async def test_a_pod_follows_the_remedy_and_is_bound(stage: Stage) -> None:
 async def test_who_creates_such_a_pod_is_warned(stage: Stage) -> None:
     told = await stage.tried({"apiVersion": "v1", "kind": "Pod", **marked(0, STORED[0])})
     assert "Warning: tutti: not bound: label scheduling.x-k8s.io/pod-group" in told
+
+
+async def test_who_misspells_the_scheduler_or_names_no_priority_class_is_warned(
+    stage: Stage,
+) -> None:
+    """Also where others' pods are kept from the webhook by a condition in CEL."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **pod_manifest("slip", scheduler_name="tuti")}
+    assert 'schedulerName "tuti" is not served by Tutti (did you mean "tutti"?)' in (
+        await stage.tried(pod)
+    )
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "slip"},
+        "spec": {
+            "schedulerName": "volcanoo",
+            "tasks": [{"name": "w", "replicas": 1, "template": {"spec": pod["spec"]}}],
+        },
+    }
+    assert 'did you mean "volcano"' in await stage.tried(job)
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "slip"},
+        "spec": {"minMember": 1, "priorityClassName": "system-node-critcal"},
+    }
+    told = await stage.tried(group)
+    assert 'no PriorityClass "system-node-critcal" (did you mean "system-node-critical"?)' in told
+    other = {"apiVersion": "v1", "kind": "Pod", **pod_manifest("o", scheduler_name="other")}
+    assert "tutti" not in await stage.tried(other)

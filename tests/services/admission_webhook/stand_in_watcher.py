@@ -13,13 +13,14 @@ from shared.contracts import codec, subjects
 from shared.contracts.cluster import (
     Gone,
     NamespaceChanges,
+    PriorityClassChanges,
     QueueChanges,
     SnapshotPage,
     SnapshotRequest,
     SnapshotUnavailable,
     Synced,
 )
-from shared.model.objects import Queue
+from shared.model.objects import PriorityClass, Queue
 from shared.model.surroundings import Namespace
 
 
@@ -48,6 +49,13 @@ class Watcher:
         """Namespaces appear, change and go."""
         record = NamespaceChanges(epoch=self.epoch, at_ms=0, changed=changed, removed=removed)
         await self._append(subjects.CLUSTER_NAMESPACES, record)
+
+    async def change_priority_classes(
+        self, *changed: PriorityClass, removed: tuple[Gone, ...] = ()
+    ) -> None:
+        """Priority classes appear, change and go."""
+        record = PriorityClassChanges(epoch=self.epoch, at_ms=0, changed=changed, removed=removed)
+        await self._append(subjects.CLUSTER_PRIORITY_CLASSES, record)
 
     async def live(self) -> None:
         """Give a sign of life."""

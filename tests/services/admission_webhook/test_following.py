@@ -14,6 +14,7 @@ from shared.bus.jetstream_api import ApiAnswer
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.cluster import Gone
+from shared.model.objects import PriorityClass
 from shared.model.surroundings import Namespace
 from tests.services.admission_webhook.reviews import volcano_queue
 from tests.services.admission_webhook.stand_in_watcher import a_watcher
@@ -53,7 +54,8 @@ async def test_the_snapshot_and_what_comes_after_it_make_the_picture(
             await eventually(lambda: all(exists(follower, name) for name in "abc"))
             await watcher.change(volcano_queue("d"), removed=(Gone(uid="u-a", resource_version=9),))
             await eventually(lambda: exists(follower, "d") and not exists(follower, "a"))
-        assert {question.kinds for question in watcher.asked} == {("queue", "namespace")}
+        kinds = ("queue", "namespace", "priorityclass")
+        assert {question.kinds for question in watcher.asked} == {kinds}
 
 
 async def test_queues_that_namespaces_name_are_known(nats_server: NatsServer) -> None:
@@ -67,6 +69,18 @@ async def test_queues_that_namespaces_name_are_known(nats_server: NatsServer) ->
         await eventually(lambda: follower.namespace_queues == {"team": "lane"})
         await watcher.change_namespaces(removed=(Gone(uid="u-n", resource_version=4),))
         await eventually(lambda: follower.namespace_queues == {})
+
+
+async def test_priority_classes_are_known_by_name(nats_server: NatsServer) -> None:
+    async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
+        assert follower.priority_classes is None
+        await eventually(lambda: follower.priority_classes == frozenset())
+        await watcher.change_priority_classes(
+            PriorityClass(uid="u-h", name="high", resource_version=1)
+        )
+        await eventually(lambda: follower.priority_classes == {"high"})
+        await watcher.change_priority_classes(removed=(Gone(uid="u-h", resource_version=2),))
+        await eventually(lambda: follower.priority_classes == frozenset())
 
 
 async def test_a_snapshot_is_asked_for_until_there_is_one(nats_server: NatsServer) -> None:

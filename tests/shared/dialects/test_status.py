@@ -48,6 +48,7 @@ def test_a_volcano_group_takes_status_and_metadata_in_one_patch_of_the_main_reso
         "metadata": {"uid": "uid-one"},
         "status": {
             "phase": "Inqueue",
+            "members": 4,
             "running": 1,
             "succeeded": None,
             "failed": None,

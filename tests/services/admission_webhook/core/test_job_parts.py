@@ -13,6 +13,8 @@ from tests.services.admission_webhook.reviews import (
     a_job,
     a_task,
     defaulted,
+    judged,
+    review,
     surroundings,
     texts,
     volcano_queue,
@@ -60,7 +62,7 @@ def test_all_violations_are_told_at_once_with_their_places() -> None:
     # Once: Volcano's users look for its words, which have another name for the place.
     assert [error.text for error in errors if "restartPolicy" in error.text] == [
         'spec.task[0].template.spec.restartPolicy: Unsupported value: "x": supported values: '
-        '"Always", "Never", "OnFailure"'
+        '"Always", "OnFailure", "Never"'
     ]
     assert [error.path for error in errors] == [
         "spec.tasks[0].policies[0]",
