@@ -47,6 +47,11 @@ class MemoryQueues(QueueFollower):
     def namespace_queues(self) -> dict[str, str]:
         return self.of_namespaces
 
+    @property
+    @override
+    def priority_classes(self) -> frozenset[str] | None:
+        return None
+
     @override
     async def appeared(self, name: str, timeout_s: float) -> bool:
         self.waited.append(name)

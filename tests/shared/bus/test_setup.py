@@ -63,6 +63,7 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
         assert found["config"]["filter_subjects"] == [
             "cluster.queue",
             "cluster.namespace",
+            "cluster.priorityclass",
             "cluster.synced",
         ]
     binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
