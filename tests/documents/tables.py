@@ -44,7 +44,10 @@ SETTINGS: Final = _DOCS / "reference" / "settings.md"
 DOCUMENTS: Final = (
     SETTINGS,
     _DOCS / "reference" / "metrics.md",
-    *(_DOCS / f"{name}.md" for name in ("operations", "policies", "installing", "rights")),
+    *(
+        _DOCS / f"{name}.md"
+        for name in ("operations", "policies", "installing", "migrating", "rights")
+    ),
 )
 _TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SETTINGS: Final[dict[str, type[CommonSettings]]] = {
