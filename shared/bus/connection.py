@@ -15,7 +15,6 @@ import itertools
 import logging
 import re
 import secrets
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Self, TypeVar
 
@@ -33,6 +32,7 @@ from shared.bus.errors import (
     MessageTooLarge,
     NoAnswer,
     NobodyListens,
+    describe,
 )
 from shared.bus.jetstream_api import (
     INCARNATION,
@@ -546,7 +546,7 @@ class Bus:
             await asyncio.to_thread(self._security.refresh)
 
     async def _on_error(self, error: Exception) -> None:
-        text = _described(error)
+        text = describe(error)
         if "permissions violation" in text.lower():
             # The only sign of a denied publish; its caller sees nothing but a missing answer.
             self.report("nats permissions", text)
@@ -591,12 +591,3 @@ class Bus:
             _log.error("another failure on the bus", exc_info=error)
         else:
             self._failure.set_exception(error)
-
-
-def _described(error: Exception) -> str:
-    """What the client library's exception says, in words where users cause it."""
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, ssl.SSLError):
-        return f"no TLS connection: {error.reason or error}"
-    return str(error) or type(error).__name__

@@ -2,6 +2,8 @@
 package.
 """
 
+import ssl
+
 
 class BusError(Exception):
     """Everything below, for those who handle them alike."""
@@ -97,3 +99,12 @@ class ApiRefused(BusError):
         self.code = code
         self.err_code = err_code
         self.text = text
+
+
+def describe(error: Exception) -> str:
+    """What the client library's exception says, in words where users cause it."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS connection: {error.reason or error}"
+    return str(error) or type(error).__name__

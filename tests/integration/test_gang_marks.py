@@ -114,9 +114,11 @@ async def test_who_misspells_the_scheduler_or_names_no_priority_class_is_warned(
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {"name": "slip"},
-        "spec": {"minMember": 1, "priorityClassName": "system-node-critcal"},
+        "spec": {"minMember": 1, "priorityClassName": "system-node-critical-2"},
     }
     told = await stage.tried(group)
-    assert 'no PriorityClass "system-node-critcal" (did you mean "system-node-critical"?)' in told
+    assert (
+        'no PriorityClass "system-node-critical-2" (did you mean "system-node-critical"?)' in told
+    )
     other = {"apiVersion": "v1", "kind": "Pod", **pod_manifest("o", scheduler_name="other")}
     assert "tutti" not in await stage.tried(other)
