@@ -78,7 +78,7 @@ async def test_priority_classes_are_known_by_name(nats_server: NatsServer) -> No
         await watcher.change_priority_classes(
             PriorityClass(uid="u-h", name="high", resource_version=1)
         )
-        await eventually(lambda: follower.priority_classes == {"high"})
+        await eventually(lambda: follower.priority_classes == frozenset({"high"}))
         await watcher.change_priority_classes(removed=(Gone(uid="u-h", resource_version=2),))
         await eventually(lambda: follower.priority_classes == frozenset())
 
