@@ -18,9 +18,17 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
-from tests.controlplane.operators import TrainingOperator, ensure_training_operator
+from tests.controlplane.operators import managers, mpi, training
+from tests.controlplane.operators.building import BuiltOperator, Recipe, ensure_operator
 
 CRDS_DIR = Path(__file__).parents[2] / "deploy" / "crds"
+#: The fixtures that are built operators.
+OPERATORS: dict[str, Recipe] = {
+    "training_operator": training.RECIPE,
+    "mpi_operator": mpi.RECIPE,
+    "jobset_operator": managers.JOBSET.recipe,
+    "lws_operator": managers.LEADER_WORKER_SET.recipe,
+}
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -29,8 +37,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ensure_binaries()
     if any("oracle" in getattr(item, "fixturenames", ()) for item in session.items):
         ensure_oracle()
-    if any("training_operator" in getattr(item, "fixturenames", ()) for item in session.items):
-        ensure_training_operator()
+    for name, recipe in OPERATORS.items():
+        if any(name in getattr(item, "fixturenames", ()) for item in session.items):
+            ensure_operator(recipe)
     if any("jaeger_program" in getattr(item, "fixturenames", ()) for item in session.items):
         ensure_jaeger()
 
@@ -44,9 +53,27 @@ def control_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
-def training_operator() -> TrainingOperator:
+def training_operator() -> BuiltOperator:
     """Kubeflow's training-operator, built."""
-    return ensure_training_operator()
+    return ensure_operator(training.RECIPE)
+
+
+@pytest.fixture(scope="session")
+def mpi_operator() -> BuiltOperator:
+    """Kubeflow's MPI operator, built."""
+    return ensure_operator(mpi.RECIPE)
+
+
+@pytest.fixture(scope="session")
+def jobset_operator() -> BuiltOperator:
+    """JobSet's controller, built."""
+    return ensure_operator(managers.JOBSET.recipe)
+
+
+@pytest.fixture(scope="session")
+def lws_operator() -> BuiltOperator:
+    """LeaderWorkerSet's controller, built."""
+    return ensure_operator(managers.LEADER_WORKER_SET.recipe)
 
 
 @pytest.fixture(scope="session")

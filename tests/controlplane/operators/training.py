@@ -1,34 +1,34 @@
-"""A real operator that writes PodGroups: Kubeflow's training-operator v1, built from its Go module.
+"""Kubeflow's training-operator v1: TFJobs and PyTorchJobs become PodGroups, then pods.
 
-It is cached beside the control plane's binaries, with the CRDs that its module brings. It runs as
-a process, not in a pod, so what a pod would be given is done here: its webhook's certificate, which
-it makes and stores in a Secret, is laid where the Secret would be mounted. The configuration of its
-webhooks is empty: an API server on this machine could not reach a Service.
+It runs as a process, not in a pod. The certificate of its webhook, which it makes and stores in a
+Secret, is therefore copied to where the Secret would be mounted. The configuration of its webhooks
+is empty: an API server on this machine could not reach a Service.
 """
 
 import asyncio
 import base64
-import json
-import logging
-import os
 import shutil
-import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from tests.controlplane.binaries import cache_root, find_go, run_tool
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.locks import exclusive
+from tests.controlplane.operators.building import BuiltOperator, Recipe
 from tests.controlplane.processes import Component, ReservedPort
 from tests.support.waiting import eventually
 
-MODULE: Final = "github.com/kubeflow/training-operator"
-VERSION: Final = "v1.9.3"
-PROGRAM: Final = "training-operator.v1"
 KINDS: Final = ("tfjobs", "pytorchjobs")
+RECIPE: Final = Recipe(
+    name="training-operator",
+    module="github.com/kubeflow/training-operator",
+    version="v1.9.3",
+    main="cmd/training-operator.v1",
+    crds="manifests/base/crds",
+    crd_files=tuple(f"kubeflow.org_{kind}.yaml" for kind in KINDS),
+)
 
 _NAMESPACE: Final = "kubeflow"
 _SECRET: Final = "training-operator-webhook-cert"
@@ -37,61 +37,10 @@ _WEBHOOKS: Final = "validator.training-operator.kubeflow.org"
 _CERTIFICATES: Final = Path("/").joinpath("tmp", "k8s-webhook-server", "serving-certs")
 _START_S: Final = 60.0
 
-logger = logging.getLogger(__name__)
-
-
-class TrainingOperator(NamedTuple):
-    """Where the executable and the CRDs of its kinds are."""
-
-    program: Path
-    crds: Path
-
-
-def ensure_training_operator(environ: Mapping[str, str] = os.environ) -> TrainingOperator:
-    """Return the operator, building it first if no cache has it: minutes, once.
-
-    Raises:
-        BinariesError: The build failed.
-    """
-    root = cache_root(environ)
-    folder = root / f"training-operator-{VERSION}"
-    with exclusive(root / f"{folder.name}.lock"):
-        if not folder.is_dir():
-            _build(folder, environ)
-    return TrainingOperator(folder / PROGRAM, folder / "crds")
-
-
-def _build(folder: Path, environ: Mapping[str, str]) -> None:
-    go = find_go(environ)
-    logger.warning("building %s@%s (minutes, once)", MODULE, VERSION)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
-        made = Path(scratch) / "bin"
-        made.mkdir()
-        own = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOBIN": str(made)}
-        tools = {**environ, **own}
-        command = [
-            go,
-            "install",
-            "-trimpath",
-            "-ldflags=-s -w",
-            f"{MODULE}/cmd/{PROGRAM}@{VERSION}",
-        ]
-        run_tool(command, cwd=folder.parent, environ=tools)
-        told = run_tool(
-            [go, "mod", "download", "-json", f"{MODULE}@{VERSION}"],
-            cwd=folder.parent,
-            environ=tools,
-        )
-        sources = Path(json.loads(told)["Dir"]) / "manifests" / "base" / "crds"
-        (made / "crds").mkdir()
-        for kind in KINDS:
-            shutil.copyfile(sources / f"kubeflow.org_{kind}.yaml", made / "crds" / f"{kind}.yaml")
-        made.rename(folder)
-
 
 @asynccontextmanager
 async def running_operator(
-    operator: TrainingOperator, control_plane: ControlPlane, api: RawClient, log: Path
+    operator: BuiltOperator, control_plane: ControlPlane, api: RawClient, log: Path
 ) -> AsyncIterator[Component]:
     """Run it with ``--gang-scheduler-name=volcano`` until the block is left.
 
@@ -107,7 +56,7 @@ async def running_operator(
     )
     health, webhook = ReservedPort(), ReservedPort()
     component = Component(
-        PROGRAM,
+        RECIPE.name,
         [
             str(operator.program),
             f"--kubeconfig={control_plane.admin_kubeconfig}",

@@ -12,7 +12,8 @@ import pytest
 
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.operators import TrainingOperator, running_operator
+from tests.controlplane.operators.building import BuiltOperator
+from tests.controlplane.operators.training import running_operator
 from tests.integration.stage import VOLCANO, Stage
 from tests.support.waiting import eventually
 
@@ -24,7 +25,7 @@ GPU = "nvidia.com/gpu"
 
 @pytest.fixture
 async def operator(
-    training_operator: TrainingOperator,
+    training_operator: BuiltOperator,
     control_plane: ControlPlane,
     api: RawClient,
     stage: Stage,

@@ -1,0 +1,49 @@
+"""Kubeflow's MPI operator: an MPIJob becomes a PodGroup, worker pods and a launcher's batch Job."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.operators.building import BuiltOperator, Recipe
+from tests.controlplane.processes import Component
+from tests.support.waiting import eventually
+
+RECIPE: Final = Recipe(
+    name="mpi-operator",
+    module="github.com/kubeflow/mpi-operator",
+    version="v0.6.0",
+    crds="manifests/base",
+    crd_files=("kubeflow.org_mpijobs.yaml",),
+    own_main=Path(__file__).with_name("mpi"),
+)
+_START_S: Final = 60.0
+
+
+@asynccontextmanager
+async def running_mpi_operator(
+    operator: BuiltOperator, control_plane: ControlPlane, log: Path
+) -> AsyncIterator[Component]:
+    """Run it with ``--gang-scheduling=volcano`` until the block is left."""
+    await asyncio.to_thread(control_plane.install_crds, operator.crds)
+    component = Component(
+        RECIPE.name,
+        [
+            str(operator.program),
+            f"--kubeconfig={control_plane.admin_kubeconfig}",
+            "--gang-scheduling=volcano",
+        ],
+        log,
+    )
+    try:
+        await asyncio.to_thread(component.start)
+        await eventually(
+            lambda: "Started workers" in log.read_text(),
+            timeout_s=_START_S,
+            because="the operator's workers run",
+        )
+        yield component
+    finally:
+        await asyncio.to_thread(component.stop)

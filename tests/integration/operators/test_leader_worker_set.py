@@ -1,0 +1,111 @@
+"""LeaderWorkerSet on a real cluster: the whole group's resources, and its place after a restart."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.client import Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.operators.building import BuiltOperator
+from tests.controlplane.operators.managers import LEADER_WORKER_SET, running_manager
+from tests.integration.operators.manifests import GPU, leader_worker_set
+from tests.integration.stage import Stage
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.certify, pytest.mark.timeout(240)]
+
+VERSION = "leaderworkerset.x-k8s.io/v1"
+NAME = "leaderworkerset.sigs.k8s.io/name"
+
+
+@pytest.fixture
+async def operator(
+    lws_operator: BuiltOperator,
+    control_plane: ControlPlane,
+    api: RawClient,
+    stage: Stage,
+    tmp_path: Path,
+) -> AsyncIterator[None]:
+    """The operator at work; its sets are gone before it is."""
+    async with running_manager(LEADER_WORKER_SET, lws_operator, control_plane, api, tmp_path):
+        yield
+        await api.delete(stage.path("leaderworkersets", version=VERSION))
+        await eventually(lambda: _gone(stage), timeout_s=60, because="all pods are gone")
+
+
+async def test_of_two_leader_ready_sets_on_four_gpus_one_runs_whole_and_the_other_waits_whole(
+    stage: Stage, operator: None
+) -> None:
+    """Both groups state minMember 1 and the resources of four pods."""
+    await stage.nodes(4, extended={GPU: 1})
+    for name in ("first", "second"):
+        await _create(stage, leader_worker_set(name, 4, startup_policy="LeaderReady"))
+    whole = await eventually(lambda: _whole(stage), timeout_s=60, because="one set runs whole")
+    (other,) = {"first", "second"} - {whole}
+    assert not await _placed(stage, other)
+    await stage.api.delete(
+        stage.path("leaderworkersets", whole, VERSION), {"propagationPolicy": "Foreground"}
+    )
+    await eventually(
+        lambda: _bound(stage, other, 4), timeout_s=60, because="the other set runs whole"
+    )
+
+
+async def test_a_set_whose_worker_dies_is_recreated_in_its_place_although_another_waits(
+    stage: Stage, operator: None
+) -> None:
+    await stage.nodes(4, extended={GPU: 1})
+    await _create(stage, leader_worker_set("first", 4))
+    await eventually(lambda: _bound(stage, "first", 4), timeout_s=60, because="first is bound")
+    await eventually(lambda: _runs(stage, "first-0-1"), timeout_s=30, because="its worker runs")
+    await _create(stage, leader_worker_set("second", 4))
+    await eventually(lambda: _exist(stage, "second", 1), timeout_s=30, because="second exists")
+    before = {pod["metadata"]["uid"] for pod in await _pods(stage, "first")}
+    await stage.delete(stage.path(name="first-0-1"))
+
+    async def recreated() -> bool:
+        pods = await _pods(stage, "first")
+        fresh = [pod for pod in pods if pod["metadata"]["uid"] not in before]
+        assert not await _placed(stage, "second"), "the waiting set took the place"
+        return len(fresh) == 4 and all(pod["spec"].get("nodeName") for pod in fresh)
+
+    await eventually(recreated, timeout_s=60, because="the recreated group is bound whole")
+    assert not await _placed(stage, "second")
+
+
+async def _create(stage: Stage, manifest: Object) -> None:
+    await stage.api.create(stage.path("leaderworkersets", version=VERSION), manifest)
+
+
+async def _pods(stage: Stage, name: str) -> list[Object]:
+    return [
+        pod for pod in await stage.pods() if pod["metadata"].get("labels", {}).get(NAME) == name
+    ]
+
+
+async def _placed(stage: Stage, name: str) -> int:
+    return sum(bool(pod["spec"].get("nodeName")) for pod in await _pods(stage, name))
+
+
+async def _bound(stage: Stage, name: str, count: int) -> bool:
+    return await _placed(stage, name) == count
+
+
+async def _exist(stage: Stage, name: str, least: int) -> bool:
+    return len(await _pods(stage, name)) >= least
+
+
+async def _whole(stage: Stage) -> str:
+    counts = {name: await _placed(stage, name) for name in ("first", "second")}
+    assert sorted(counts.values()) in ([0, 0], [0, 1], [0, 2], [0, 3], [0, 4]), counts
+    return next((name for name, count in counts.items() if count == 4), "")
+
+
+async def _runs(stage: Stage, name: str) -> bool:
+    pod = await stage.api.get(stage.path(name=name))
+    return bool(pod["status"].get("phase") == "Running")
+
+
+async def _gone(stage: Stage) -> bool:
+    return not await stage.pods()
