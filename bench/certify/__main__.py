@@ -2,13 +2,16 @@
 
 Runs every benchmark, every long run and the tests marked `certify`, each in a process of its own,
 and writes docs/certificates/<date>-issue<N>-<commit>.md after each of them, so that nothing is
-lost. Outputs are in build/certify/<commit>; started again on the same commit it goes on where it
-was.
+lost. Outputs are in build/certify/<digest of the code>: started again on the same code it resumes
+after the last part that ended, also when only documents have changed since. Parts that do not
+begin within `--hours` are named as not run.
 """
 
 import argparse
+import hashlib
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -26,8 +29,11 @@ _CERTIFICATES: Final = ROOT / "docs" / "certificates"
 def main() -> None:
     """Run what has not been run, write the page; fails when a part did."""
     arguments = _parser().parse_args()
-    commit = _commit()
-    folder = ROOT / "build" / "certify" / commit
+    changed = uncommitted(_git("status", "--porcelain", "--untracked-files=no"))
+    if changed:
+        sys.exit(f"commit first, a certificate names what it is true of: {', '.join(changed)}")
+    commit = _git("rev-parse", "--short=12", "HEAD").strip()
+    folder = ROOT / "build" / "certify" / code_digest(_git("ls-tree", "-r", "HEAD"))
     extent = Extent(
         runs=arguments.runs,
         minutes=arguments.minutes,
@@ -42,7 +48,11 @@ def main() -> None:
     ledger = Ledger(folder)
     stem = _CERTIFICATES / f"{datetime.now(UTC):%Y-%m-%d}-issue{arguments.issue}-{commit}"
     ended: list[Ended] = []
+    deadline_s = time.monotonic() + arguments.hours * 3600
     for part in chosen:
+        if time.monotonic() > deadline_s:
+            print(f"{arguments.hours:g} hours are over; the parts that are left were not run")
+            break
         print(f"{datetime.now(UTC):%H:%M:%S} {part.name}: {part.typed}", flush=True)
         one = (None if arguments.again else ledger.find(part)) or ledger.run(part)
         print(f"         {one.how} after {one.minutes:.1f} minutes: {one.told}", flush=True)
@@ -51,7 +61,30 @@ def main() -> None:
         left_out = [each.name for each in everything if each.name not in done]
         _write(stem, ended, left_out, folder, arguments.note, commit, arguments.issue)
     print(stem.with_suffix(".md").relative_to(ROOT))
-    sys.exit(0 if all(one.how == "ok" for one in ended) else 1)
+    sys.exit(0 if len(ended) == len(chosen) and all(one.how == "ok" for one in ended) else 1)
+
+
+def code_digest(tree: str) -> str:
+    """Return a short digest of a commit's files but its documents.
+
+    Args:
+        tree: What ``git ls-tree -r`` printed: mode, type, object and, after a tab, path.
+    """
+    digest = hashlib.sha256()
+    for line in tree.splitlines():
+        if not _is_document(line.partition("\t")[2]):
+            digest.update(f"{line}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+def uncommitted(status: str) -> list[str]:
+    """Return the paths of ``git status --porcelain`` that are not documents."""
+    paths = [line[3:] for line in status.splitlines()]
+    return [path for path in paths if not _is_document(path)]
+
+
+def _is_document(path: str) -> bool:
+    return path.startswith("docs/") or path.endswith(".md")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--issue", type=int, required=True)
     parser.add_argument("--runs", type=int, default=3, help="runs of each benchmark (medians)")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
+    parser.add_argument("--hours", type=float, default=4.0, help="when the last part may begin")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--only", action="append", default=[], help="parts whose name has this")
     parser.add_argument("--again", action="store_true", help="also what was run on this commit")
@@ -93,10 +127,9 @@ def _write(
     stem.with_suffix(".md").write_text(page)
 
 
-def _commit() -> str:
-    command = ("git", "rev-parse", "--short=12", "HEAD")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+def _git(*arguments: str) -> str:
+    command = ("git", *arguments)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

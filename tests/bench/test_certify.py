@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bench.certify.__main__ import code_digest, uncommitted
 from bench.certify.page import certificate
 from bench.certify.parts import Extent, Part, parts_of, programs
 from bench.certify.running import Ended, Ledger
@@ -81,3 +82,16 @@ def test_a_certificate_without_drains_says_so() -> None:
     page = certificate([CHAOS], ["drains"], None, title="Issue 4", commit="0")
     assert "* not run: drains\n" in page
     assert "the drains have no figures" in page
+
+
+def test_the_digest_of_the_code_changes_with_code_and_not_with_documents() -> None:
+    tree = (
+        "100644 blob aaa\tservices/a.py\n100644 blob bbb\tdocs/b.md\n100644 blob ccc\tREADME.md\n"
+    )
+    assert code_digest(tree) == code_digest(tree.replace("bbb", "ddd").replace("ccc", "eee"))
+    assert code_digest(tree) != code_digest(tree.replace("aaa", "fff"))
+
+
+def test_uncommitted_code_is_named_and_uncommitted_documents_are_not() -> None:
+    status = " M services/a.py\n M docs/b.md\nM  README.md\n"
+    assert uncommitted(status) == ["services/a.py"]

@@ -33,6 +33,8 @@ OPERATORS: dict[str, Recipe] = {
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the binaries before the first test's timeout runs: cold, it takes minutes."""
+    if session.config.option.collectonly:
+        return
     if any("control_plane" in getattr(item, "fixturenames", ()) for item in session.items):
         ensure_binaries()
     if any("oracle" in getattr(item, "fixturenames", ()) for item in session.items):
