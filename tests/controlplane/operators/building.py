@@ -63,35 +63,26 @@ def _digest(recipe: Recipe) -> str:
 
 
 def _build(recipe: Recipe, folder: Path, environ: Mapping[str, str]) -> None:
-    """Build beside `folder`, and move the result there in one rename."""
+    """Build beside `folder`, and move the result there in one rename.
+
+    The module's own go.mod and go.sum decide its dependencies: `go install` of a version would ask
+    the module proxy for the list of versions, which it need not have.
+    """
     go = find_go(environ)
     logger.warning("building %s@%s (minutes, once)", recipe.module, recipe.version)
+    tools = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
-        made = Path(scratch) / "made"
+        made, source = Path(scratch) / "made", Path(scratch) / "source"
         made.mkdir()
-        tools = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        source = recipe.own_main
-        flags = ("-trimpath", "-ldflags=-s -w")
-        if source is not None:
-            copy = Path(scratch) / "source"
-            shutil.copytree(source, copy)
-            command = [go, "build", "-mod=readonly", *flags, "-o", str(made / PROGRAM), "."]
-            run_tool(command, cwd=copy, environ=tools)
-        else:
-            tools["GOBIN"] = str(Path(scratch) / "bin")
-            package = f"{recipe.module}/{recipe.main}".rstrip("/")
-            command = [go, "install", *flags, f"{package}@{recipe.version}"]
-            run_tool(command, cwd=folder.parent, environ=tools)
-            (program,) = Path(tools["GOBIN"]).iterdir()
-            program.rename(made / PROGRAM)
-        _copy_crds(go, recipe, made / "crds", tools)
+        command = [go, "mod", "download", "-json", f"{recipe.module}@{recipe.version}"]
+        described = run_tool(command, cwd=made, environ=tools)
+        module = Path(json.loads(described)["Dir"])
+        # Files of the module cache are read-only: only their contents are copied.
+        shutil.copytree(recipe.own_main or module, source, copy_function=shutil.copyfile)
+        main = "." if recipe.own_main is not None else f"./{recipe.main}"
+        command = [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w"]
+        run_tool([*command, "-o", str(made / PROGRAM), main], cwd=source, environ=tools)
+        (made / "crds").mkdir()
+        for file in recipe.crd_files:
+            shutil.copyfile(module / recipe.crds / file, made / "crds" / file)
         made.rename(folder)
-
-
-def _copy_crds(go: str, recipe: Recipe, target: Path, environ: Mapping[str, str]) -> None:
-    command = [go, "mod", "download", "-json", f"{recipe.module}@{recipe.version}"]
-    described = run_tool(command, cwd=target.parent, environ=environ)
-    source = Path(json.loads(described)["Dir"]) / recipe.crds
-    target.mkdir()
-    for file in recipe.crd_files:
-        shutil.copyfile(source / file, target / file)
