@@ -170,3 +170,19 @@ async def a_binder(
         await bus.close()
         if not task.cancelled():
             task.result()
+
+
+async def answered(desk: Desk, seq: int) -> Outcome:
+    """Wait for the outcome of a decision."""
+    outcome = await eventually(lambda: desk.outcome(seq))
+    assert outcome is not None
+    return outcome
+
+
+async def all_acknowledged(desk: Desk) -> None:
+    """Wait until no decision is waiting or unacknowledged."""
+
+    async def none_left() -> bool:
+        return await desk.unacknowledged() == 0
+
+    await eventually(none_left)

@@ -1,7 +1,6 @@
 """The binder's shell on a real nats-server: redelivery, races, shutdown."""
 
 import asyncio
-import time
 
 import msgspec
 import pytest
@@ -14,7 +13,14 @@ from shared.contracts import annotations, subjects
 from shared.contracts.codec import decode_outcome
 from shared.contracts.outcomes import DecisionClaimed, Outcome
 from tests.services.binder.core.samples import make_decision, make_release
-from tests.services.binder.harness import EPOCH, Desk, MemoryPods, a_binder, a_desk
+from tests.services.binder.harness import (
+    EPOCH,
+    MemoryPods,
+    a_binder,
+    a_desk,
+    all_acknowledged,
+    answered,
+)
 from tests.support.full_stream import a_full_stream
 from tests.support.junk import store_answer
 from tests.support.waiting import eventually
@@ -26,22 +32,6 @@ class Riddle(msgspec.Struct, tag="decision.of.tomorrow"):
 
 
 pytestmark = pytest.mark.integration
-
-
-async def answered(desk: Desk, seq: int) -> Outcome:
-    """Wait for the outcome of a decision."""
-    outcome = await eventually(lambda: desk.outcome(seq))
-    assert outcome is not None
-    return outcome
-
-
-async def all_acknowledged(desk: Desk) -> None:
-    """Wait until no decision is waiting or unacknowledged."""
-
-    async def none_left() -> bool:
-        return await desk.unacknowledged() == 0
-
-    await eventually(none_left)
 
 
 async def test_a_decision_is_bound_answered_once_and_acknowledged(nats_server: NatsServer) -> None:
@@ -264,52 +254,6 @@ async def test_a_stale_release_deletes_nothing(nats_server: NatsServer) -> None:
         outcome = await answered(desk, stale)
         assert (outcome.reason, outcome.evicted) == ("StaleEpoch", 0)
         assert pods.deleted == set()
-
-
-async def test_an_eviction_for_another_gang_is_proven_and_carried_out(
-    nats_server: NatsServer,
-) -> None:
-    eviction = msgspec.structs.replace(make_release(2), via="eviction")
-    pods = MemoryPods()
-    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
-        seq = await desk.decide(eviction)
-        outcome = await answered(desk, seq)
-        assert (outcome.reason, outcome.evicted) == ("", 2)
-        assert sorted(pods.proven) == ["w-0", "w-1"]
-        assert pods.deleted == {"w-0", "w-1"}
-        await all_acknowledged(desk)
-
-
-async def test_an_eviction_that_nobody_began_with_in_time_is_not_begun(
-    nats_server: NatsServer,
-) -> None:
-    eviction = msgspec.structs.replace(make_release(1), via="eviction", until_ms=1)
-    pods = MemoryPods()
-    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
-        seq = await desk.decide(eviction)
-        outcome = await answered(desk, seq)
-        assert (outcome.reason, outcome.members[0].result) == ("Expired", "skipped")
-        assert (pods.proven, pods.deleted) == ([], set())
-        await all_acknowledged(desk)
-
-
-@pytest.mark.parametrize("ahead_ms", [-60_000, 60_000])
-async def test_an_eviction_is_in_time_whatever_the_planners_clock_says(
-    nats_server: NatsServer, ahead_ms: int
-) -> None:
-    decided_ms = time.time_ns() // 1_000_000 + ahead_ms
-    release = make_release(1)
-    eviction = msgspec.structs.replace(
-        release,
-        via="eviction",
-        until_ms=decided_ms + 30_000,
-        cycle=msgspec.structs.replace(release.cycle, now_ms=decided_ms),
-    )
-    pods = MemoryPods()
-    async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
-        outcome = await answered(desk, await desk.decide(eviction))
-        assert (outcome.reason, outcome.evicted) == ("", 1)
-        await all_acknowledged(desk)
 
 
 async def test_a_decision_written_in_a_past_epoch_is_refused_with_its_reason(
