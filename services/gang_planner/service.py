@@ -115,7 +115,7 @@ class GangPlanner:
 
     def _can_decide(self) -> bool:
         """Whether this process could decide now; called in the lease's thread."""
-        return self._applier.caught_up and self._applier.view_is_fresh
+        return self._applier.caught_up and self._view.able
 
     def _on_lease(self, _held: bool) -> None:
         self._inbox.wake()

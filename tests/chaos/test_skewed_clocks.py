@@ -7,7 +7,6 @@ libfaketime gives one process another wall clock and leaves its monotonic clock 
 
 import asyncio
 import os
-import shutil
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -36,7 +35,8 @@ from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
 from tutti.nats_server import NatsServer
 
-_FAKETIME: Final = shutil.which("faketime")
+#: Loaded by the loader: the program `faketime` would be the parent of the service, and be killed.
+_FAKETIME: Final = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 pytestmark = [
     pytest.mark.certify,
     pytest.mark.timeout(600),
@@ -64,18 +64,21 @@ class Machines:
         flags = [f"--nats-url={self._url}", f"--instance={instance}", f"--ordinal={ordinal}"]
         if service != "gang-planner":
             flags.append(f"--kubeconfig={self._kubeconfig}")
-        clock = [str(_FAKETIME), "-f", f"{ahead_s:+d}s"] if ahead_s else []
+        clock = {
+            "LD_PRELOAD": str(_FAKETIME),
+            "FAKETIME": f"{ahead_s:+d}s",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
         module = f"services.{service.replace('-', '_')}"
         with (self._folder / f"{instance}.log").open("ab") as log:
             self.processes[instance] = await asyncio.create_subprocess_exec(
-                *clock,
                 sys.executable,
                 "-m",
                 module,
                 *flags,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "FAKETIME_DONT_FAKE_MONOTONIC": "1"},
+                env={**os.environ, **(clock if ahead_s else {})},
                 preexec_fn=dying_with_parent(),
             )
 
