@@ -142,7 +142,9 @@ class Cluster:
 
         async def bound() -> bool:
             pods = await self.api.get(f"/api/v1/namespaces/{self.namespace}/pods")
-            placed = [one["metadata"]["name"] for one in pods["items"] if "nodeName" in one["spec"]]
+            placed: list[str] = [
+                one["metadata"]["name"] for one in pods["items"] if "nodeName" in one["spec"]
+            ]
             return sum(one.startswith(f"{name}-") for one in placed) == count
 
         await eventually(bound, timeout_s=within_s, because=f"{name} is bound")
