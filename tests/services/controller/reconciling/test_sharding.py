@@ -16,7 +16,8 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ConnectionLost
 from shared.kube.leases import LIVES_S, VOLCANO_CONTROLLERS, Lease
-from shared.kube.resources import LEASES
+from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.resources import LEASES, PODS
 from shared.kube.transport import Reply
 from tests.services.controller.leases import a_lease
 from tests.support.waiting import eventually
@@ -156,28 +157,48 @@ async def read_lease(client: KubeClient) -> bool:
 
 
 @pytest.mark.usefixtures("cluster")
-async def test_a_replicas_lease_belongs_to_its_pod(client: KubeClient) -> None:
+async def test_a_replicas_lease_goes_with_its_pod(client: KubeClient) -> None:
     """What is uninstalled has no right to delete its Leases any more: garbage collection does."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "pod-a", "namespace": "kube-system"},
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
+    }
+    await client.create(PODS, pod, namespace="kube-system")
+    made = await client.get(PODS, "pod-a", _Named, namespace="kube-system")
     shards = Shards(
         client,
         "pod-a",
         ["job"],
         namespace="kube-system",
         rivals=Rivals(client, []),
-        pod_uid="uid-of-pod-a",
+        pod_uid=made.metadata.uid,
         renew_s=0.05,
     )
     running = asyncio.create_task(shards.run(), name="shards")
 
-    async def owners() -> list[tuple[str, str, str]]:
+    async def owners() -> list[str]:
         page = await client.list(LEASES, Lease, namespace="kube-system")
         return [
-            (owner.kind, owner.name, owner.uid)
+            owner.uid
             for one in page.items
             if isinstance(one, Lease)
             for owner in one.metadata.owner_references
         ]
 
-    assert await eventually(owners) == [("Pod", "pod-a", "uid-of-pod-a")]
-    running.cancel()
-    await asyncio.wait([running])
+    try:
+        assert await eventually(owners) == [made.metadata.uid]
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+    await client.delete(PODS, "pod-a", namespace="kube-system", uid=made.metadata.uid)
+
+    async def gone() -> bool:
+        return not await owners()
+
+    await eventually(gone, timeout_s=30.0)
+
+
+class _Named(KubeStruct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
