@@ -43,7 +43,8 @@ def open_units(
     for one in allocations:
         if one.role != RESERVED:
             continue
-        for slot, count in zip(one.slots.tolist(), one.counts.tolist(), strict=True):
+        slots: list[int] = one.slots.tolist()
+        for slot, count in zip(slots, one.counts.tolist(), strict=True):
             uids = tuple(f"{stem}/{number + at}" for at in range(count))
             number += count
             for uid in uids:
