@@ -163,7 +163,8 @@ async def test_a_job_that_job_set_makes_again_gets_its_place(stage: Stage) -> No
     await stage.stays_unbound("rival")
     # The user deletes the JobSet: nobody makes the pods again.
     await stage.api.delete(JOB_SETS.path(stage.namespace, "train"), BACKGROUND)
-    await eventually(job_gone, because="the Job goes with its JobSet")
+    # Kubernetes looks for new kinds whose objects own others every half minute.
+    await eventually(job_gone, timeout_s=60, because="the Job goes with its JobSet")
     since_s = time.monotonic()
     await stage.bound("rival", WORKERS)
     assert time.monotonic() - since_s < 10

@@ -5,7 +5,7 @@ planners and watchers die meanwhile.
 import pytest
 
 from services.gang_planner.core.recovery import successors
-from shared.contracts.decisions import GangDecision
+from shared.contracts.decisions import GangDecision, NoteOpened
 from shared.kube.resources import PODGROUPS_VOLCANO
 from tests.simulation.running import Options, Run
 from tests.simulation.workload import Plan, Shape
@@ -47,9 +47,18 @@ def decided(seed: int, *, killed: str = "", again: bool = True) -> list[str]:
                 run.loop.kill(one)
 
     run.world.begin = begin_with_both  # type: ignore[method-assign]
+    noted: list[object] = []
+
+    def appended(_stream: str, _seq: int, record: object) -> None:
+        """Kill it when the log knows of the first hold, or a moment later: a planner that starts
+        cold before that cannot know what was there.
+        """
+        if isinstance(record, NoteOpened) and record.kind == "hold" and not noted:
+            noted.append(record)
+            run.loop.at(0.001 + seed * 0.2, kill)
+
     if killed:
-        # While nothing of the gang exists, or just after.
-        run.loop.at(RESTART_MS / 1000 + 0.05 + seed * 0.2, kill)
+        run.truth.listeners.append(appended)
     try:
         result = run.run()
         assert result.violations == []
