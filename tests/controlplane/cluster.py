@@ -38,6 +38,7 @@ ADMIN_GROUPS = ("system:masters",)
 # Servers tell nobody that they are ready; this is how often we ask.
 READY_POLL_S = 0.02
 KUBECTL_TIMEOUT_S = 180.0
+CRDS_TIMEOUT_S = 30.0
 _READY_PATHS = {
     ETCD: "/health",
     APISERVER: "/readyz",
@@ -201,7 +202,17 @@ class ControlPlane:
         """Apply the CRDs in a folder and wait until the API server serves them."""
         found = ("--recursive", f"--filename={folder}")
         self.kubectl("apply", "--server-side", *found)
-        self.kubectl("wait", "--for=condition=Established", *found, "--timeout=150s")
+        deadline_s = time.monotonic() + CRDS_TIMEOUT_S
+        while True:
+            try:
+                self.kubectl("wait", "--for=condition=Established", *found, "--timeout=150s")
+            except KubectlError as error:
+                # kubectl does not wait for a CRD that has no conditions yet: it gives up at once.
+                if "accessor error" not in str(error) or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(READY_POLL_S)
+            else:
+                return
 
     def _prepare(self, files: Files) -> None:
         """Write keys and certificates, reserve the ports, and compose the commands."""
