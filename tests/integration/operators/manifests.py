@@ -66,14 +66,9 @@ def leader_worker_set(name: str, size: int, *, startup_policy: str = "LeaderCrea
 
 
 def job_set(name: str, parallelism: int) -> Object:
-    """A JobSet of one replicated Job whose pods are one gang by kube-batch's annotations."""
-    template = pod_template(
-        scheduler_name="tutti",
-        annotations={
-            "scheduling.k8s.io/group-name": name,
-            "scheduling.k8s.io/group-min-member": str(parallelism),
-        },
-    )
+    """A JobSet of one replicated Job whose pods are one gang by kube-batch's annotation."""
+    minimum = {"scheduling.k8s.io/group-min-member": str(parallelism)}
+    template = pod_template(scheduler_name="tutti", annotations=minimum)
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
