@@ -54,7 +54,10 @@ def pod_group_for(
     metadata = pod.metadata
     controller = metadata.controller
     min_member = gang_size(
-        controller.kind if controller is not None else "", owner, queue_notes or {}
+        controller.kind if controller is not None else "",
+        owner,
+        queue_notes or {},
+        metadata.annotations,
     )
     owner_annotations = owner.metadata.annotations if owner is not None else {}
     notes = {

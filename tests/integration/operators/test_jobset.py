@@ -19,6 +19,12 @@ VERSION = "jobset.x-k8s.io/v1alpha2"
 NAME = "jobset.sigs.k8s.io/jobset-name"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def kinds(jobset_operator: BuiltOperator, control_plane: ControlPlane) -> None:
+    """The kind is served before Tutti starts: the watcher looks for absent kinds twice a minute."""
+    control_plane.install_crds(jobset_operator.crds)
+
+
 @pytest.fixture
 async def operator(
     jobset_operator: BuiltOperator,

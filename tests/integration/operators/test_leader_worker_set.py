@@ -19,6 +19,12 @@ VERSION = "leaderworkerset.x-k8s.io/v1"
 NAME = "leaderworkerset.sigs.k8s.io/name"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def kinds(lws_operator: BuiltOperator, control_plane: ControlPlane) -> None:
+    """The kind is served before Tutti starts: the watcher looks for absent kinds twice a minute."""
+    control_plane.install_crds(lws_operator.crds)
+
+
 @pytest.fixture
 async def operator(
     lws_operator: BuiltOperator,

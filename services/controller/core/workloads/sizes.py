@@ -1,7 +1,8 @@
 """How many pods of a workload are a gang.
 
-`scheduling.volcano.sh/group-min-member` on the pods' direct owner says so, as in Volcano; without
-it each pod stands for itself. Two things Volcano lets deadlock for ever do not here: a ReplicaSet
+`scheduling.volcano.sh/group-min-member` on the pods' direct owner declares it, as in Volcano, else
+`scheduling.k8s.io/group-min-member` on the pods that it makes, as in kube-batch; without either
+each pod stands for itself. Two things Volcano lets deadlock for ever do not here: a ReplicaSet
 is no larger a gang than it has pods at the moment (a rolling update makes the new one's pods one by
 one), and a StatefulSet that makes a pod only once the one before is ready is no gang at all.
 
@@ -26,6 +27,12 @@ class Selector(KubeStruct, frozen=True, kw_only=True):
     match_labels: Mapping[str, str] = {}
 
 
+class Template(KubeStruct, frozen=True, kw_only=True):
+    """What a workload's pods are made from, as far as it is looked at."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     """The sizes of a workload, of whatever kind."""
 
@@ -34,6 +41,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     completions: int | None = None
     pod_management_policy: str = ""
     selector: Selector | None = None
+    template: Template = Template()
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
@@ -50,19 +58,28 @@ class Workload(KubeStruct, frozen=True, kw_only=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
-def gang_size(kind: str, owner: Workload | None, queue_notes: Mapping[str, str]) -> int:
+def gang_size(
+    kind: str,
+    owner: Workload | None,
+    queue_notes: Mapping[str, str],
+    pod_notes: Mapping[str, str],
+) -> int:
     """The size of the gang that the pods of `owner` are.
 
     Args:
-        kind: The owner's kind.
-        owner: None for pods without one, or one that is gone.
+        kind: The owner's kind; "" for pods without one, each of which stands for itself.
+        owner: None where its kind is not read, or it is gone.
         queue_notes: Annotations of the pods' queue.
+        pod_notes: Annotations of one of its pods, or of the template that they are made from.
     """
-    if owner is None:
+    if not kind:
         return 1
-    notes = owner.metadata.annotations
+    notes = owner.metadata.annotations if owner is not None else {}
     # 0 for what is no positive number, as Volcano takes it.
     declared = natural(notes.get(annotations.OWNER_MIN_MEMBER, "")) or 0
+    declared = declared or natural(pod_notes.get(annotations.GROUP_MIN_MEMBER, "")) or 0
+    if owner is None:
+        return declared or 1
     match kind:
         case "Job":
             return declared or _whole(owner.spec, notes.get(annotations.GANG), queue_notes)

@@ -65,7 +65,8 @@ def upkeep(group: PodGroup, kind: str, workload: Workload) -> Upkeep:
     notes = _notes(group, workload)
     if notes:
         patch["metadata"] = {"annotations": notes}
-    size, was = gang_size(kind, workload, {}), group.spec.min_member
+    pod_notes = workload.spec.template.metadata.annotations
+    size, was = gang_size(kind, workload, {}, pod_notes), group.spec.min_member
     if size != was:
         spec: JsonObject = {"minMember": size}
         if was > 0 and group.spec.min_resources:

@@ -6,6 +6,7 @@ import pytest
 from services.controller.core.workloads.sizes import Workload, gang_size
 
 MIN = "scheduling.volcano.sh/group-min-member"
+POD_MIN = "scheduling.k8s.io/group-min-member"
 GANG = "tutti.dev/gang"
 
 
@@ -52,4 +53,24 @@ def a_workload(notes: dict[str, str] | None = None, **spec: object) -> Workload:
 def test_the_gang_of(
     kind: str, workload: Workload | None, queue: dict[str, str], size: int
 ) -> None:
-    assert gang_size(kind, workload, queue) == size
+    assert gang_size(kind, workload, queue, {}) == size
+
+
+@pytest.mark.parametrize(
+    ("kind", "workload", "size"),
+    [
+        pytest.param("Job", a_workload(parallelism=4), 4, id="a Job whose pods declare a minimum"),
+        pytest.param(
+            "Job", a_workload({MIN: "2"}, parallelism=4), 2, id="its own annotation counts"
+        ),
+        pytest.param("ReplicaSet", a_workload(replicas=3), 3, id="not more than it makes"),
+        pytest.param("StatefulSet", a_workload(replicas=4), 1, id="pods one by one"),
+        pytest.param("TFJob", None, 4, id="an owner whose kind is not read"),
+        pytest.param("", None, 1, id="a pod alone stands for itself"),
+    ],
+)
+def test_pods_that_declare_a_minimum_themselves_are_a_gang_of_their_owner(
+    kind: str, workload: Workload | None, size: int
+) -> None:
+    """kube-batch's users annotate the pods, not the Job that makes them."""
+    assert gang_size(kind, workload, {}, {POD_MIN: "4"}) == size
