@@ -304,9 +304,10 @@ async def test_kubectl_knows_the_short_names_and_prints_the_columns(
         control_plane.kubectl, "explain", "podgroup-v1beta1.spec.minTaskMember"
     )
 
-    assert groups[0] == ["NAME", "STATUS", "MINMEMBER", "RUNNINGS", "AGE", "QUEUE"]
+    volcanos = ["NAME", "STATUS", "MINMEMBER", "RUNNINGS", "AGE", "QUEUE"]
+    assert groups[0] == [*volcanos, "MEMBERS", "REASON"]
     assert groups[1][:4] == ["gang", "Running", "3", "2"]
-    assert groups[1][-1] == "default"
+    assert groups[1][5] == "default"
     assert jobs[0] == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE"]
     assert jobs[1][0] == "train"
     assert "minTaskMember <map[string]integer>" in explained

@@ -64,6 +64,8 @@ class Watched:
         #: own in OUTCOMES; 0: none.
         self.refused_seq = 0
         self.refused_told = 0
+        #: When that decision was stored.
+        self.refused_ms = 0
         #: In which DECISIONS: a memory that is lost cannot know of it.
         self.refused_in = ""
 
@@ -163,6 +165,7 @@ class Checkers:
             watched = self.watch(life)
             watched.refused_in, watched.refused_seq = stored.incarnation, stored.seq
             watched.refused_told = seq
+            watched.refused_ms = stored.at_ms
 
     def _may_land(self, act: GangDecision) -> bool:
         """Whether a pod of it is there and not bound. After a restore nobody is to blame."""
@@ -308,6 +311,7 @@ class Checkers:
             watched.refused_seq
             and seq > watched.refused_seq
             and told >= watched.refused_told
+            and watched.refused_ms >= life.restarted_ms
             and needed
             and not life.resized
             and not life.healed

@@ -39,6 +39,8 @@ class Life:
         self.together = False
         #: Its user has asked for it.
         self.arrived = False
+        #: When its workload deleted all of it last, to make it again as a fresh gang.
+        self.restarted_ms = 0
         self.made = 0
         self.retries = 0
         self.gave_up = False
@@ -356,6 +358,7 @@ class Lives:
         if life.ended or life.gave_up or not life.pods:
             return
         self._note(life.name, "is deleted, to be made again")
+        life.restarted_ms = self.loop.now_ms
         self._delete_all(life, by=_CONTROLLER)
         self.loop.at(self._rng.random() * 0.5, self._make_group, life)
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.crds_command import crds
-from tutti.manifests.crds import manifests
+from tutti.manifests.crds import default_names, manifests
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ async def test_installing_twice_ends_with_every_kind_served(kubeconfig: Path) ->
             CliRunner().invoke, crds, ["install", f"--kubeconfig={kubeconfig}"]
         )
         assert done.exit_code == 0, done.output
-        assert done.output == f"{len(manifests())} CRDs are served\n"
+        assert done.output == f"{len(default_names())} CRDs are served\n"
 
 
 def test_an_api_server_that_is_away_is_one_line_and_status_1(tmp_path: Path) -> None:
@@ -43,7 +43,11 @@ def test_an_api_server_that_is_away_is_one_line_and_status_1(tmp_path: Path) -> 
     assert done.output.count("\n") == 1
 
 
-def test_what_is_printed_are_all_crds() -> None:
-    done = CliRunner().invoke(crds, ["print"])
-    printed = [one["metadata"]["name"] for one in yaml.safe_load_all(done.output)]
-    assert sorted(printed) == sorted(one["metadata"]["name"] for one in manifests())
+def test_kube_batchs_crds_are_printed_only_on_request() -> None:
+    assert _printed() == sorted(default_names())
+    assert _printed("--kube-batch") == sorted(one["metadata"]["name"] for one in manifests())
+
+
+def _printed(*flags: str) -> list[str]:
+    done = CliRunner().invoke(crds, ["print", *flags])
+    return sorted(one["metadata"]["name"] for one in yaml.safe_load_all(done.output))

@@ -113,7 +113,7 @@ async def _in_cluster(
 @click.option("--monitor-port", default=8222, show_default=True, type=click.IntRange(1, 65535))
 @click.option(
     "--store-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     help="Its store: with --monitor-host it is ended, to be started again, when writing failed and "
     "works again.",
 )

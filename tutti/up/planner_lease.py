@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, KubeError
+from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES, Resource
 from tutti.rights.rendering import rules
@@ -30,8 +30,7 @@ async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) 
     }
     try:
         await _create(client, LEASES, PLANNER_LEASE, {}, namespace=namespace)
-        await _create(client, CLUSTER_ROLES, _ROLE, {"rules": rules(EVERYBODY)})
-        await _create(client, CLUSTER_ROLE_BINDINGS, _ROLE, binding)
+        await _grant(client, binding)
     except KubeError as error:
         say(f"`tutti why` cannot see here whether a planner lives: {error}")
 
@@ -45,6 +44,15 @@ async def remove_planner_lease(client: KubeClient) -> None:
             await client.delete(CLUSTER_ROLE_BINDINGS, _ROLE)
             await client.delete(CLUSTER_ROLES, _ROLE)
     except (KubeError, TimeoutError):
+        return
+
+
+async def _grant(client: KubeClient, binding: dict[str, Any]) -> None:
+    try:
+        await _create(client, CLUSTER_ROLES, _ROLE, {"rules": rules(EVERYBODY)})
+        await _create(client, CLUSTER_ROLE_BINDINGS, _ROLE, binding)
+    except NotFound:
+        # Without RBAC, as on the embedded cluster, every user may read the Lease.
         return
 
 

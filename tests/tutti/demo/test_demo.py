@@ -119,7 +119,7 @@ async def test_it_passes_with_every_process_of_the_suite_killed_meanwhile(start:
     assert await process.wait() == 0, output
     for claim in (*CLAIMS, SURVIVED):
         assert f"✓ {claim} (" in output
-    assert output.count("SIGKILL to ") == 7
+    assert output.count("SIGKILL to ") == 8
 
 
 async def test_ctrl_c_ends_everything(start: Start, tmp_path: Path) -> None:

@@ -12,7 +12,10 @@ FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
 
 
 def test_the_committed_files_are_what_make_manifests_writes() -> None:
-    committed = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.yaml")}
+    committed = {
+        path.relative_to(FOLDER).as_posix(): path.read_text("utf-8")
+        for path in FOLDER.rglob("*.yaml")
+    }
 
     assert sorted(committed) == sorted(files())
     for name, text in files().items():

@@ -59,7 +59,7 @@ def test_of_two_applications_one_runs_whole_and_the_other_waits_whole_and_then_r
     assert why is not None
     assert why.reason == "NotEnoughResources"
     assert why.sentence == ("no room for its minResources: 4 nvidia.com/gpu needed, 0 free")
-    assert why.holders == ("team/one",)
+    assert why.holders == ("team/tfjob/one",)
 
     for decision in grow(scene, "one"):
         scene.run(decision)
