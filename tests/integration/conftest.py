@@ -69,6 +69,8 @@ async def namespace(api: RawClient) -> AsyncIterator[str]:
     name = f"test-{uuid.uuid4().hex[:10]}"
     await create_namespace(api, name)
     yield name
+    # A Job that lives is owed the place of its pods: it must be gone before the next test begins.
+    await api.delete(f"/apis/batch/v1/namespaces/{name}/jobs", {"propagationPolicy": "Background"})
     for groups in GROUPS:
         await api.delete(f"/apis/{groups}/namespaces/{name}/podgroups")
     await api.delete(f"/api/v1/namespaces/{name}")
