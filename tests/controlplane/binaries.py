@@ -59,12 +59,7 @@ def ensure_binaries(environ: Mapping[str, str] = os.environ) -> Binaries:
     assets = environ.get("KUBEBUILDER_ASSETS")
     if assets:
         return _binaries_in(Path(assets), origin="KUBEBUILDER_ASSETS")
-    root = cache_root(environ)
-    folder = root / module_digest()
-    with exclusive(root / f"{folder.name}.lock"):
-        if not folder.is_dir():
-            _build(folder, environ)
-    return _binaries_in(folder, origin="the build")
+    return _binaries_in(ensure_built(module_digest(), environ), origin="the build")
 
 
 def ensure_oracle(environ: Mapping[str, str] = os.environ) -> Path:
@@ -75,13 +70,22 @@ def ensure_oracle(environ: Mapping[str, str] = os.environ) -> Path:
     Raises:
         BinariesError: The build failed.
     """
-    root = cache_root(environ)
-    digest = module_digest(sources="oracle/*.go")
-    folder = root / f"oracle-{digest}"
-    with exclusive(root / f"{folder.name}.lock"):
+    name = f"oracle-{module_digest(sources='oracle/*.go')}"
+    return ensure_built(name, environ, packages="./oracle") / "oracle"
+
+
+def ensure_built(
+    name: str,
+    environ: Mapping[str, str],
+    module_dir: Path = MODULE_DIR,
+    packages: str = "./cmd/...",
+) -> Path:
+    """Return the cache's folder of this name with the executables of a Go module of ours."""
+    folder = cache_root(environ) / name
+    with exclusive(folder.with_name(f"{name}.lock")):
         if not folder.is_dir():
-            _build(folder, environ, packages="./oracle")
-    return folder / "oracle"
+            _build(folder, environ, module_dir, packages)
+    return folder
 
 
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
@@ -124,11 +128,11 @@ def _binaries_in(folder: Path, *, origin: str) -> Binaries:
     return Binaries(folder=folder, **paths)
 
 
-def _build(folder: Path, environ: Mapping[str, str], packages: str = "./cmd/...") -> None:
+def _build(folder: Path, environ: Mapping[str, str], module_dir: Path, packages: str) -> None:
     """Build all of ``packages`` beside ``folder`` and move them there in one rename."""
     started_s = time.monotonic()
     go = find_go(environ)
-    version = kubernetes_version()
+    version = kubernetes_version(module_dir)
     major, minor = version.removeprefix("v").split(".")[:2]
     stamps = {
         "gitVersion": version,
@@ -145,7 +149,7 @@ def _build(folder: Path, environ: Mapping[str, str], packages: str = "./cmd/..."
         command = [go, "build", "-mod=readonly", "-trimpath", f"-ldflags={ldflags}"]
         command += ["-o", f"{output}{os.sep}", packages]
         build_environ = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        run_tool(command, cwd=MODULE_DIR, environ=build_environ)
+        run_tool(command, cwd=module_dir, environ=build_environ)
         output.rename(folder)
     logger.warning("built %s in %.0f s", packages, time.monotonic() - started_s)
 

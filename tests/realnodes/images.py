@@ -1,0 +1,142 @@
+"""The images that the nodes run, made here: no registry is asked.
+
+The Dockerfile is built as it is, on a stand-in for its base: Debian 12 with its own Python 3.11.
+The image of NATS is that base with the nats-server of the wheel. What is made stays in the cache;
+the Dockerfile's steps are made again only if what they read has changed.
+"""
+
+import functools
+import hashlib
+import logging
+import subprocess
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from tests.controlplane.binaries import cache_root
+from tests.controlplane.locks import exclusive
+
+_ROOT: Final = Path(__file__).parents[2]
+_CHART: Final = _ROOT / "deploy" / "chart"
+_REGISTRY: Final = "docker.io/library"
+_BASE: Final = "localhost/python:3.11-slim"
+_BASE_PACKAGES: Final = "python3,python3-venv,python3-pip,python-is-python3,ca-certificates"
+#: What an installation inside the build reads of this machine to reach a package index.
+_PIP_READS: Final = ("/etc/ssl/certs", "/etc/pip.conf")
+_BUILD_S: Final = 1800.0
+PAUSE: Final = f"{_REGISTRY}/pause:real"
+
+logger = logging.getLogger(__name__)
+
+
+class ImageError(RuntimeError):
+    """An image could not be made; the message carries the tool's own words."""
+
+
+def tutti_image() -> str:
+    """The name by which the chart's defaults ask for our own image."""
+    version = yaml.safe_load((_CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
+    return f"{_REGISTRY}/tutti:{version}"
+
+
+@functools.cache
+def ensure_images(pause: Path) -> tuple[Path, ...]:
+    """Return an archive of each image, making what is missing: minutes, once.
+
+    Args:
+        pause: The program that holds a pod's namespaces.
+
+    Raises:
+        ImageError: A tool failed.
+    """
+    folder = cache_root() / "realnodes"
+    with exclusive(folder / "images.lock"):
+        return _Store(folder).ensure(pause)
+
+
+class _Store:
+    """Buildah's images, and an archive of each as it was last exported."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._buildah = (
+            *("buildah", "--root", str(folder / "store"), "--runroot", str(folder / "run")),
+            *("--storage-driver", "overlay"),
+        )
+
+    def ensure(self, pause: Path) -> tuple[Path, ...]:
+        """All images, made from the base upwards."""
+        nats = yaml.safe_load((_CHART / "values.yaml").read_text("utf-8"))["nats"]["image"]
+        if not self._has(_BASE):
+            self._make_base()
+        configured = ("--entrypoint", '["/pause"]', "--user", "65535")
+        self._make(PAUSE, "scratch", pause, "/pause", configured)
+        server = Path(sysconfig.get_path("scripts")) / "nats-server"
+        self._make(f"{_REGISTRY}/{nats}", _BASE, server, "/usr/local/bin/nats-server", ())
+        self._make_ours()
+        names = (PAUSE, f"{_REGISTRY}/{nats}", tutti_image())
+        return tuple(self._archive(name) for name in names)
+
+    def _make_base(self) -> None:
+        logger.warning("making a base image of Debian packages (minutes, once)")
+        packed = self._folder / "base.tar"
+        command = ("mmdebstrap", "--variant=minbase", f"--include={_BASE_PACKAGES}", "--mode=root")
+        _run((*command, "bookworm", str(packed)))
+        path = "PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+        self._make(_BASE, "scratch", packed, "/", ("--cmd", "python3", "--env", path))
+        packed.unlink()
+
+    def _make(self, name: str, base: str, file: Path, target: str, config: Sequence[str]) -> None:
+        """An image of its base and one file; an archive is unpacked."""
+        label = hashlib.sha256(file.read_bytes()).hexdigest()
+        if self._has(name) and self._label(name) == label:
+            return
+        container = self._call("from", "--pull-never", base)
+        self._call("add", "--quiet", container, str(file), target)
+        self._call("config", "--label", f"content={label}", *config, container)
+        self._call("commit", "--quiet", "--rm", container, name)
+
+    def _make_ours(self) -> None:
+        logger.warning("building the Dockerfile (minutes where its requirements changed)")
+        mounts = [f"--volume={one}:{one}:ro" for one in _PIP_READS if Path(one).exists()]
+        how = ("--pull-never", "--layers", "--isolation=chroot", "--network=host", *mounts)
+        self._call("bud", *how, "--tag", tutti_image(), str(_ROOT))
+
+    def _archive(self, name: str) -> Path:
+        """Export an image unless the archive at hand is of the same one."""
+        path = self._folder / f"{name.rpartition('/')[2].replace(':', '-')}.tar"
+        known = path.with_suffix(".id")
+        digest = self._call("inspect", "--type=image", "--format={{.FromImageID}}", name)
+        if not path.exists() or not known.exists() or known.read_text() != digest:
+            path.unlink(missing_ok=True)
+            self._call("push", "--quiet", name, f"docker-archive:{path}:{name}")
+            known.write_text(digest)
+        return path
+
+    def _has(self, name: str) -> bool:
+        listed = self._call("images", "--format={{.Name}}:{{.Tag}}")
+        return name in listed.split()
+
+    def _label(self, name: str) -> str:
+        template = '--format={{index .OCIv1.Config.Labels "content"}}'
+        return self._call("inspect", "--type=image", template, name)
+
+    def _call(self, *arguments: str) -> str:
+        return _run((*self._buildah, *arguments))
+
+
+def _run(command: Sequence[str]) -> str:
+    done = subprocess.run(
+        ("nice", "-n", "10", *command),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_BUILD_S,
+    )
+    if done.returncode != 0:
+        tail = "\n".join((done.stderr or done.stdout).splitlines()[-20:])
+        raise ImageError(f"{' '.join(command)} exited with {done.returncode}:\n{tail}")
+    return done.stdout.strip()
