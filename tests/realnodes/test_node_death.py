@@ -28,7 +28,7 @@ _LEADERS: Final = ("gang-planner", "watcher")
 _BOUND_TO_THEIR_NODE: Final = {"nats", "admission-webhook"}
 _BOUND_S: Final = 30.0
 #: Connections into a node without power are silent, not refused, and Services choose its pods until
-#: Kubernetes calls it unreachable, after 40 to 50 s. 9, 48 and 51 s were measured (docs/disasters.md).
+#: Kubernetes calls it unreachable, after 40 to 50 s (docs/disasters.md: 9, 48 and 51 s measured).
 _BOUND_AFTER_DEATH_S: Final = 75.0
 #: Kubernetes calls a node unreachable after 50 s; 5 s later its pods are made again.
 _REPLACED_S: Final = 120.0
