@@ -260,6 +260,8 @@ class QueueTable:
         self.objects: dict[str, Queue] = {}
         self._declared: dict[str, dict[str, Queue]] = {}
         self._unsettled = False
+        #: Whether a queue appeared, went or got another parent since the tree was arranged.
+        self._moved = False
         self._hierarchical = False
         #: Grows when a queue, or the shape of the tree, changes.
         self.changes = 0
@@ -313,9 +315,16 @@ class QueueTable:
         return self._choose(queue.name)
 
     def settle(self) -> None:
-        """All queues of a record are in: give each its place in the tree."""
-        if self._unsettled:
+        """All queues of a record are in: give each its place in the tree, if that may have changed.
+
+        2,000 queues arrive in 2,000 records, and each writes its status later: no pass over all
+        queues for a record that leaves the tree as it is.
+        """
+        if self._moved:
             self._arrange()
+        elif self._unsettled:
+            self.changes += 1
+            self._unsettled = False
 
     def limit(self, nodes_at: int, totals: Callable[[], Sequence[int]]) -> None:
         """Work the ceilings out: nobody may take what others are guaranteed.
@@ -360,14 +369,23 @@ class QueueTable:
 
     def _choose(self, name: str) -> QueueEntry:
         entry = self.entry(name)
+        before = self._position(entry)
         entry.use(min(self._declared[name].values(), key=_preference, default=None))
         self._unsettled = True
+        # A flat list has no tree: no queue's place, and no fault, depends on another queue.
+        self._moved |= self._hierarchical and self._position(entry) != before
         return entry
+
+    @staticmethod
+    def _position(entry: QueueEntry) -> tuple[str | None, bool] | None:
+        """What places in the tree depend on, of one queue; None: it does not exist."""
+        queue = entry.queue
+        return None if queue is None else (queue.parent, bool(queue.capability))
 
     def _arrange(self) -> None:
         """Give every queue its place in the tree, and move what is held with it."""
         self.changes += 1
-        self._unsettled = False
+        self._unsettled = self._moved = False
         places = {entry.name: self._place(entry) for entry in list(self.entries.values())}
         moved = [
             entry
