@@ -68,6 +68,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         drains=drains if arguments.what in {"drain", "all"} else (),
         with_live=arguments.what in {"live", "all"},
         with_webhook=arguments.what in {"webhook", "all"},
+        each_run=arguments.each_run,
         contenders=contenders,
     )
 
@@ -103,6 +104,11 @@ def _parser() -> argparse.ArgumentParser:
         "--rival-flag", action="append", default=[], metavar="FLAG", help="a flag for rivals"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write all runs")
+    parser.add_argument(
+        "--each-run",
+        action="store_true",
+        help="run five drains of 20x500 and eight times live gangs, whose bars hold for each run",
+    )
     parser.add_argument("--strict", action="store_true", help="fail when a bar is missed")
     return parser
 

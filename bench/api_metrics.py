@@ -39,6 +39,12 @@ def pod_watches(metrics: str) -> int:
     return int(found)
 
 
+def broken_watches(metrics: str) -> int:
+    """Return how many watches the API server has ended because their readers fell behind."""
+    counted = _samples(metrics, "apiserver_terminated_watchers_total")
+    return int(sum(value for _, value in counted))
+
+
 def _samples(metrics: str, name: str) -> list[tuple[dict[str, str], float]]:
     found = []
     for line in metrics.splitlines():

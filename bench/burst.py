@@ -11,7 +11,7 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 from urllib.parse import urlsplit
 
 from typing_extensions import override
@@ -20,6 +20,8 @@ HTTP_ERROR = 300
 _END_OF_HEAD = b"\r\n\r\n"
 #: JSON escapes line ends, so within a body this is the last chunk and nothing else.
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
+#: Called with a request's index and the monotonic times when it was sent and when it was answered.
+OnAnswer: TypeAlias = Callable[[int, float, float], None]
 
 
 class BurstRefused(RuntimeError):
@@ -49,14 +51,14 @@ class BurstClient:
         requests: Iterable[bytes],
         *,
         connections: int,
-        on_answer: Callable[[int, float], None] | None = None,
+        on_answer: OnAnswer | None = None,
     ) -> None:
         """Send all requests in their order, one at a time on each connection, all answered 2xx.
 
         Args:
             requests: whole requests.
             connections: how many may be under way; they are opened before the first is sent.
-            on_answer: called with a request's index and the monotonic time of its answer.
+            on_answer: called for each answer.
 
         Raises:
             BurstRefused: See there.
@@ -87,9 +89,7 @@ class BurstClient:
 class _Feed:
     """The requests of one burst and how far it has come."""
 
-    def __init__(
-        self, requests: Sequence[bytes], on_answer: Callable[[int, float], None] | None
-    ) -> None:
+    def __init__(self, requests: Sequence[bytes], on_answer: OnAnswer | None) -> None:
         self.requests = requests
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._on_answer = on_answer
@@ -103,7 +103,7 @@ class _Feed:
         self._taken += 1
         return self._taken - 1
 
-    def answered(self, index: int, status: int, answer: bytes) -> None:
+    def answered(self, index: int, status: int, answer: bytes, sent_s: float) -> None:
         """One answer came whole."""
         if status >= HTTP_ERROR:
             request = self.requests[index].split(b"\r\n", 1)[0].decode()
@@ -111,7 +111,7 @@ class _Feed:
             self.fail(f"{request}: {status}: {text}")
             return
         if self._on_answer is not None:
-            self._on_answer(index, time.monotonic())
+            self._on_answer(index, sent_s, time.monotonic())
         self._answered += 1
         if self._answered == len(self.requests) and not self.done.done():
             self.done.set_result(None)
@@ -130,6 +130,7 @@ class _Lane(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._received = b""
         self._index: int | None = None
+        self._sent_s = 0.0
 
     def send_next(self) -> None:
         """Send the next request, if there is one."""
@@ -139,6 +140,7 @@ class _Lane(asyncio.Protocol):
         if self._transport is None:
             self._feed.fail("a connection broke before it was used")
             return
+        self._sent_s = time.monotonic()
         self._transport.write(self._feed.requests[self._index])
 
     def close(self) -> None:
@@ -164,7 +166,7 @@ class _Lane(asyncio.Protocol):
             return
         if whole:
             self._received = b""
-            self._feed.answered(self._index, int(received[9:12]), received)
+            self._feed.answered(self._index, int(received[9:12]), received, self._sent_s)
             self.send_next()
 
     @override

@@ -6,6 +6,7 @@ server's answer or the watch's event, whichever came first, so that a busy clien
 
 import asyncio
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,6 +42,19 @@ class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
     #: CPU in percent of a core while nothing happens, no pods in the cluster.
     idle_core_percent: float
     watches: int
+    #: What one creation took while all of them came: the API server's part of any latency then.
+    #: Sessions from before issue 15 do not have these three.
+    creation_p50_ms: float = 0.0
+    creation_p99_ms: float = 0.0
+    #: Watches that the API server ended meanwhile; each costs a new list before it goes on.
+    broken_watches: int = 0
+
+
+class _Creations(NamedTuple):
+    """How the pods of a crowd came."""
+
+    per_s: float
+    took_s: list[float]
 
 
 async def measure(bed: Bed, contender: Contender, crowd: Load = CROWD) -> LiveRun:
@@ -57,14 +71,19 @@ async def measure(bed: Bed, contender: Contender, crowd: Load = CROWD) -> LiveRu
             watches = await bed.pod_watches()
             singles = [await _one(bed, contender) for _ in range(TRIES)]
             await asyncio.sleep(_REST_S)
-            latencies, created_per_s = await _crowd(bed, contender, suite, crowd)
+            broken_before = await bed.broken_watches()
+            latencies, creations = await _crowd(bed, contender, suite, crowd)
+            broken_watches = await bed.broken_watches() - broken_before
     finally:
         await bed.empty()
     return LiveRun(
         contender=contender.name,
         ready_s=ready_s,
         crowd=crowd.title,
-        created_per_s=created_per_s,
+        created_per_s=creations.per_s,
+        creation_p50_ms=percentile(creations.took_s, 50) * 1e3,
+        creation_p99_ms=percentile(creations.took_s, 99) * 1e3,
+        broken_watches=broken_watches,
         crowd_p50_ms=percentile(latencies, 50) * 1e3,
         crowd_p99_ms=percentile(latencies, 99) * 1e3,
         one_p50_ms=median(singles) * 1e3,
@@ -100,7 +119,7 @@ async def _one(bed: Bed, contender: Contender) -> float:
     before = sum(1 for pod in bed.watch.pods.values() if pod.bound_s)
     answered = [0.0] * ONE.size
 
-    def note(index: int, at_s: float) -> None:
+    def note(index: int, _sent_s: float, at_s: float) -> None:
         answered[index] = at_s
 
     await bed.create(requests, note, connections=ONE.size)
@@ -112,7 +131,7 @@ async def _one(bed: Bed, contender: Contender) -> float:
 
 async def _crowd(
     bed: Bed, contender: Contender, suite: Running, crowd: Load
-) -> tuple[list[float], float]:
+) -> tuple[list[float], _Creations]:
     """All gangs, each its group and then its pods, as fast as the API server takes them."""
     prefix = bed.fresh_prefix()
     post = bed.burst.post
@@ -127,8 +146,11 @@ async def _crowd(
     before = sum(1 for pod in bed.watch.pods.values() if pod.bound_s)
     answered = [0.0] * len(requests)
 
-    def note(index: int, at_s: float) -> None:
+    took = [0.0] * len(requests)
+
+    def note(index: int, sent_s: float, at_s: float) -> None:
         answered[index] = at_s
+        took[index] = at_s - sent_s
 
     await bed.create(requests, note)
     await bed.watch.wait_bound(before + crowd.pods, stall_s=_STALL_S)
@@ -140,7 +162,10 @@ async def _crowd(
         at_s = [answered[index] for index in pods[members]]
         latencies.append(_latency_s(bed, names[members], at_s))
     created = sorted(answered[index] for index in pods)
-    return latencies, (len(created) - 1) / max(created[-1] - created[0], 1e-9)
+    return latencies, _Creations(
+        per_s=(len(created) - 1) / max(created[-1] - created[0], 1e-9),
+        took_s=[took[index] for index in pods],
+    )
 
 
 def _latency_s(bed: Bed, names: list[str], answered_s: list[float]) -> float:

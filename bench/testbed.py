@@ -7,7 +7,7 @@ the same minutes. Between runs it is emptied; the nodes stay.
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from bench import api_metrics, load, meters
-from bench.burst import BurstClient
+from bench.burst import BurstClient, OnAnswer
 from bench.load import Load
 from bench.pod_watch import PodWatch, idle_watches, watch_pods
 from tests.controlplane.client import RawClient
@@ -112,7 +112,7 @@ class Bed:
     async def create(
         self,
         requests: Iterable[bytes],
-        on_answer: Callable[[int, float], None] | None = None,
+        on_answer: OnAnswer | None = None,
         connections: int = CREATE_CONNECTIONS,
     ) -> None:
         """Send creations at full speed."""
@@ -133,6 +133,10 @@ class Bed:
     async def writes(self) -> dict[str, int]:
         """Writes that the API server has counted so far."""
         return api_metrics.writes(await self.client.text("/metrics"))
+
+    async def broken_watches(self) -> int:
+        """Watches that the API server has ended so far because their readers fell behind."""
+        return api_metrics.broken_watches(await self.client.text("/metrics"))
 
     async def pod_watches(self) -> int:
         """Watches on pods that are open now, ours included."""

@@ -1,10 +1,10 @@
 """``python -m bench.certify``: what an issue reached, with its evidence, as a page under docs/.
 
-Runs every benchmark, every long run and the tests marked `certify`, each in a process of its own,
-and writes docs/certificates/<date>-issue<N>-<commit>.md after each of them, so that nothing is
-lost. Outputs are in build/certify/<digest of the code>: started again on the same code it resumes
-after the last part that ended, also when only documents have changed since. Parts that do not
-begin within `--hours` are named as not run.
+Runs the tests marked `certify` and the long runs, two at a time, then every benchmark alone, each
+in a process of its own, and writes docs/certificates/<date>-issue<N>-<commit>.md after each of
+them, so that nothing is lost. Outputs are in build/certify/<digest of the code>: started again on
+the same code it resumes after the last part that ended, also when only documents have changed
+since. Parts that do not begin within `--hours` are named as not run.
 """
 
 import argparse
@@ -12,6 +12,8 @@ import hashlib
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -45,23 +47,53 @@ def main() -> None:
     if not chosen:
         known = ", ".join(part.name for part in everything)
         sys.exit(f"no part is called {' or '.join(arguments.only)}; there are {known}")
-    ledger = Ledger(folder)
     stem = _CERTIFICATES / f"{datetime.now(UTC):%Y-%m-%d}-issue{arguments.issue}-{commit}"
-    ended: list[Ended] = []
-    deadline_s = time.monotonic() + arguments.hours * 3600
-    for part in chosen:
-        if time.monotonic() > deadline_s:
-            print(f"{arguments.hours:g} hours are over; the parts that are left were not run")
-            break
-        print(f"{datetime.now(UTC):%H:%M:%S} {part.name}: {part.typed}", flush=True)
-        one = (None if arguments.again else ledger.find(part)) or ledger.run(part)
-        print(f"         {one.how} after {one.minutes:.1f} minutes: {one.told}", flush=True)
-        ended.append(one)
-        done = {each.name for each in ended}
-        left_out = [each.name for each in everything if each.name not in done]
+    run = CertifyRun(Ledger(folder), again=arguments.again, hours=arguments.hours)
+    for _ in run.all(chosen, together=arguments.together):
+        ended = [run.ended[part.name] for part in everything if part.name in run.ended]
+        left_out = [part.name for part in everything if part.name not in run.ended]
         _write(stem, ended, left_out, folder, arguments.note, commit, arguments.issue)
     print(stem.with_suffix(".md").relative_to(ROOT))
-    sys.exit(0 if len(ended) == len(chosen) and all(one.how == "ok" for one in ended) else 1)
+    fine = len(run.ended) == len(chosen) and all(one.how == "ok" for one in run.ended.values())
+    sys.exit(0 if fine else 1)
+
+
+class CertifyRun:
+    """Runs parts while there is time, tells about each, and keeps how it ended, by its name."""
+
+    def __init__(self, ledger: Ledger, *, again: bool, hours: float) -> None:
+        self._ledger = ledger
+        self._again = again
+        self._deadline_s = time.monotonic() + hours * 3600
+        self.ended: dict[str, Ended] = {}
+
+    def all(self, chosen: Sequence[Part], *, together: int) -> Iterator[None]:
+        """Run so many parts at a time, then those that measure one by one; yield after each."""
+        with ThreadPoolExecutor(together) as lanes:
+            under_way = [lanes.submit(self._one, part) for part in chosen if not part.alone]
+            try:
+                for done in as_completed(under_way):
+                    done.result()
+                    yield
+            finally:
+                lanes.shutdown(cancel_futures=True)
+        for part in chosen:
+            if part.alone:
+                self._one(part)
+                yield
+
+    def _one(self, part: Part) -> None:
+        if time.monotonic() > self._deadline_s:
+            _say(f"{part.name}: not run, the hours are over")
+            return
+        _say(f"{part.name}: {part.typed}")
+        one = (None if self._again else self._ledger.find(part)) or self._ledger.run(part)
+        _say(f"{part.name}: {one.how} after {one.minutes:.1f} minutes: {one.told}")
+        self.ended[part.name] = one
+
+
+def _say(line: str) -> None:
+    print(f"{datetime.now(UTC):%H:%M:%S} {line}", flush=True)
 
 
 def code_digest(tree: str) -> str:
@@ -93,6 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=3, help="runs of each benchmark (medians)")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
     parser.add_argument("--hours", type=float, default=4.0, help="when the last part may begin")
+    parser.add_argument(
+        "--together", type=int, default=2, help="parts that do not measure, at a time"
+    )
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--only", action="append", default=[], help="parts whose name has this")
     parser.add_argument("--again", action="store_true", help="also what was run on this commit")

@@ -76,6 +76,8 @@ def _row(one: Ended) -> str:
     told = one.told.replace("|", "\\|")
     if one.failed:
         told += f"; failed: {', '.join(one.failed)}"
+    if one.skipped:
+        told += f"; not run: {'; '.join(one.skipped)}"
     return f"| {one.name} | {how} | {one.minutes:.0f} | {told} |"
 
 

@@ -18,6 +18,8 @@ class Part(NamedTuple):
     module: str
     arguments: tuple[str, ...]
     limit_minutes: float
+    #: Whether it measures: nothing else runs beside it.
+    alone: bool = False
 
     @property
     def typed(self) -> str:
@@ -49,21 +51,31 @@ def programs(extent: Extent, folder: Path) -> list[Part]:
     runs = ("--runs", str(extent.runs))
     session = ("--nodes", str(extent.nodes), "--json", str(session_file(folder)), *rivals)
     return [
-        Part("drains", "bench", ("all", *runs, *session), 60 * extent.runs),
-        Part("planner", "bench.planner", ("--strict",), 30),
-        Part("queues", "bench.queues", ("--strict",), 20),
-        *(
-            Part(f"controller {jobs}x{pods}", "bench.controller", (*_of(jobs, pods), *runs), 40)
-            for jobs, pods in ((20, 100), (3, 1000), (500, 20))
-        ),
-        Part("recovery", "bench.recovery", (), 60),
-        Part("log sync", "bench.log_sync", (), 20),
         Part("simulation", "tests.simulation", ("--minutes", sixth), extent.minutes / 6 + 15),
         Part("chaos", "tests.chaos", ("--minutes", sixth), extent.minutes / 6 + 20),
         Part("fuzz", "tests.fuzz", ("--minutes", sixth), extent.minutes / 6 + 15),
         Part("rights", "tests.rights", (), 120),
-        Part("soak", "bench.soak", ("--minutes", f"{extent.minutes:g}"), extent.minutes + 20),
+        _measuring("drains", "bench", ("all", "--each-run", *runs, *session), 60 * extent.runs),
+        _measuring("planner", "bench.planner", ("--strict",), 30),
+        _measuring("queues", "bench.queues", ("--strict",), 20),
+        *(
+            _measuring(
+                f"controller {jobs}x{pods}", "bench.controller", (*_of(jobs, pods), *runs), 40
+            )
+            for jobs, pods in ((20, 100), (3, 1000), (500, 20))
+        ),
+        _measuring("tracing", "bench.tracing", ("--rounds", str(extent.runs)), 60),
+        _measuring("recovery", "bench.recovery", (), 60),
+        _measuring("log sync", "bench.log_sync", (), 20),
+        _measuring("upgrade", "bench.upgrade", (), 30),
+        _measuring("overload", "bench.overload", (), 30),
+        _measuring("overload, rejecting", "bench.overload", ("--reject",), 30),
+        _measuring("soak", "bench.soak", ("--minutes", f"{extent.minutes:g}"), extent.minutes + 20),
     ]
+
+
+def _measuring(name: str, module: str, arguments: tuple[str, ...], limit_minutes: float) -> Part:
+    return Part(name, module, arguments, limit_minutes, alone=True)
 
 
 def _of(jobs: int, pods: int) -> tuple[str, ...]:
@@ -88,5 +100,5 @@ def parts_of(collected: str) -> list[Part]:
     files = dict.fromkeys(
         line.partition("::")[0] for line in collected.splitlines() if "::" in line
     )
-    flags = ("-q", "-m", "certify", "-p", "no:cacheprovider")
+    flags = ("-q", "-rs", "-m", "certify", "-p", "no:cacheprovider")
     return [Part(file, "pytest", (*flags, file), _TESTS_MINUTES) for file in files]

@@ -17,6 +17,7 @@ from bench.certify.parts import ROOT, Part
 #: What a part has to stop in after its limit, before it is killed with all that it started.
 _GRACE_S: Final = 30.0
 _TOLD_MAX: Final = 240
+_SKIPPED: Final = re.compile(r"^SKIPPED \[\d+\] (.+)$", re.MULTILINE)
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -32,6 +33,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     told: str
     #: Tests that failed, where it was tests.
     failed: tuple[str, ...] = ()
+    #: Tests that did not run, each with its place and its reason.
+    skipped: tuple[str, ...] = ()
 
 
 class Ledger:
@@ -76,6 +79,7 @@ class Ledger:
             minutes=(time.monotonic() - started) / 60,
             told=_last_line(text),
             failed=tuple(dict.fromkeys(_FAILED.findall(text))),
+            skipped=tuple(dict.fromkeys(_SKIPPED.findall(text))),
         )
         self._path(part, ".json").write_bytes(msgspec.json.encode(ended))
         return ended

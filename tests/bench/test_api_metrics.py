@@ -17,6 +17,8 @@ apiserver_longrunning_requests{component="apiserver",group="",resource="pods",sc
 subresource="",verb="WATCH",version="v1"} 3
 apiserver_longrunning_requests{component="apiserver",group="",resource="nodes",scope="cluster",\
 subresource="",verb="WATCH",version="v1"} 9
+apiserver_terminated_watchers_total{group="",resource="pods",component="apiserver"} 2
+apiserver_terminated_watchers_total{group="",resource="nodes",component="apiserver"} 1
 """
 
 
@@ -36,3 +38,8 @@ def test_only_what_was_written_in_between_counts_and_most_comes_first() -> None:
 
 def test_only_watches_on_pods_are_counted() -> None:
     assert api_metrics.pod_watches(METRICS) == 3
+
+
+def test_watches_that_the_server_ended_are_counted_over_all_kinds() -> None:
+    assert api_metrics.broken_watches(METRICS) == 3
+    assert api_metrics.broken_watches("") == 0

@@ -74,6 +74,21 @@ def test_rivals_are_told_and_held_to_nothing() -> None:
     assert {figure.group for figure in figures} == {"drain 20 x 500 (volcano)", "live (volcano)"}
 
 
+def test_with_five_runs_each_of_them_is_held_to_the_bar_of_the_rate() -> None:
+    cases = [drain_case(drain_run(rate=rate)) for rate in (900, 900, 900, 900, 600)]
+    figures = drain_figures(cases, owned=True)
+    assert named(figures, "rate / bind limit").passed
+    slowest = named(figures, "rate / bind limit, slowest run")
+    assert (slowest.value, slowest.passed) == (0.6, False)
+    assert not [one for one in drain_figures(cases[:4], owned=True) if "slowest" in one.name]
+
+
+def test_of_five_live_runs_the_slowest_is_told() -> None:
+    figures = live_figures([live_run(p50_ms=ms) for ms in (100, 100, 900, 100, 100)])
+    assert named(figures, "200 x 8: p50, slowest run").value == 900
+    assert named(figures, "200 x 8: last created to last bound, p50").value == 100
+
+
 def test_live_latency_is_the_median_of_the_runs_percentiles() -> None:
     figures = live_figures([live_run(p50_ms=ms) for ms in (100, 900, 240)])
     found = named(figures, "200 x 8: last created to last bound, p50")

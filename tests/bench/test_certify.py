@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.certify.__main__ import code_digest, uncommitted
+from bench.certify.__main__ import CertifyRun, code_digest, uncommitted
 from bench.certify.page import certificate
 from bench.certify.parts import Extent, Part, parts_of, programs
 from bench.certify.running import Ended, Ledger
@@ -44,6 +44,35 @@ def test_failed_tests_are_named(tmp_path: Path) -> None:
     assert found.how == "failed"
     assert [name.rpartition("::")[2] for name in found.failed] == ["test_it_holds"]
     assert found.told.startswith("1 failed")
+
+
+def test_tests_that_did_not_run_are_named_with_their_reason(tmp_path: Path) -> None:
+    tried = tmp_path / "test_it.py"
+    tried.write_text("import pytest\n\ndef test_it() -> None:\n    pytest.skip('no root here')\n")
+    part = Part("tests", "pytest", ("-q", "-rs", "-p", "no:cacheprovider", str(tried)), 1)
+    found = Ledger(tmp_path).run(part)
+    (skipped,) = found.skipped
+    assert skipped.endswith("no root here")
+    page = certificate([found], [], None, title="Issue 4", commit="0")
+    assert "not run: " in page
+    assert "no root here |" in page
+
+
+def test_what_measures_runs_alone_after_the_rest_and_what_failed_hides_nothing(
+    tmp_path: Path,
+) -> None:
+    measuring = GOOD._replace(name="measuring", alone=True)
+    run = CertifyRun(Ledger(tmp_path), again=False, hours=1)
+    told = [len(run.ended) for _ in run.all([measuring, BAD, GOOD], together=2)]
+    assert told[-1] == len(run.ended) == 3
+    assert list(run.ended)[-1] == "measuring"
+    assert run.ended["bad"].how == "failed"
+
+
+def test_what_does_not_begin_in_time_is_not_run(tmp_path: Path) -> None:
+    run = CertifyRun(Ledger(tmp_path), again=False, hours=-1)
+    list(run.all([GOOD, BAD._replace(alone=True)], together=2))
+    assert run.ended == {}
 
 
 def test_every_file_of_long_tests_is_a_part() -> None:
