@@ -24,6 +24,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
+from shared.bus.aborting_client import AbortingClient
 from shared.bus.append_health import AppendHealth
 from shared.bus.errors import (
     ApiRefused,
@@ -247,7 +248,7 @@ class Bus:
 
     def _new_client(self) -> Client:
         """The wire: the one thing here that a bus over another one replaces."""
-        return Client()
+        return AbortingClient()
 
     # ---- plain messages
 
