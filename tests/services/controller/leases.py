@@ -6,15 +6,15 @@ from typing import Any
 from shared.kube.resources import LEASES
 
 
-def a_lease(name: str, *, age_s: float = 0.0) -> dict[str, Any]:
-    """One that somebody holds and renewed so long ago."""
+def a_lease(name: str, *, age_s: float = 0.0, holder: str = "somebody-0") -> dict[str, Any]:
+    """One that somebody holds and renewed so long ago by his own clock; "": it was released."""
     renewed = datetime.now(UTC) - timedelta(seconds=age_s)
     return {
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,
         "metadata": {"name": name},
         "spec": {
-            "holderIdentity": "somebody-0",
+            "holderIdentity": holder,
             "renewTime": renewed.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         },
     }

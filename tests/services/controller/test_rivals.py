@@ -11,7 +11,6 @@ from typing_extensions import override
 from services.controller.rivals import Rivals
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Forbidden
-from shared.kube.leases import LIVES_S
 from shared.kube.resources import LEASES
 from tests.services.controller.leases import a_lease
 from tests.support.waiting import eventually
@@ -36,12 +35,36 @@ async def test_whoever_renews_a_lease_of_the_name_in_any_namespace_lives(
     async with looking(rivals, told):
         await rivals.known.wait()
         assert not rivals.none_lives
-        old = a_lease(place, age_s=LIVES_S + 1)
-        await either.patch(LEASES, place, old, namespace=place)
+        await either.patch(LEASES, place, a_lease(place, holder=""), namespace=place)
         await eventually(lambda: rivals.none_lives)
         await either.patch(LEASES, place, a_lease(place), namespace=place)
         await eventually(lambda: not rivals.none_lives)
     assert told == [True, False]
+
+
+@pytest.mark.parametrize("ahead_s", [-90.0, 90.0])
+async def test_who_renews_lives_whatever_his_clock_says_and_who_does_not_is_dead_soon(
+    either: KubeClient, place: str, ahead_s: float
+) -> None:
+    rivals = Rivals(either, [place], look_every_s=0.05, lives_s=1.5)
+    told: list[bool] = []
+    await either.create(LEASES, a_lease(place, age_s=-ahead_s), namespace=place)
+    async with looking(rivals, told):
+        await rivals.known.wait()
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + 3.0
+        while loop.time() < until_s:
+            assert not rivals.none_lives
+            await either.patch(LEASES, place, a_lease(place, age_s=-ahead_s), namespace=place)
+        await eventually(lambda: rivals.none_lives)
+    assert told == [True]
+
+
+async def test_a_lease_that_was_left_behind_holds_nobody_up(either: KubeClient, place: str) -> None:
+    await either.create(LEASES, a_lease(place, age_s=3600), namespace=place)
+    rivals = Rivals(either, [place])
+    await rivals.look()
+    assert rivals.none_lives
 
 
 async def test_who_takes_over_and_who_has_no_name_to_look_for_does_not_look(

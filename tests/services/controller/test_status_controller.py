@@ -21,7 +21,6 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.leases import LIVES_S
 from shared.kube.resources import LEASES
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
@@ -104,8 +103,8 @@ async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_
                 await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
                 await eventually(ours._agenda.entries)
                 assert not writer.begun
-                old = a_lease("volcano", age_s=LIVES_S + 1)
-                await client.patch(LEASES, "volcano", old, namespace="kube-system")
+                released = a_lease("volcano", holder="")
+                await client.patch(LEASES, "volcano", released, namespace="kube-system")
                 await eventually(lambda: writer.written)
                 assert writer.written[-1] == 2
 

@@ -15,7 +15,7 @@ from services.controller.rivals import Rivals
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ConnectionLost
-from shared.kube.leases import LIVES_S, VOLCANO_CONTROLLERS, Lease
+from shared.kube.leases import VOLCANO_CONTROLLERS, Lease
 from shared.kube.objects import KubeStruct, ObjectMeta
 from shared.kube.resources import LEASES, PODS
 from shared.kube.transport import Reply
@@ -144,8 +144,8 @@ async def test_nothing_is_owned_while_volcanos_controllers_live(
         assert not any(map(waits.owns, KEYS))
         async with replica(client, "b", [], take_over=True) as bold:
             await eventually(lambda: any(map(bold.owns, KEYS)))
-        old = a_lease(VOLCANO_CONTROLLERS, age_s=LIVES_S + 1)
-        await client.patch(LEASES, VOLCANO_CONTROLLERS, old, namespace="kube-public")
+        released = a_lease(VOLCANO_CONTROLLERS, holder="")
+        await client.patch(LEASES, VOLCANO_CONTROLLERS, released, namespace="kube-public")
         await eventually(lambda: all(map(waits.owns, KEYS)))
         await eventually(lambda: set(woken) == set(KEYS))
 
