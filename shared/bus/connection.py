@@ -72,8 +72,8 @@ FILES_PAUSE_S: Final = 0.5
 #: What may wait to be sent. Bounded by us elsewhere (appends are awaited, publishers have a bound);
 #: beyond it the client would block, and while it blocks it swallows cancellations.
 PENDING_BYTES_MAX: Final = 32 << 20
-#: A half-open connection is found after at most three of these.
-PING_INTERVAL_S: Final = 5
+#: A half-open connection, to a server whose machine died, is found after at most three of these.
+PING_INTERVAL_S: Final = 2
 
 _log = logging.getLogger(__name__)
 _encode_json = msgspec.json.encode

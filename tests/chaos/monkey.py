@@ -199,7 +199,11 @@ class Monkey:
         await asyncio.to_thread(self._control_plane.restart, APISERVER)
 
     async def _restart_scheduler(self) -> None:
-        await asyncio.to_thread(self._control_plane.kill, SCHEDULER)
+        # kube-scheduler ends itself when it finds its cache corrupted (klog.Fatal): seen here, too.
+        if self._control_plane.runs(SCHEDULER):
+            await asyncio.to_thread(self._control_plane.kill, SCHEDULER)
+        else:
+            self._say("kube-scheduler had ended by itself")
         await asyncio.to_thread(self._control_plane.restart, SCHEDULER)
 
     async def _delete_node(self) -> None:

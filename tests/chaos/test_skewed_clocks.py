@@ -31,17 +31,14 @@ from tests.controlplane.nodes import (
     delete_pods,
     pod_manifest,
 )
+from tests.support.debian import lacking
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
 from tutti.nats_server import NatsServer
 
 #: Loaded by the loader: the program `faketime` would be the parent of the service, and be killed.
-_FAKETIME: Final = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-pytestmark = [
-    pytest.mark.certify,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(_FAKETIME is None, reason="needs Debian's package faketime"),
-]
+_FAKETIME: Final = "/usr/lib/*/faketime/libfaketime.so.1"
+pytestmark = [pytest.mark.certify, pytest.mark.timeout(600)]
 
 _SERVICES: Final = ("watcher-0", "gang-planner-0", "gang-planner-1", "binder-0")
 _GROUPS: Final = "/apis/scheduling.volcano.sh/v1beta1/namespaces/{}/podgroups"
@@ -51,8 +48,9 @@ _START_S: Final = 90.0
 class Machines:
     """Services, each with a clock of its own."""
 
-    def __init__(self, bus: Bus, url: str, kubeconfig: Path, folder: Path) -> None:
+    def __init__(self, bus: Bus, url: str, kubeconfig: Path, folder: Path, faketime: Path) -> None:
         self._bus = bus
+        self._faketime = faketime
         self._url = url
         self._kubeconfig = kubeconfig
         self._folder = folder
@@ -65,7 +63,7 @@ class Machines:
         if service != "gang-planner":
             flags.append(f"--kubeconfig={self._kubeconfig}")
         clock = {
-            "LD_PRELOAD": str(_FAKETIME),
+            "LD_PRELOAD": str(self._faketime),
             "FAKETIME": f"{ahead_s:+d}s",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
@@ -163,6 +161,14 @@ async def a_namespace(api: RawClient, name: str) -> AsyncIterator[Cluster]:
         await delete_nodes(api)
 
 
+@pytest.fixture(scope="session")
+def faketime() -> Path:
+    """The library, installed if need be."""
+    if why := lacking({_FAKETIME: "faketime"}):
+        pytest.skip(why)
+    return next(Path("/").glob(_FAKETIME.lstrip("/")))
+
+
 @pytest.mark.parametrize("ahead_s", [-60, -6, 6, 60])
 @pytest.mark.parametrize("skewed", ["watcher-0", "gang-planner-0", "gang-planner-1", "binder-0"])
 async def test_a_service_with_another_clock_changes_nothing(
@@ -172,12 +178,15 @@ async def test_a_service_with_another_clock_changes_nothing(
     control_plane: ControlPlane,
     api: RawClient,
     tmp_path: Path,
+    faketime: Path,
 ) -> None:
     async with AsyncExitStack() as stack:
         bus = await Bus.connect(nats_server.url, name="test")
         stack.push_async_callback(bus.close)
         await ensure_streams(bus)
-        machines = Machines(bus, nats_server.url, control_plane.admin_kubeconfig, tmp_path)
+        machines = Machines(
+            bus, nats_server.url, control_plane.admin_kubeconfig, tmp_path, faketime
+        )
         name = f"skew-{skewed}-{'b' if ahead_s < 0 else 'a'}{abs(ahead_s)}"
         cluster = await stack.enter_async_context(a_namespace(api, name))
         try:

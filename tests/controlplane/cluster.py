@@ -137,6 +137,10 @@ class ControlPlane:
         """Return a component's process id, for measurements."""
         return self._component(name).pid
 
+    def runs(self, name: str) -> bool:
+        """Whether a component was started and has not ended since."""
+        return self._component(name).is_running
+
     def kill(self, name: str) -> None:
         """Kill a component without warning."""
         self._component(name).kill()

@@ -25,15 +25,7 @@ from tests.support.waiting import eventually
 @pytest.fixture(scope="package")
 def control_plane() -> Iterator[ControlPlane]:
     """A control plane like the session's own, with controllers and the default scheduler."""
-    options = ControlPlaneOptions(
-        controllers=WORKLOAD_CONTROLLERS,
-        scheduler=True,
-        # Without it the API server drops `spec.schedulingGroup` of pods.
-        apiserver_args=(
-            "--feature-gates=GenericWorkload=true",
-            "--runtime-config=scheduling.k8s.io/v1alpha2=true",
-        ),
-    )
+    options = ControlPlaneOptions(controllers=WORKLOAD_CONTROLLERS, scheduler=True)
     with ControlPlane(options) as running:
         running.install_crds(CRDS_DIR)
         yield running

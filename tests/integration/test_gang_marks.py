@@ -1,5 +1,6 @@
 """Pods whose gang is declared in an API that is not read here stay unbound, and say why."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -7,6 +8,9 @@ import pytest
 from shared.contracts import annotations
 from shared.dialects.marks import MARKS, Mark
 from tests.controlplane.client import Object
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.components import WORKLOAD_CONTROLLERS, ControlPlaneOptions
+from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import SEEN_S, Stage
 from tests.support.waiting import eventually
@@ -19,6 +23,21 @@ FIELDS: Final[dict[str, Object]] = {
     "spec.schedulingGroup": {"schedulingGroup": {"podGroupName": "g"}}
 }
 STORED: Final = [mark for mark in MARKS if mark.place != "field" or mark.key in FIELDS]
+
+
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[ControlPlane]:
+    """One that keeps `spec.schedulingGroup` of pods: behind a gate of the pinned minor."""
+    options = ControlPlaneOptions(
+        controllers=WORKLOAD_CONTROLLERS,
+        apiserver_args=(
+            "--feature-gates=GenericWorkload=true",
+            "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+        ),
+    )
+    with ControlPlane(options) as running:
+        running.install_crds(CRDS_DIR)
+        yield running
 
 
 def marked(index: int, mark: Mark) -> Object:

@@ -1,4 +1,4 @@
-"""A real cluster for each test that asks for one; a machine that cannot run it is named."""
+"""A real cluster for each test that asks for one; where none can run, the test is skipped."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,8 +11,6 @@ from tests.realnodes.building import ensure_node_programs
 from tests.realnodes.cluster import RealCluster, real_cluster
 from tests.realnodes.images import ensure_images
 
-#: Tests that were skipped, and why.
-_NOT_RUN: Final[dict[str, str]] = {}
 _MEASURED: Final[list[str]] = []
 
 Measured = Callable[[str, float], None]
@@ -26,20 +24,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Print what was measured, and name what was not run, as the last line: a certificate quotes
-    it."""
+    """Print what was measured as the last line: a certificate quotes it."""
     if _MEASURED:
         sys.stderr.write(f"\nmeasured: {', '.join(_MEASURED)}\n")
-    if _NOT_RUN:
-        told = "; ".join(f"{test}: {why}" for test, why in _NOT_RUN.items())
-        sys.stderr.write(f"\nNOT RUN: {told}\n")
 
 
 @pytest.fixture
-def cluster(request: pytest.FixtureRequest) -> Iterator[RealCluster]:
+def cluster() -> Iterator[RealCluster]:
     """Two real nodes and their control plane; the test is skipped, with the reason, without."""
     if why := machine.missing():
-        _NOT_RUN[request.node.nodeid] = why
         pytest.skip(why)
     with real_cluster() as running:
         yield running

@@ -11,7 +11,8 @@ from tutti.rights.table import ACCOUNTS, EVERYBODY, Right
 _ORDER: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _HEAD: Final = (
     "# Made by `make manifests` from tutti/rights/table.py: do not edit. RELEASE in names of\n"
-    "# objects stands for the name of the release. namespacedRules: in the release's namespace.\n"
+    "# objects stands for the name of the release, SCHEDULER_NAMES for all that it serves.\n"
+    "# namespacedRules: in the release's namespace.\n"
 )
 _NATS_HEAD: Final = (
     "# Made by `make manifests` from shared/bus/permissions.py: do not edit. By NATS user;\n"

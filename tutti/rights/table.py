@@ -56,8 +56,8 @@ NATS_SECRETS: Final = tuple(f"{RELEASE}-nats-{name}" for name in names(users()))
 #: Both webhook configurations bear it: `--configuration-name`.
 _CONFIGURATION: Final = (f"{RELEASE}-admission",)
 _VOLCANO_LEASE: Final = ("vc-controller-manager",)
-#: A scheduler's bears its scheduler name: of those that are ours without being told.
-_SCHEDULER_LEASES: Final = ("kube-batch", "volcano")
+#: A scheduler's bears its scheduler name. Stands for all that a release serves, as RELEASE does.
+SCHEDULER_NAMES: Final = "SCHEDULER_NAMES"
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +157,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
             "list",
             LEASES,
             "whether another scheduler of these names lives",
-            names=_SCHEDULER_LEASES,
+            names=(SCHEDULER_NAMES,),
         ),
         _may(
             "get patch",
