@@ -14,6 +14,9 @@ from shared.telemetry.metrics import Metrics
 
 _SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0)
 _PHASES: Final = ("queued", "bound", "total")
+#: Queues with series of their own, the first that gangs started from; all others share one.
+_QUEUES_MAX: Final = 50
+_OTHER_QUEUES: Final = "(others)"
 #: One exemplar of each phase in so long.
 _EXEMPLAR_MS: Final = 1_000
 #: Why gangs wait on an ordinary day.
@@ -43,6 +46,16 @@ class GangStarts:
             "phase",
             _PHASES,
         )
+        self._waited_s = metrics.histograms(
+            "gang_waiting_seconds",
+            "From a gang first seen until it was whole, by queue: the first 50, and (others).",
+            _SECONDS,
+            "queue",
+        )
+        self._queues: set[str] = set()
+        #: Of gangs that have just become whole: how long they waited, by gang id. Their next
+        #: verdict says in which queue.
+        self._waited_ms: dict[str, int] = {}
         #: When the last observation with an exemplar was made, by phase.
         self._exemplars_ms: dict[str, int] = {}
         #: Decisions without an outcome yet, by gang id.
@@ -87,10 +100,15 @@ class GangStarts:
             return
         self._took("bound", outcome.last_bound_ms - begun.decided_ms, begun.trace_id)
         if begun.first_seen_ms:
-            self._took("total", outcome.last_bound_ms - begun.first_seen_ms, begun.trace_id)
+            waited_ms = outcome.last_bound_ms - begun.first_seen_ms
+            self._took("total", waited_ms, begun.trace_id)
+            self._waited_ms[outcome.gang_id] = waited_ms
 
     def said(self, verdict: Verdict) -> None:
         """A verdict holds of a gang from now on."""
+        waited_ms = self._waited_ms.pop(verdict.gang_id, None)
+        if waited_ms is not None:
+            self._waited_s(self._told_queue(verdict.queue)).observe(max(0, waited_ms) / 1000)
         before = self._reasons.pop(verdict.gang_id, "")
         if before:
             self._waiting(before).dec()
@@ -113,6 +131,11 @@ class GangStarts:
             self._exemplars_ms[phase] = now_ms
             exemplar = {"trace_id": trace_id}
         self._latency_s(phase).observe(max(0, took_ms) / 1000, exemplar)
+
+    def _told_queue(self, queue: str) -> str:
+        if len(self._queues) < _QUEUES_MAX:
+            self._queues.add(queue)
+        return queue if queue in self._queues else _OTHER_QUEUES
 
     def _partial_until(self, now_ms: int) -> int:
         return self._partial_ms + self._partial * max(0, now_ms - self._partial_since_ms)

@@ -44,7 +44,13 @@ class Reporting:
         )
         self._epoch = metrics.gauge("epoch", "The epoch we write under; 0: a standby")
         self._objects = metrics.gauges("objects", "Objects in the picture, by kind", "kind")
-        self._relists = metrics.gauge("relists", "Lists that a gap in a watch made necessary")
+        self._relists = 0
+        metrics.totals(
+            "relists_total",
+            "Lists that a gap in a watch made necessary",
+            (),
+            lambda: {(): self._relists},
+        )
         self._unreadable = metrics.gauge("unreadable", "Objects that did not fit their type")
         self._snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
 
@@ -94,7 +100,7 @@ class Reporting:
         """Take the gauges' values, now and then."""
         for kind in RECORDS:
             self._objects(kind).set(state.picture.count(kind))
-        self._relists.set(relists)
+        self._relists = relists
         self._unreadable.set(state.unreadable)
 
     def _tell(self, groups: list[PodGroup], end_ms: int) -> None:

@@ -102,7 +102,7 @@ class HealthServer:
             OSError: The address is taken, or not ours.
         """
         self._shown = (readiness, metrics)
-        metrics.watch(
+        metrics.component.watch(
             "event_loop_late_seconds",
             "By how much the event loop was late, at worst in the last minute.",
             lambda: self._heartbeat.late_s,

@@ -126,13 +126,18 @@ class Context(Generic[S]):
 
     def _show(self) -> None:
         """Register what every service shows of itself."""
-        metrics = self.metrics
+        metrics = self.metrics.component
+        metrics.build_info(_version())
         metrics.watch("ready", "1 while it can do its work.", lambda: self.ready.ready)
         metrics.watch(
             "active", "1 while it is the one that writes; 0: standby.", lambda: self.active
         )
-        metrics.watch("spans_lost", "Spans that could not be sent.", lambda: self.tracer.lost)
-        metrics.watch("tasks", "Tasks of its event loop.", lambda: len(asyncio.all_tasks()))
+        metrics.totals(
+            "spans_lost_total", "Spans that could not be sent.", (), lambda: {(): self.tracer.lost}
+        )
+        metrics.watch(
+            "event_loop_tasks", "Tasks of its event loop.", lambda: len(asyncio.all_tasks())
+        )
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, without jumps (`shared.runtime.steady_clock`)."""
@@ -291,7 +296,7 @@ class _Generation(Generic[S]):
 
         self._bus = context.bus = await context.connect(on_health)
         context.spawn("bus", context.bus.wait_failed())
-        context.metrics.watch(
+        context.metrics.component.watch(
             "nats_storage_failed",
             "1 while NATS does not confirm what this process appends to a stream.",
             lambda: bool(context.bus.appends.failed),

@@ -20,7 +20,7 @@ class ApiCalls:
     def __init__(self, metrics: Metrics) -> None:
         """Register the metric, once per process."""
         self._counts: defaultdict[tuple[str, int], int] = defaultdict(int)
-        metrics.totals(
+        metrics.component.totals(
             "api_requests_total",
             "Requests to the API server, by verb (WATCH: begun) and status (none: no answer).",
             ("verb", "code"),

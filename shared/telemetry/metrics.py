@@ -1,4 +1,5 @@
-"""Prometheus metrics of one service: `tutti_<service>_<name>`, children made once and kept.
+"""Prometheus metrics of one service: `tutti_<service>_<name>`, children made once and kept; what
+every service shows has one name and the service as a label (`component`).
 
 A look-up by label costs three times an increment, so children are made once: ask for a metric at
 start and keep what you get. Who asks for OpenMetrics gets exemplars as well: trace ids of single
@@ -6,7 +7,7 @@ observations.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from prometheus_client import (
@@ -17,11 +18,12 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
 )
-from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
+
+from shared.telemetry.component import LABEL, PREFIX, ComponentMetrics, Totals
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 #: Series per labelled metric: a label must be of low cardinality, never a gang or a pod.
@@ -49,6 +51,8 @@ class Metrics:
         self._own = CollectorRegistry()
         self.registry.register(_Registered(self._own))
         ProcessCollector(registry=self.registry)
+        #: What every service shows, by its name as a label.
+        self.component = ComponentMetrics(service, self._own)
 
     def counter(self, name: str, text: str) -> Counter:
         """A counter; its name ends in `_total`."""
@@ -106,10 +110,11 @@ class Metrics:
         """Counters that are asked for whenever the metrics are read: by the labels' values, which
         must stay few, what never falls.
         """
-        self._own.register(_Totals(self._counter_name(name), text, labels, values))
+        self._own.register(Totals(self._counter_name(name), text, labels, values))
 
     def figures(self) -> dict[str, float]:
-        """Counters and gauges by name without the prefix, labels in braces: for `tutti status`.
+        """Counters and gauges by name without the prefix, labels but `component` in braces: for
+        `tutti status`.
 
         Volcano's series are not collected: those of 2,000 queues take longer than an answer may.
         """
@@ -118,8 +123,10 @@ class Metrics:
             if family.type not in {"counter", "gauge"}:
                 continue
             for sample in family.samples:
-                labels = ",".join(f'{key}="{value}"' for key, value in sample.labels.items())
-                name = sample.name.removeprefix(self._prefix)
+                labels = ",".join(
+                    f'{key}="{value}"' for key, value in sample.labels.items() if key != LABEL
+                )
+                name = sample.name.removeprefix(self._prefix).removeprefix(PREFIX)
                 figures[f"{name}{{{labels}}}" if labels else name] = sample.value
         return figures
 
@@ -168,24 +175,3 @@ class _Registered(Collector):
     @override
     def collect(self) -> Iterable[Metric]:
         return self._registry.collect()
-
-
-class _Totals(Collector):
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        labels: tuple[str, ...],
-        values: Callable[[], Mapping[tuple[str, ...], float]],
-    ) -> None:
-        self._name = name
-        self._text = text
-        self._labels = labels
-        self._values = values
-
-    @override
-    def collect(self) -> Iterator[Metric]:
-        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
-        for labels, value in self._values().items():
-            family.add_metric(labels, value)
-        yield family

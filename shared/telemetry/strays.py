@@ -17,16 +17,17 @@ class StrayCounter:
 
     def __init__(self, metrics: Metrics) -> None:
         """Register the metric, once per process."""
-        self._count = metrics.counters(
+        self._counts = dict.fromkeys(subjects.STREAMS, 0)
+        metrics.component.totals(
             "strays_total",
             "Messages met in a stream that no writer of it wrote, by stream.",
-            "stream",
-            subjects.STREAMS,
+            ("stream",),
+            lambda: {(stream,): count for stream, count in self._counts.items()},
         )
 
     def met(self, stream: str, seq: int, subject: str, payload: bytes) -> None:
         """A reader stepped over one, or a writer found it in its way."""
-        self._count(stream).inc()
+        self._counts[stream] += 1
         log.error(
             "record %d of %s on %s was written by nobody who writes there and is stepped over: "
             "somebody has a service's key to NATS; %d bytes, beginning %r",

@@ -31,7 +31,6 @@ from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
 from shared.dialects.marks import MARKS
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
-from shared.telemetry.api_calls import ApiCalls
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import tracer_for
 from tests.deploy.values import values_told
@@ -119,15 +118,14 @@ def named_in(text: str) -> list[str]:
 def _metrics_of() -> dict[str, Callable[[Metrics], object]]:
     silent = tracer_for("", service="documents", instance="documents-0")
     return {
-        "watcher": lambda metrics: (WatcherReporting(metrics, silent), ApiCalls(metrics)),
+        "watcher": lambda metrics: WatcherReporting(metrics, silent),
         "gang-planner": lambda metrics: PlannerReporting(metrics, lambda: 0),
-        "binder": lambda metrics: (BinderReporting(metrics, silent), ApiCalls(metrics)),
+        "binder": lambda metrics: BinderReporting(metrics, silent),
         "controller": lambda metrics: (
             ControllerReporting(metrics, silent),
             ControllerMetrics(metrics, lambda: 0),
-            ApiCalls(metrics),
         ),
-        "admission-webhook": lambda metrics: (WebhookReporting(metrics), ApiCalls(metrics)),
+        "admission-webhook": WebhookReporting,
         "observer": ObserverReporting,
     }
 

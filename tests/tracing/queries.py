@@ -18,7 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 FILES: Final = Path(__file__).parents[2] / "deploy" / "chart" / "files"
 #: Prometheus itself puts these on every series that it reads.
-OF_TARGETS: Final = frozenset({"instance", "job"})
+OF_TARGETS: Final = frozenset({"instance", "job", "namespace"})
+#: What tells one installation's series from another's.
+SCOPE: Final = frozenset({"job", "namespace"})
 _SHOWN: Final = re.compile(r"\{\{\s*\$labels\.(\w+)|\{\{\s*(\w+)\s*\}\}")
 
 Exposed: TypeAlias = dict[str, dict[str, set[str]]]
@@ -76,8 +78,11 @@ def queries() -> Iterator[Query]:
 
 
 def _plain(text: str) -> str:
-    """Without Grafana's own variables."""
-    return text.replace("$__rate_interval", "5m")
+    """Without the dashboard's variables, and Grafana's own."""
+    plain = text.replace("$__rate_interval", "5m")
+    for variable in dashboard()["templating"]["list"]:
+        plain = plain.replace(f"${variable['name']}", ".*")
+    return plain
 
 
 def check(query: Query, exposed: Exposed) -> None:
@@ -95,6 +100,40 @@ def check(query: Query, exposed: Exposed) -> None:
             label = found[1] or found[2]
             if left is None or label not in left:
                 raise Wrong(f"{query.where}: {label} is shown, and the query leaves {left}")
+
+
+def selectors(text: str) -> list[promql.VectorSelector]:
+    """All selectors of a query."""
+    parts = _parts(promql.parse(_plain(text)))
+    return [one for one in parts if isinstance(one, promql.VectorSelector)]
+
+
+def unscoped(text: str) -> list[str]:
+    """The aggregations of a query that add up what several installations show."""
+    return [
+        one.prettify()
+        for one in _parts(promql.parse(text))
+        if isinstance(one, promql.AggregateExpr)
+        and not (one.modifier is not None and set(one.modifier.labels) >= SCOPE)
+    ]
+
+
+def _parts(expr: promql.Expr) -> Iterator[promql.Expr]:
+    """An expression and all that it is made of."""
+    yield expr
+    match expr:
+        case promql.ParenExpr() | promql.UnaryExpr() | promql.AggregateExpr():
+            inner: list[promql.Expr] = [expr.expr]
+        case promql.BinaryExpr():
+            inner = [expr.lhs, expr.rhs]
+        case promql.MatrixSelector():
+            inner = [expr.vector_selector]
+        case promql.Call():
+            inner = list(expr.args)
+        case _:
+            inner = []
+    for one in inner:
+        yield from _parts(one)
 
 
 def _labels(expr: promql.Expr, exposed: Exposed) -> frozenset[str] | None:
@@ -126,7 +165,8 @@ def _selected(selector: promql.VectorSelector, exposed: Exposed) -> frozenset[st
     if not named:
         raise Wrong(f"{selector}: nothing of that name is exposed")
     for series in named:
-        for label, matcher in matchers.items():
+        for label in matchers.keys() - OF_TARGETS:
+            matcher = matchers[label]
             values = exposed[series].get(label)
             if values is None:
                 raise Wrong(f"{series} has no label {label}")

@@ -16,7 +16,7 @@ from tests.tutti.up.running import Suite, suite
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
-EVERYWHERE = ("ready", "active", "spans_lost")
+EVERYWHERE = ("ready", "active", "spans_lost_total", "event_loop_tasks", "strays_total")
 IMPORTANT = {
     "watcher": (
         "watch_events_total",
@@ -27,7 +27,7 @@ IMPORTANT = {
         "flush_seconds_bucket",
         "epoch",
         "objects",
-        "relists",
+        "relists_total",
         "unreadable",
         "snapshots_total",
     ),
@@ -41,6 +41,7 @@ IMPORTANT = {
         "cycle_seconds_bucket",
         "append_seconds_bucket",
         "gang_latency_seconds_bucket",
+        "gang_waiting_seconds_bucket",
         "partial_gang_seconds_total",
         "decisions_open",
         "outcomes_total",
@@ -113,6 +114,24 @@ def total(series: dict[str, float], name: str) -> float:
     return sum(value for key, value in series.items() if re.split(r"[{ ]", key)[0] == name)
 
 
+def names_hold(service: str, series: dict[str, float]) -> None:
+    """What a service must show is there, and every series says whose it is."""
+    prefix = f"tutti_{service.replace('-', '_')}_"
+    have = {re.split(r"[{ ]", key)[0] for key in series}
+    assert {prefix + name for name in IMPORTANT[service]} | {
+        f"tutti_{one}" for one in EVERYWHERE
+    } <= have
+    told = [key for key in series if f'component="{service}"' in key]
+    assert any(key.startswith("tutti_build_info{") for key in told), service
+    others = [
+        name
+        for name in series
+        if not name.startswith(("process_", "volcano_", prefix)) and name not in told
+    ]
+    assert not others, "every series carries its service, in its name or as a label"
+    assert len(series) < 400, "the number of series is bounded"
+
+
 async def test_the_important_metrics_exist_and_tell_what_was_done(
     client: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
@@ -153,15 +172,8 @@ async def test_the_important_metrics_exist_and_tell_what_was_done(
             if line.startswith("tutti_gang_planner_gang_latency_seconds_bucket") and "# {" in line
         ]
         assert any('trace_id="' in line for line in exemplars)
-    for service, names in IMPORTANT.items():
-        prefix = f"tutti_{service.replace('-', '_')}_"
-        have = {re.split(r"[{ ]", key)[0] for key in found[service]}
-        assert {prefix + name for name in (*names, *EVERYWHERE)} <= have, service
-        ours = [
-            name for name in found[service] if not name.startswith(("process_", "volcano_", prefix))
-        ]
-        assert not ours, "every name carries its service"
-        assert len(found[service]) < 400, "the number of series is bounded"
+    for service in IMPORTANT:
+        names_hold(service, found[service])
     planner, binder = found["gang-planner"], found["binder"]
     assert planner["tutti_gang_planner_decisions_total"] == 1.0
     assert planner["tutti_gang_planner_bindings_total"] == 3.0
@@ -169,9 +181,11 @@ async def test_the_important_metrics_exist_and_tell_what_was_done(
     for phase in ("queued", "bound", "total"):
         latency = f'tutti_gang_planner_gang_latency_seconds_count{{phase="{phase}"}}'
         assert planner[latency] == 1.0, phase
+    waited = 'tutti_gang_planner_gang_waiting_seconds_count{queue="default"}'
+    assert planner[waited] == 1.0
     assert planner["tutti_gang_planner_partial_gang_seconds_total"] == 0.0
-    assert binder['tutti_binder_api_requests_total{code="201",verb="POST"}'] >= 3.0
-    watched = 'tutti_watcher_api_requests_total{code="200",verb="WATCH"}'
+    assert total(binder, "tutti_api_requests_total") >= 3.0
+    watched = 'tutti_api_requests_total{code="200",component="watcher",verb="WATCH"}'
     assert found["watcher"][watched] > 0
     assert (
         planner['tutti_gang_planner_gangs{phase="Inqueue"}']
@@ -200,10 +214,7 @@ async def test_a_dead_endpoint_loses_spans_which_are_counted_and_delays_nothing(
 
         async def counted() -> bool:
             found = await scraped(running)
-            return all(
-                found[service][f"tutti_{service.replace('-', '_')}_spans_lost"] > 0
-                for service in IMPORTANT
-            )
+            return all(total(found[service], "tutti_spans_lost_total") > 0 for service in IMPORTANT)
 
         await eventually(counted, timeout_s=30.0)
         assert not running.errors

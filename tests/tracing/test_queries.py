@@ -9,8 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.tracing.queries import Query, Wrong, alerts, check, dashboard, exposed_in
+from tests.tracing.queries import (
+    SCOPE,
+    Query,
+    Wrong,
+    alerts,
+    check,
+    dashboard,
+    exposed_in,
+    selectors,
+    unscoped,
+)
 
+#: Where the documentation's site has that page; the chart's value `prometheusRule.runbooks`.
+RUNBOOKS = "https://tutti.dev/docs/alerts.html"
 RUNBOOK = Path(__file__).parents[2] / "docs" / "alerts.md"
 EXPOSED = exposed_in(
     [
@@ -82,8 +94,8 @@ def test_every_alert_is_explained_under_its_own_name_and_nothing_else_is() -> No
     explained = re.findall(r"^### (Tutti\w+)$", RUNBOOK.read_text(), re.MULTILINE)
     assert Counter(explained) == Counter(rule["alert"] for rule in alerts())
     for rule in alerts():
-        assert rule["annotations"]["runbook"] == f"docs/alerts.md#{rule['alert'].lower()}"
-        assert rule["annotations"].keys() == {"summary", "description", "runbook"}
+        assert rule["annotations"]["runbook_url"] == f"{RUNBOOKS}#{rule['alert'].lower()}"
+        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
 
@@ -93,6 +105,30 @@ def test_each_explanation_says_what_it_means_where_it_comes_from_and_what_cures_
         assert [word for word in ("*Means*", "*Cause*", "*Cure*") if word not in section] == [], (
             name
         )
+
+
+def test_two_installations_in_one_prometheus_are_told_apart() -> None:
+    for rule in alerts():
+        assert unscoped(rule["expr"]) == [], rule["alert"]
+    asked = [
+        (panel["title"], one["expr"])
+        for panel in dashboard()["panels"]
+        for one in panel.get("targets", ())
+    ]
+    for title, text in asked:
+        for selector in selectors(text):
+            matched = {one.name for one in selector.matchers.matchers}
+            assert matched >= SCOPE, f"{title}: {text}"
+            if {"queue", "queue_name"} & matched:
+                assert "$queue" in text, title
+    by_queue = [text for _, text in asked if "$queue" in text]
+    assert len(by_queue) >= 5
+
+
+def test_an_aggregation_over_installations_is_found() -> None:
+    assert unscoped("sum by (job) (tutti_x_ready)")
+    assert unscoped("max(tutti_x_ready)")
+    assert not unscoped("sum by (job, namespace) (tutti_x_ready)")
 
 
 def test_panels_have_numbers_of_their_own_and_overlap_nowhere() -> None:

@@ -13,6 +13,7 @@ from shared.telemetry.metrics import Metrics
 
 TRACE = "ab" * 16
 LATENCY = "tutti_gang_planner_gang_latency_seconds"
+WAITING = "tutti_gang_planner_gang_waiting_seconds"
 
 
 class Told:
@@ -70,6 +71,42 @@ def test_a_gang_is_timed_from_first_seen_over_its_decision_to_its_last_binding()
     assert found == {"queued": 10.0, "bound": 0.25, "total": 10.25}
     text = told.metrics.exposition("application/openmetrics-text").body.decode()
     assert f'trace_id="{TRACE}"' in text
+
+
+def say(told: Told, queue: str) -> None:
+    told.reporting.published(
+        Verdict(
+            gang_id="g",
+            epoch=1,
+            at_ms=told.now_ms,
+            dialect="volcano",
+            namespace="team",
+            name="g",
+            queue=queue,
+            phase="Running",
+        )
+    )
+
+
+def test_how_long_a_gang_waited_is_told_once_under_its_queue() -> None:
+    told = Told()
+    told.decide()
+    told.settle()
+    say(told, "research")
+    say(told, "research")
+    assert told.value(f"{WAITING}_count", queue="research") == 1
+    assert told.value(f"{WAITING}_sum", queue="research") == 10.25
+
+
+def test_queues_beyond_the_fiftieth_share_a_series() -> None:
+    told = Told()
+    for number in range(52):
+        told.decide()
+        told.settle()
+        say(told, f"queue-{number}")
+    assert told.value(f"{WAITING}_count", queue="queue-49") == 1
+    assert told.value(f"{WAITING}_count", queue="queue-50") is None
+    assert told.value(f"{WAITING}_count", queue="(others)") == 2
 
 
 def test_of_many_gangs_in_a_second_one_tells_its_trace() -> None:

@@ -17,6 +17,19 @@ def test_names_carry_the_service() -> None:
     assert b"tutti_binder_pods_bound_total 3.0" in metrics.exposition().body
 
 
+def test_what_every_service_shows_has_one_name_and_the_service_as_a_label() -> None:
+    metrics = Metrics("binder")
+    metrics.component.watch("ready", "Whether it is.", lambda: 1)
+    metrics.component.totals("calls_total", "Calls.", ("verb",), lambda: {("GET",): 2.0})
+    metrics.component.build_info("1.2.3")
+    text = metrics.exposition().body.decode()
+    assert 'tutti_ready{component="binder"} 1.0' in text
+    assert 'tutti_calls_total{component="binder",verb="GET"} 2.0' in text
+    assert 'tutti_build_info{component="binder",python="3.' in text
+    assert metrics.figures()["ready"] == 1.0
+    assert metrics.figures()['calls_total{verb="GET"}'] == 2.0
+
+
 def test_figures_are_counters_and_gauges_without_the_prefix() -> None:
     metrics = Metrics("gang_planner")
     metrics.counter("decisions_total", "Decisions.").inc(2)
