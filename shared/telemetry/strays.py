@@ -17,7 +17,7 @@ class StrayCounter:
 
     def __init__(self, metrics: Metrics) -> None:
         """Register the metric, once per process."""
-        self._counts = dict.fromkeys(subjects.STREAMS, 0)
+        self._counts: dict[str, int] = dict.fromkeys(subjects.STREAMS, 0)
         metrics.component.totals(
             "strays_total",
             "Messages met in a stream that no writer of it wrote, by stream.",
