@@ -142,6 +142,11 @@ EXPLAINED: Final = (
         "a job with dependsOn and the default minAvailable starts",
     ),
     Explained(
+        "job/depends-on-(waits|all-of-two)",
+        r"0/PodGroup~1a-.*/minTaskMember/.*",
+        "a role that waits for another has no minimum until its pods may be made",
+    ),
+    Explained(
         "jobflow/flow-template-missing",
         r"0/JobFlow~1f/.*",
         "steps that can run are followed; Volcano tells nothing of them",
