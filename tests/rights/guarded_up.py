@@ -40,6 +40,8 @@ def main(arguments: Sequence[str]) -> None:
     planning = functools.partial(_guarded, folder, kubeconfigs)
     with (
         patch("tutti.up.nats.keep_keys", lambda *_: (Keys(), _server_config(folder))),
+        # Nobody removes these keys, and they are not where `tutti up` keeps its own.
+        patch("tutti.up.nats.restorer", lambda _: lambda: None),
         patch("tutti.up.suite.plan", planning),
     ):
         cli.main(args=list(arguments), prog_name="tutti")

@@ -68,7 +68,8 @@ class _NoMetrics:
 
     registry = _NoRegistry()
 
-    def __init__(self, service: str) -> None: ...
+    def __init__(self, service: str) -> None:
+        self.component = self
 
     def counter(self, name: str, text: str) -> _Nothing:
         return _NOTHING
@@ -93,6 +94,8 @@ class _NoMetrics:
     def totals(self, name: str, text: str, labels: object, values: object) -> None: ...
 
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None: ...
+
+    def build_info(self, version: str) -> None: ...
 
     def figures(self) -> dict[str, float]:
         return {}
