@@ -21,6 +21,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import (
     COMMANDS,
+    CONFIGMAPS,
     JOBS_VOLCANO,
     PODGROUPS_VOLCANO,
     PODS,
@@ -193,6 +194,36 @@ async def test_a_job_gets_its_group_then_its_pods_and_is_completed_when_they_suc
     status = (await stage.job())["status"]
     assert status["succeeded"] == 2
     assert status["taskStatusCount"] == {"x": {"phase": {"Succeeded": 2}}}
+
+
+async def test_hosts_are_written_before_the_pods_that_read_them_also_when_a_job_grows(
+    either: KubeClient,
+) -> None:
+    stage = Stage(either, "hosts")
+
+    async def hosts() -> tuple[str, int]:
+        found = await read(either, CONFIGMAPS, "hosts-svc", NS)
+        assert found is not None
+        return found["data"]["x.host"], int(found["metadata"]["resourceVersion"])
+
+    async def made(name: str) -> int:
+        """When a pod that nobody has changed was made, as the API server counts writes."""
+        found = await read(either, PODS, name, NS)
+        assert found is not None
+        return int(found["metadata"]["resourceVersion"])
+
+    async with running(either, job_controller):
+        await stage.submit(a_task("x", 1), plugins={"svc": []})
+        await becomes(stage.pods, ["hosts-x-0"])
+        names, written = await hosts()
+        assert names == "hosts-x-0.hosts"
+        assert written < await made("hosts-x-0")
+        grown = [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}]
+        await either.patch(JOBS_VOLCANO, "hosts", grown, namespace=NS, patch_type="json")
+        await becomes(stage.pods, ["hosts-x-0", "hosts-x-1", "hosts-x-2"])
+        names, written = await hosts()
+        assert names.split() == ["hosts-x-0.hosts", "hosts-x-1.hosts", "hosts-x-2.hosts"]
+        assert written < min(await made("hosts-x-1"), await made("hosts-x-2"))
 
 
 async def test_a_command_is_deleted_and_acts_once_and_a_resume_is_no_retry(
