@@ -58,8 +58,9 @@ from shared.kube.nesting import shallow
 KEEPALIVE_S: Final = 120.0
 #: For requests under way at the end.
 SHUTDOWN_S: Final = 2.0
-#: A queue made just before its first job is seen by us after some milliseconds.
-QUEUE_WAIT_S: Final = 0.2
+#: A queue made just before its first job is seen by us after some milliseconds, or some tenths of a
+#: second: we read in looks (ADR 0014). The API server waits three seconds.
+QUEUE_WAIT_S: Final = 1.0
 
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
 Validated: TypeAlias = Callable[[AdmissionRequest, Subject, Verdict, float], None]

@@ -101,9 +101,13 @@ class Stage:
         """The warnings of `kubectl create --dry-run=server`, which it prints on its standard
         error.
         """
+        return await self.created(manifest, "--dry-run=server")
+
+    async def created(self, manifest: Object, *options: str) -> str:
+        """The warnings of `kubectl create`."""
         command = [str(self.control_plane.binaries.kubectl)]
         command += [f"--kubeconfig={self.control_plane.admin_kubeconfig}", "create"]
-        command += ["--dry-run=server", f"--namespace={self.namespace}", "-f", "-"]
+        command += [*options, f"--namespace={self.namespace}", "-f", "-"]
         done = await asyncio.to_thread(
             subprocess.run,
             command,

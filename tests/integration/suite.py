@@ -40,6 +40,11 @@ class RunningSuite:
         self.kubeconfig = kubeconfig
 
     @property
+    def data_dir(self) -> Path:
+        """Where commands find it."""
+        return self._folder / "data"
+
+    @property
     def ready(self) -> ReadyFile:
         """What the ready file says: pids and ports of the start."""
         return msgspec.json.decode((self._folder / "ready.json").read_bytes(), type=ReadyFile)

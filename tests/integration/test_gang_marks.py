@@ -141,3 +141,29 @@ async def test_who_misspells_the_scheduler_or_names_no_priority_class_is_warned(
     )
     other = {"apiVersion": "v1", "kind": "Pod", **pod_manifest("o", scheduler_name="other")}
     assert "tutti" not in await stage.tried(other)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "Job"])
+async def test_who_misspells_a_name_in_a_workloads_template_is_warned_not_only_its_controller(
+    stage: Stage, kind: str
+) -> None:
+    def workload(name: str, **spec: str) -> Object:
+        pod = {"containers": [{"name": "main", "image": "none"}], **spec}
+        # Without pods: nobody is to bind them, or to fail to make them, after the test.
+        fields: Object = {"replicas": 0, "selector": {"matchLabels": {"app": name}}}
+        group = "apps/v1"
+        if kind == "Job":
+            group, fields, pod = "batch/v1", {"suspend": True}, {**pod, "restartPolicy": "Never"}
+        fields["template"] = {"metadata": {"labels": {"app": name}}, "spec": pod}
+        return {"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": fields}
+
+    told = await stage.created(workload("slip", schedulerName="tuti"))
+    assert 'schedulerName "tuti" is not served by Tutti (did you mean "tutti"?)' in told
+    told = await stage.created(
+        workload("first", schedulerName="tutti", priorityClassName="system-node-critical-2")
+    )
+    assert 'no PriorityClass "system-node-critical-2"' in told
+    assert "tutti" not in await stage.created(workload("fine", schedulerName="tutti"))
+    assert "tutti" not in await stage.created(
+        workload("other", schedulerName="other", priorityClassName="none")
+    )

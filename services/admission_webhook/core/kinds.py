@@ -26,6 +26,7 @@ from services.admission_webhook.core import (
     workloads,
 )
 from services.admission_webhook.core.case import VOLCANO, Case, job_scheduler
+from services.admission_webhook.core.cel import quoted, text_of
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.resource_groups import ResourceGroups, membership_expression
 from services.admission_webhook.core.review import Operation, PatchOperation, plain_object
@@ -69,7 +70,8 @@ class Guarded(msgspec.Struct, frozen=True, kw_only=True):
     queue: Callable[[JsonObject], str] = lambda _: ""
     #: What is told of a valid object.
     warn: Callable[[Case], tuple[str, ...]] = lambda _: ()
-    #: Nothing of it is checked: only who tries it is told whether it would run.
+    #: Nothing of it is checked: who tries it is told whether it would run, and who creates it of
+    #: what `warn` finds.
     only_tried: bool = False
 
 
@@ -103,21 +105,12 @@ def _warnings_of_job(case: Case) -> tuple[str, ...]:
     return (*gang_marks.of_job(case), *priority_classes.of_job(case))
 
 
-def _quoted(names: tuple[str, ...]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
-
-
 def _our_pods(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Pods of ours, and those that were meant to be: they get a warning."""
     named = "object.spec.schedulerName"
-    slipped = f" || {named}.matches({_text(slips(names))})" if slips(names) else ""
-    expression = f"has({named}) && ({named} in [{_quoted(names)}]{slipped})"
+    slipped = f" || {named}.matches({text_of(slips(names))})" if slips(names) else ""
+    expression = f"has({named}) && ({named} in [{quoted(names)}]{slipped})"
     return (("names-our-scheduler", expression),)
-
-
-def _text(rule: str) -> str:
-    """A string of CEL."""
-    return "'" + rule.replace("\\", "\\\\") + "'"
 
 
 def _is_pod_for_us(case: Case) -> bool:
@@ -144,11 +137,11 @@ def _our_jobs(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     def ours(which: str) -> str:
         named = f"{which}.spec.schedulerName"
         unnamed = f"!has({which}.spec) || !has({named}) || {named} == ''"
-        return f"(({unnamed}) ? {without} : {named} in [{_quoted(names)}])"
+        return f"(({unnamed}) ? {without} : {named} in [{quoted(names)}])"
 
     before = f"(request.operation == 'UPDATE' && {ours('oldObject')})"
     named = "object.spec.schedulerName"
-    slipped = f" || (has({named}) && {named}.matches({_text(slips(names))}))"
+    slipped = f" || (has({named}) && {named}.matches({text_of(slips(names))}))"
     meant = slipped if slips(names) else ""
     return (("names-our-scheduler", f"{ours('object')} || {before}{meant}"),)
 
@@ -239,8 +232,9 @@ GUARDED: Final = (
         Guarded(
             resource=resource,
             validate=lambda _: [],
-            is_ours=workloads.is_ours,
-            conditions=workloads.only_tried,
+            is_ours=workloads.is_for_us,
+            conditions=workloads.conditions,
+            warn=workloads.warnings,
             only_tried=True,
         )
         for resource in workloads.RESOURCES

@@ -9,7 +9,7 @@ from services.admission_webhook.core.suggestions import did_you_mean
 
 def of_pod_group(case: Case) -> tuple[str, ...]:
     """About a PodGroup that is created."""
-    return tuple(_warnings(case, [text_at(case.candidate, "spec", "priorityClassName")]))
+    return missing(case, [text_at(case.candidate, "spec", "priorityClassName")])
 
 
 def of_job(case: Case) -> tuple[str, ...]:
@@ -17,7 +17,12 @@ def of_job(case: Case) -> tuple[str, ...]:
     spec = as_object(case.candidate.get("spec")) or {}
     tasks = [as_object(task) or {} for task in as_list(spec.get("tasks"))]
     of_tasks = (text_at(task, "template", "spec", "priorityClassName") for task in tasks)
-    return tuple(_warnings(case, [text_at(spec, "priorityClassName"), *of_tasks]))
+    return missing(case, [text_at(spec, "priorityClassName"), *of_tasks])
+
+
+def missing(case: Case, names: list[str]) -> tuple[str, ...]:
+    """A warning for each of the names that no PriorityClass has."""
+    return tuple(_warnings(case, names))
 
 
 def _warnings(case: Case, names: list[str]) -> Iterator[str]:

@@ -35,15 +35,16 @@ def meant(name: str, names: tuple[str, ...]) -> str:
 
 def of_pod(case: Case) -> tuple[str, ...]:
     """What is said of a pod's scheduler name."""
-    return _warnings(text_at(case.candidate, "spec", "schedulerName"), case)
+    return of_name(text_at(case.candidate, "spec", "schedulerName"), case)
 
 
 def of_job(case: Case) -> tuple[str, ...]:
     """The same for a Volcano Job that is created."""
-    return _warnings(job_scheduler(case.candidate), case) if case.operation == "CREATE" else ()
+    return of_name(job_scheduler(case.candidate), case) if case.operation == "CREATE" else ()
 
 
-def _warnings(name: str, case: Case) -> tuple[str, ...]:
+def of_name(name: str, case: Case) -> tuple[str, ...]:
+    """What is said of a scheduler name."""
     wanted = meant(name, case.known.scheduler_names)
     if not wanted:
         return ()

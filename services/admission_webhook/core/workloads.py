@@ -1,11 +1,14 @@
 """Workloads of other controllers: nothing of them is checked, but whoever tries one with
-`--dry-run=server` is told whether its pods would run.
+`--dry-run=server` is told whether its pods would run, and whoever creates one is told of names in
+its pods' template that nobody has: its controller, not its author, would hear of them.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
+from services.admission_webhook.core import priority_classes, scheduler_names
 from services.admission_webhook.core.case import Case
+from services.admission_webhook.core.cel import quoted, text_of
 from services.admission_webhook.core.parts import as_object, member, text_at
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workloads import parts_of
@@ -47,9 +50,39 @@ def is_ours(case: Case) -> bool:
     )
 
 
-def only_tried(_: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """CEL: only requests that store nothing are sent."""
-    return (("is-a-dry-run", "has(request.dryRun) && request.dryRun"),)
+def is_for_us(case: Case) -> bool:
+    """Whether it is ours, or was meant to be."""
+    return is_ours(case) or bool(_misspelt(case))
+
+
+def warnings(case: Case) -> tuple[str, ...]:
+    """What is said of the scheduler and the priority class in its templates."""
+    named = [text_at(one, "spec", "priorityClassName") for one in _templates(case.candidate)]
+    missing = priority_classes.missing(case, named) if is_ours(case) else ()
+    return (*_misspelt(case), *missing)
+
+
+def conditions(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """CEL: what stores nothing is sent, and what may need a warning, unless a controller made it:
+    nobody reads what a controller is warned of.
+    """
+    template = "object.spec.template.spec"
+    given = (
+        "!has(object.metadata.ownerReferences) && has(object.spec) && "
+        f"has(object.spec.template) && has({template}) && has({template}.schedulerName)"
+    )
+    named = f"{template}.schedulerName"
+    ours = f"({named} in [{quoted(names)}] && has({template}.priorityClassName))"
+    slipped = scheduler_names.slips(names)
+    meant = f" || {named}.matches({text_of(slipped)})" if slipped else ""
+    tried = "has(request.dryRun) && request.dryRun"
+    return (("is-a-dry-run-or-worth-a-warning", f"({tried}) || ({given} && ({ours}{meant}))"),)
+
+
+def _misspelt(case: Case) -> tuple[str, ...]:
+    named = (text_at(one, "spec", "schedulerName") for one in _templates(case.candidate))
+    found = (said for name in dict.fromkeys(named) for said in scheduler_names.of_name(name, case))
+    return tuple(found)
 
 
 def _templates(candidate: JsonObject) -> Iterator[JsonObject]:

@@ -1,0 +1,89 @@
+"""`tutti fits` asks the API server, the webhook and the planner of a whole suite, in this order."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane.client import Object
+from tests.integration.stage import SEEN_S, Stage
+from tests.integration.suite import tutti
+from tests.support.waiting import eventually
+
+_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+
+
+def job(*, scheduler_name: str = "volcano", cpu: str = "1", **spec: Any) -> Object:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    task = {"name": "w", "replicas": 2, "template": {"spec": {"containers": [container]}}}
+    fields = {"schedulerName": scheduler_name, "minAvailable": 2, "tasks": [task], **spec}
+    kind = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+    return {**kind, "metadata": {"name": "train"}, "spec": fields}
+
+
+async def fits(stage: Stage, folder: Path, manifest: Object) -> tuple[int, str]:
+    """Status, and all that was said."""
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(manifest))
+    where = (f"--namespace={stage.namespace}", f"--data-dir={stage.suite.data_dir}")
+    status, said, errors = await tutti("fits", "-f", str(path), *where, _kubeconfig(stage))
+    return status, said + errors
+
+
+def _kubeconfig(stage: Stage) -> str:
+    return f"--kubeconfig={stage.suite.kubeconfig}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"minAvailable": 3}, "spec.minAvailable"),
+        ({"queue": "nowhere"}, "nowhere"),
+        ({"minAvailble": 2}, 'unknown field "spec.minAvailble"'),
+        ({"scheduler_name": "volcanoo"}, "schedulerName volcanoo is not served"),
+    ],
+    ids=["above its replicas", "no such queue", "misspelt", "of nobody"],
+)
+async def test_what_admission_would_refuse_does_not_fit_and_the_field_is_named(
+    stage: Stage, tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    await stage.nodes(2)
+    status, said = await fits(stage, tmp_path, job(**changes))
+    assert status == 2, said
+    assert words in said
+
+
+async def test_a_job_in_a_closed_queue_does_not_fit(stage: Stage, tmp_path: Path) -> None:
+    await stage.nodes(2)
+    kind = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+    queue = {**kind, "metadata": {"name": "fits-closed"}, "spec": {"weight": 1}}
+    await stage.api.create(_QUEUES, queue)
+    try:
+        status, said = await fits(stage, tmp_path, job(queue="fits-closed"))
+        assert status == 0, said
+        _, _, errors = await tutti(
+            "queue", "operate", "--name=fits-closed", "--action=close", _kubeconfig(stage)
+        )
+        assert not errors
+
+        async def refused() -> str:
+            status, said = await fits(stage, tmp_path, job(queue="fits-closed"))
+            assert status == 2, said
+            return said
+
+        said = await eventually(refused, timeout_s=SEEN_S, because="the webhook saw it closed")
+        assert "train: queue fits-closed is not open" in said
+    finally:
+        await stage.api.delete(f"{_QUEUES}/fits-closed")
+
+
+async def test_what_admission_takes_fits_or_has_to_wait(stage: Stage, tmp_path: Path) -> None:
+    await stage.nodes(2)
+    status, said = await fits(stage, tmp_path, job())
+    assert status == 0, said
+    assert "train: would fit now" in said
+    status, said = await fits(stage, tmp_path, job(cpu="4000"))
+    assert status == 1, said
+    stored = await stage.api.get(stage.path("jobs", version="batch.volcano.sh/v1alpha1"))
+    assert not stored["items"]
