@@ -40,7 +40,7 @@ def _kubeconfig(stage: Stage) -> str:
     [
         ({"minAvailable": 3}, "spec.minAvailable"),
         ({"queue": "nowhere"}, "nowhere"),
-        ({"minAvailble": 2}, 'unknown field "spec.minAvailble"'),
+        ({"minAvailableX": 2}, 'unknown field "spec.minAvailableX"'),
         ({"scheduler_name": "volcanoo"}, "schedulerName volcanoo is not served"),
     ],
     ids=["above its replicas", "no such queue", "misspelt", "of nobody"],
