@@ -8,8 +8,8 @@ import pytest
 
 from tests.controlplane.client import Object
 from tests.integration.stage import SEEN_S, Stage
-from tests.integration.suite import tutti
 from tests.support.waiting import eventually
+from tests.tutti.up.running import tutti
 
 _QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 
