@@ -2,13 +2,12 @@
 
 Runs the tests marked `certify` and the long runs, two at a time, then every benchmark alone, each
 in a process of its own, and writes docs/certificates/<date>-issue<N>-<commit>.md after each of
-them, so that nothing is lost. Outputs are in build/certify/<digest of the code>: started again on
-the same code it resumes after the last part that ended, also when only documents have changed
-since. Parts that do not begin within `--hours` are named as not run.
+them, so that nothing is lost. Outputs are in build/certify: started again it runs what has not
+ended, and of what has only that which depends on something that was changed since (`inputs`); the
+page names the commit of each. Parts that do not begin within `--hours` are named as not run.
 """
 
 import argparse
-import hashlib
 import subprocess
 import sys
 import time
@@ -20,8 +19,9 @@ from typing import Final
 
 import msgspec
 
+from bench.certify.inputs import digest_of, is_document
 from bench.certify.page import certificate
-from bench.certify.parts import ROOT, Extent, Part, long_tests, programs, session_file
+from bench.certify.parts import ROOT, Extent, Part, long_tests, programs
 from bench.certify.running import Ended, Ledger
 from bench.session import Session
 
@@ -35,24 +35,28 @@ def main() -> None:
     if changed:
         sys.exit(f"commit first, a certificate names what it is true of: {', '.join(changed)}")
     commit = _git("rev-parse", "--short=12", "HEAD").strip()
-    folder = ROOT / "build" / "certify" / code_digest(_git("ls-tree", "-r", "HEAD"))
+    tree = _git("ls-tree", "-r", "HEAD")
+    folder = ROOT / "build" / "certify"
+    folder.mkdir(parents=True, exist_ok=True)
+    ledger = Ledger(folder, commit, lambda part: digest_of(part, tree))
     extent = Extent(
         runs=arguments.runs,
         minutes=arguments.minutes,
         nodes=arguments.nodes,
         rivals=tuple(arguments.rival),
     )
-    everything = [*long_tests(), *programs(extent, folder)]
+    measured = folder / f"session-{digest_of(None, tree)}.json"
+    everything = [*long_tests(), *programs(extent, measured)]
     chosen = [part for part in everything if not arguments.only or _named(part, arguments.only)]
     if not chosen:
         known = ", ".join(part.name for part in everything)
         sys.exit(f"no part is called {' or '.join(arguments.only)}; there are {known}")
     stem = _CERTIFICATES / f"{datetime.now(UTC):%Y-%m-%d}-issue{arguments.issue}-{commit}"
-    run = CertifyRun(Ledger(folder), again=arguments.again, hours=arguments.hours)
+    run = CertifyRun(ledger, again=arguments.again, hours=arguments.hours)
     for _ in run.all(chosen, together=arguments.together):
         ended = [run.ended[part.name] for part in everything if part.name in run.ended]
         left_out = [part.name for part in everything if part.name not in run.ended]
-        _write(stem, ended, left_out, folder, arguments.note, commit, arguments.issue)
+        _write(stem, ended, left_out, measured, arguments.note, commit, arguments.issue)
     print(stem.with_suffix(".md").relative_to(ROOT))
     fine = len(run.ended) == len(chosen) and all(one.how == "ok" for one in run.ended.values())
     sys.exit(0 if fine else 1)
@@ -96,27 +100,10 @@ def _say(line: str) -> None:
     print(f"{datetime.now(UTC):%H:%M:%S} {line}", flush=True)
 
 
-def code_digest(tree: str) -> str:
-    """Return a short digest of a commit's files but its documents.
-
-    Args:
-        tree: What ``git ls-tree -r`` printed: mode, type, object and, after a tab, path.
-    """
-    digest = hashlib.sha256()
-    for line in tree.splitlines():
-        if not _is_document(line.partition("\t")[2]):
-            digest.update(f"{line}\n".encode())
-    return digest.hexdigest()[:12]
-
-
 def uncommitted(status: str) -> list[str]:
     """Return the paths of ``git status --porcelain`` that are not documents."""
     paths = [line[3:] for line in status.splitlines()]
-    return [path for path in paths if not _is_document(path)]
-
-
-def _is_document(path: str) -> bool:
-    return path.startswith("docs/") or path.endswith(".md")
+    return [path for path in paths if not is_document(path)]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -130,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--only", action="append", default=[], help="parts whose name has this")
-    parser.add_argument("--again", action="store_true", help="also what was run on this commit")
+    parser.add_argument("--again", action="store_true", help="also what has ended already")
     parser.add_argument("--note", default="", help="what a reader of the figures must know")
     parser.add_argument(
         "--rival", action="append", default=[], metavar="NAME=PATH", help="see python -m bench"
@@ -146,13 +133,12 @@ def _write(
     stem: Path,
     ended: list[Ended],
     left_out: list[str],
-    folder: Path,
+    measured: Path,
     note: str,
     commit: str,
     issue: int,
 ) -> None:
     """The page as it stands so far, and beside it the drains' session."""
-    measured = session_file(folder)
     found = None
     if measured.is_file():
         found = msgspec.json.decode(measured.read_bytes(), type=Session)

@@ -27,7 +27,7 @@ def certificate(
         left_out: Names of parts that were not run.
         found: What the drains measured; None when they did not get so far.
         title: The page's title.
-        commit: What was tried.
+        commit: What was tried; where a part ran before, on the same code, its row names that one.
         note: What a reader of the figures must know.
     """
     lines = [f"# {title}", "", f"* commit: `{commit}`"]
@@ -35,7 +35,7 @@ def certificate(
     lines += [f"* not run: {'; '.join([*left_out, *_unmeasured(found)]) or 'nothing'}"]
     lines += [f"* note: {note}"] if note else []
     lines += ["", "| part | ended | minutes | its last line |", "| --- | --- | ---: | --- |"]
-    lines += [_row(one) for one in ended]
+    lines += [_row(one, commit) for one in ended]
     if found:
         lines += [
             "",
@@ -71,13 +71,15 @@ def _unmeasured(found: Session | None) -> list[str]:
     return left_out
 
 
-def _row(one: Ended) -> str:
+def _row(one: Ended, commit: str) -> str:
     how = one.how if one.how == "ok" else f"**{one.how}** ({one.status})"
     told = one.told.replace("|", "\\|")
     if one.failed:
         told += f"; failed: {', '.join(one.failed)}"
     if one.skipped:
         told += f"; not run: {'; '.join(one.skipped)}"
+    if one.commit not in ("", commit):
+        told += f"; at {one.commit}, what it depends on is the same"
     return f"| {one.name} | {how} | {one.minutes:.0f} | {told} |"
 
 

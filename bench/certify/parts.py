@@ -26,6 +26,11 @@ class Part(NamedTuple):
         """The command as somebody would type it."""
         return " ".join(("python -m", self.module, *self.arguments))
 
+    @property
+    def plays_tests(self) -> bool:
+        """Whether it runs other files of tests than its own."""
+        return self.name.startswith("tests/rights/")
+
 
 class Extent(NamedTuple):
     """How much is asked for."""
@@ -39,22 +44,18 @@ class Extent(NamedTuple):
     rivals: tuple[str, ...] = ()
 
 
-def session_file(folder: Path) -> Path:
-    """Where the part `drains` leaves its session, of which the page shows the figures."""
-    return folder / "session.json"
-
-
-def programs(extent: Extent, folder: Path) -> list[Part]:
-    """Benchmarks and long runs; what they write goes to `folder`."""
+def programs(extent: Extent, session_file: Path) -> list[Part]:
+    """Benchmarks and long runs; the drains leave their session, of which the page shows the
+    figures, in a file.
+    """
     sixth = f"{extent.minutes / 6:g}"
     rivals = tuple(word for rival in extent.rivals for word in ("--rival", rival))
     runs = ("--runs", str(extent.runs))
-    session = ("--nodes", str(extent.nodes), "--json", str(session_file(folder)), *rivals)
+    session = ("--nodes", str(extent.nodes), "--json", str(session_file), *rivals)
     return [
         Part("simulation", "tests.simulation", ("--minutes", sixth), extent.minutes / 6 + 15),
         Part("chaos", "tests.chaos", ("--minutes", sixth), extent.minutes / 6 + 20),
         Part("fuzz", "tests.fuzz", ("--minutes", sixth), extent.minutes / 6 + 15),
-        Part("rights", "tests.rights", (), 120),
         _measuring("drains", "bench", ("all", "--each-run", *runs, *session), 60 * extent.runs),
         _measuring("planner", "bench.planner", ("--strict",), 30),
         _measuring("queues", "bench.queues", ("--strict",), 20),

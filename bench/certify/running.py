@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -29,6 +30,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     how: Literal["ok", "failed", "took too long"]
     status: int
     minutes: float
+    #: The commit that was tried; what the part depends on has not changed since.
+    commit: str = ""
     #: The last line that it printed.
     told: str
     #: Tests that failed, where it was tests.
@@ -38,11 +41,15 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """What has ended, kept in a folder: a certificate that was interrupted goes on where it was."""
+    """What has ended, kept in a folder: a certificate that was interrupted goes on where it was,
+    and after a change only what depends on what was changed is run again.
+    """
 
-    def __init__(self, folder: Path) -> None:
-        """Read what is there."""
+    def __init__(self, folder: Path, commit: str, digest_of: Callable[[Part], str]) -> None:
+        """Of this commit; `digest_of` what a part depends on in it."""
         self._folder = folder
+        self._commit = commit
+        self._digest_of = digest_of
         folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, part: Part) -> Ended | None:
@@ -77,6 +84,7 @@ class Ledger:
             how="took too long" if not in_time else "ok" if status == 0 else "failed",
             status=status,
             minutes=(time.monotonic() - started) / 60,
+            commit=self._commit,
             told=_last_line(text),
             failed=tuple(dict.fromkeys(_FAILED.findall(text))),
             skipped=tuple(dict.fromkeys(_SKIPPED.findall(text))),
@@ -85,7 +93,8 @@ class Ledger:
         return ended
 
     def _path(self, part: Part, suffix: str) -> Path:
-        return self._folder / (re.sub(r"[^\w.]+", "-", part.name) + suffix)
+        stem = re.sub(r"[^\w.]+", "-", part.name)
+        return self._folder / f"{stem}-{self._digest_of(part)}{suffix}"
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> bool:

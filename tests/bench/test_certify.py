@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.certify.__main__ import CertifyRun, code_digest, uncommitted
+from bench.certify.__main__ import CertifyRun, uncommitted
+from bench.certify.inputs import digest_of
 from bench.certify.page import certificate
 from bench.certify.parts import Extent, Part, parts_of, programs
 from bench.certify.running import Ended, Ledger
@@ -17,30 +18,35 @@ BAD = Part("bad", "timeit", ("-n", "1", "1/0"), 1)
 LONG = Part("long", "timeit", ("-n", "1", "-r", "1", "import time; time.sleep(60)"), 0.01)
 
 
+def ledger(folder: Path, commit: str = "c0") -> Ledger:
+    """One whose parts depend on the commit alone."""
+    return Ledger(folder, commit, lambda _: commit)
+
+
 CHAOS = Ended(name="chaos", typed="python -m x", how="ok", status=0, minutes=3.4, told="0 lost")
 
 
 @pytest.mark.parametrize(("part", "how"), [(GOOD, "ok"), (BAD, "failed"), (LONG, "took too long")])
 def test_a_part_ends_well_or_fails_or_takes_too_long(tmp_path: Path, part: Part, how: str) -> None:
-    found = Ledger(tmp_path).run(part)
+    found = ledger(tmp_path).run(part)
     assert found.how == how
     assert (found.status == 0) == (how == "ok")
     assert found.told
-    assert (tmp_path / f"{part.name}.log").is_file()
+    assert (tmp_path / f"{part.name}-c0.log").is_file()
 
 
 def test_what_has_ended_is_remembered_unless_it_would_be_run_otherwise(tmp_path: Path) -> None:
-    ran = Ledger(tmp_path).run(GOOD)
-    assert Ledger(tmp_path).find(GOOD) == ran
-    assert Ledger(tmp_path).find(GOOD._replace(arguments=("--aliased",))) is None
-    assert Ledger(tmp_path).find(BAD) is None
+    ran = ledger(tmp_path).run(GOOD)
+    assert ledger(tmp_path).find(GOOD) == ran
+    assert ledger(tmp_path).find(GOOD._replace(arguments=("--aliased",))) is None
+    assert ledger(tmp_path).find(BAD) is None
 
 
 def test_failed_tests_are_named(tmp_path: Path) -> None:
     tried = tmp_path / "test_it.py"
     tried.write_text("def test_it_holds() -> None:\n    assert not __name__\n")
     part = Part("tests", "pytest", ("-q", "-p", "no:cacheprovider", str(tried)), 1)
-    found = Ledger(tmp_path).run(part)
+    found = ledger(tmp_path).run(part)
     assert found.how == "failed"
     assert [name.rpartition("::")[2] for name in found.failed] == ["test_it_holds"]
     assert found.told.startswith("1 failed")
@@ -50,10 +56,10 @@ def test_tests_that_did_not_run_are_named_with_their_reason(tmp_path: Path) -> N
     tried = tmp_path / "test_it.py"
     tried.write_text("import pytest\n\ndef test_it() -> None:\n    pytest.skip('no root here')\n")
     part = Part("tests", "pytest", ("-q", "-rs", "-p", "no:cacheprovider", str(tried)), 1)
-    found = Ledger(tmp_path).run(part)
+    found = ledger(tmp_path).run(part)
     (skipped,) = found.skipped
     assert skipped.endswith("no root here")
-    page = certificate([found], [], None, title="Issue 4", commit="0")
+    page = certificate([found], [], None, title="Issue 4", commit="c0")
     assert "not run: " in page
     assert "no root here |" in page
 
@@ -62,7 +68,7 @@ def test_what_measures_runs_alone_after_the_rest_and_what_failed_hides_nothing(
     tmp_path: Path,
 ) -> None:
     measuring = GOOD._replace(name="measuring", alone=True)
-    run = CertifyRun(Ledger(tmp_path), again=False, hours=1)
+    run = CertifyRun(ledger(tmp_path), again=False, hours=1)
     told = [len(run.ended) for _ in run.all([measuring, BAD, GOOD], together=2)]
     assert told[-1] == len(run.ended) == 3
     assert list(run.ended)[-1] == "measuring"
@@ -70,7 +76,7 @@ def test_what_measures_runs_alone_after_the_rest_and_what_failed_hides_nothing(
 
 
 def test_what_does_not_begin_in_time_is_not_run(tmp_path: Path) -> None:
-    run = CertifyRun(Ledger(tmp_path), again=False, hours=-1)
+    run = CertifyRun(ledger(tmp_path), again=False, hours=-1)
     list(run.all([GOOD, BAD._replace(alone=True)], together=2))
     assert run.ended == {}
 
@@ -113,12 +119,38 @@ def test_a_certificate_without_drains_says_so() -> None:
     assert "the drains have no figures" in page
 
 
-def test_the_digest_of_the_code_changes_with_code_and_not_with_documents() -> None:
-    tree = (
-        "100644 blob aaa\tservices/a.py\n100644 blob bbb\tdocs/b.md\n100644 blob ccc\tREADME.md\n"
-    )
-    assert code_digest(tree) == code_digest(tree.replace("bbb", "ddd").replace("ccc", "eee"))
-    assert code_digest(tree) != code_digest(tree.replace("aaa", "fff"))
+TREE = """\
+100644 blob aaa\tservices/a.py
+100644 blob bbb\tdocs/b.md
+100644 blob ccc\ttests/support/c.py
+100644 blob ddd\ttests/d/test_d.py
+100644 blob eee\tbench/certify/e.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        ("aaa", {"tests/d/test_d.py", "tests/e/test_e.py", "tests/rights/test_f.py", "soak"}),
+        ("bbb", set[str]()),
+        ("ccc", {"tests/d/test_d.py", "tests/e/test_e.py", "tests/rights/test_f.py", "soak"}),
+        ("ddd", {"tests/d/test_d.py", "tests/rights/test_f.py"}),
+        ("eee", set[str]()),
+    ],
+    ids=["code", "a document", "what tests share", "a file of tests", "how parts are told of"],
+)
+def test_after_a_change_runs_again_what_depends_on_it(changed: str, again: set[str]) -> None:
+    names = ("tests/d/test_d.py", "tests/e/test_e.py", "tests/rights/test_f.py", "soak")
+    parts = [GOOD._replace(name=name) for name in names]
+    changed_tree = TREE.replace(changed, "fff")
+    found = {one.name for one in parts if digest_of(one, TREE) != digest_of(one, changed_tree)}
+    assert found == again
+    assert digest_of(None, TREE) == digest_of(parts[-1], TREE)
+
+
+def test_what_ran_at_another_commit_on_the_same_code_is_kept_and_named() -> None:
+    page = certificate([replace(CHAOS, commit="c0")], [], None, title="Issue 4", commit="c1")
+    assert "| chaos | ok | 3 | 0 lost; at c0, what it depends on is the same |" in page
 
 
 def test_uncommitted_code_is_named_and_uncommitted_documents_are_not() -> None:
