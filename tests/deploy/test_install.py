@@ -16,6 +16,7 @@ from tests.deploy import sandbox
 from tests.deploy.installing import Installing, installing
 from tests.deploy.rendered import CHART, FILE, file_content, objects, rendered
 from tests.support.waiting import eventually
+from tutti.manifests.crds import default_names
 
 pytestmark = pytest.mark.certify
 
@@ -334,7 +335,8 @@ async def _gone(api: RawClient) -> None:
     names = [one["metadata"]["name"] for one in roles]
     assert not [name for name in names if name.startswith(("tutti-", "second-"))]
     definitions = await api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
-    assert len(definitions["items"]) >= 12
+    kept = {one["metadata"]["name"] for one in definitions["items"]}
+    assert kept == default_names()
     for namespace in ("kube-system", "team"):
         # Helm waits for what it made; pods are deleted by garbage collection and take their grace.
         await eventually(

@@ -105,6 +105,14 @@ async def test_gates_keep_a_deployment_waiting_and_it_runs_without_them(bare: Cl
 
 
 @pytest.mark.certify
+async def test_parts_of_a_job_without_topology_run(bare: Cluster) -> None:
+    await bare.nodes(2, cpu_milli=2000)
+    parts = {"totalPartitions": 2, "partitionSize": 1, "minPartitions": 2}
+    job = alike("job-subgroups-no-topology", 2, cpu="500m", of_task={"partitionPolicy": parts})
+    await bare.job_runs(await bare.create(job))
+
+
+@pytest.mark.certify
 async def test_gated_pods_take_no_room_from_others(bare: Cluster) -> None:
     await bare.nodes(1)
     await bare.configure(conf())

@@ -30,11 +30,12 @@ async def cluster_of(bare: Cluster, nodes: int, cpus: int = 1, quota: str = "pro
     await priorities(bare)
 
 
-async def one_each(cluster: Cluster, *names: str) -> list[Object]:
+async def one_each(cluster: Cluster, *names: str, priority: str = "") -> list[Object]:
     """A Job of one pod in each of these queues, which runs."""
     made: list[Object] = []
     for index, name in enumerate(names, start=1):
-        made.append(await cluster.create(alike(f"reclaim-j{index}", 1, at=name)))
+        one = alike(f"reclaim-j{index}", 1, at=name, priority=priority)
+        made.append(await cluster.create(one))
         await cluster.pods_run(made[-1], 1)
     return made
 
@@ -63,10 +64,17 @@ async def test_a_new_queue_takes_nothing_back_where_there_is_room(bare: Cluster)
 
 
 @pytest.mark.certify
-async def test_a_job_in_a_queue_that_is_missing_is_refused(bare: Cluster) -> None:
+@pytest.mark.parametrize(("theirs", "mine"), [("", ""), (HIGH, LOW)])
+async def test_a_job_in_a_queue_that_is_missing_is_refused(
+    bare: Cluster, theirs: str, mine: str
+) -> None:
     await cluster_of(bare, 3)
+    await queues(bare, reclaim_q2=0)
+    await one_each(bare, "default", "reclaim-q2", priority=theirs)
     with pytest.raises(ApiError, match="queue"):
-        await bare.create(alike("reclaim-j3", 1, at="reclaim-q3", priority=LOW))
+        await bare.create(alike("reclaim-j3", 1, at="reclaim-q3", priority=mine))
+    for name in ("default", "reclaim-q2"):
+        await counted(bare, name, Running=1)
 
 
 @pytest.mark.certify
@@ -94,14 +102,18 @@ async def test_what_fits_no_node_takes_nothing_back_and_is_in_the_queue(bare: Cl
 @pytest.mark.certify
 async def test_queues_that_are_not_reclaimable_run_on_beside_a_new_one(bare: Cluster) -> None:
     await cluster_of(bare, 3)
-    await bare.queue(queue("reclaim-q1", reclaimable=False))
-    await bare.queue(queue("reclaim-q2", reclaimable=False))
-    await one_each(bare, "reclaim-q1", "reclaim-q2")
+    await queues(bare, reclaim_q2=0)
+    await one_each(bare, "default", "reclaim-q2")
     await queues(bare, reclaim_q3=0)
-    made = await bare.create(alike("reclaim-j3", 1, at="reclaim-q3"))
-    await bare.pods_run(made, 1)
-    for name in ("reclaim-q1", "reclaim-q2", "reclaim-q3"):
-        await counted(bare, name, Running=1)
+    for name in ("default", "reclaim-q2"):
+        await bare.patch("Queue", name, {"spec": {"reclaimable": False}})
+    try:
+        made = await bare.create(alike("reclaim-j3", 1, at="reclaim-q3"))
+        await bare.pods_run(made, 1)
+        for name in ("default", "reclaim-q2", "reclaim-q3"):
+            await counted(bare, name, Running=1)
+    finally:
+        await bare.patch("Queue", "default", {"spec": {"reclaimable": True}})
 
 
 async def four_nodes_as_there(bare: Cluster) -> None:

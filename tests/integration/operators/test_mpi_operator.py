@@ -69,6 +69,8 @@ async def _pods_exist(stage: Stage, count: int) -> bool:
 async def _all_gone(stage: Stage) -> None:
     async def gone() -> bool:
         groups = await stage.api.get(stage.group_path("").rstrip("/"))
-        return not (await stage.pods() or groups["items"])
+        left = [one["metadata"]["name"] for one in (*await stage.pods(), *groups["items"])]
+        assert not left, left
+        return True
 
-    await eventually(gone, timeout_s=30, because="pods and groups are gone")
+    await eventually(gone, timeout_s=60, because="pods and groups are gone")
