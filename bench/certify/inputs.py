@@ -1,7 +1,8 @@
 """What a part depends on: while that stays the same, how it ended stays true.
 
-Documents are nobody's input, and neither is how parts are run and told of. A file of tests is the
-input of its own part alone, and of parts that play the tests: what tests share is not in them.
+Only the tests of the documents depend on documents, and no part depends on how parts are run and
+reported. A file of tests is an input of its own part and of parts that run the tests; what tests
+share is not in them.
 """
 
 import hashlib
@@ -33,7 +34,9 @@ def digest_of(part: Part | None, tree: str) -> str:
 
 
 def _matters(path: str, part: Part | None) -> bool:
-    if is_document(path) or path.startswith(_RUNNING):
+    if path.startswith(_RUNNING):
         return False
+    if is_document(path):
+        return part is not None and part.name.startswith("tests/documents/")
     others_tests = path.startswith("tests/") and PurePosixPath(path).name.startswith("test_")
     return not others_tests or (part is not None and (path == part.name or part.plays_tests))

@@ -119,6 +119,13 @@ def test_a_certificate_without_drains_says_so() -> None:
     assert "the drains have no figures" in page
 
 
+NAMES = (
+    "tests/d/test_d.py",
+    "tests/e/test_e.py",
+    "tests/rights/test_f.py",
+    "tests/documents/test_g.py",
+    "soak",
+)
 TREE = """\
 100644 blob aaa\tservices/a.py
 100644 blob bbb\tdocs/b.md
@@ -131,17 +138,16 @@ TREE = """\
 @pytest.mark.parametrize(
     ("changed", "again"),
     [
-        ("aaa", {"tests/d/test_d.py", "tests/e/test_e.py", "tests/rights/test_f.py", "soak"}),
-        ("bbb", set[str]()),
-        ("ccc", {"tests/d/test_d.py", "tests/e/test_e.py", "tests/rights/test_f.py", "soak"}),
+        ("aaa", {*NAMES}),
+        ("bbb", {"tests/documents/test_g.py"}),
+        ("ccc", {*NAMES}),
         ("ddd", {"tests/d/test_d.py", "tests/rights/test_f.py"}),
         ("eee", set[str]()),
     ],
     ids=["code", "a document", "what tests share", "a file of tests", "how parts are told of"],
 )
 def test_after_a_change_runs_again_what_depends_on_it(changed: str, again: set[str]) -> None:
-    names = ("tests/d/test_d.py", "tests/e/test_e.py", "tests/rights/test_f.py", "soak")
-    parts = [GOOD._replace(name=name) for name in names]
+    parts = [GOOD._replace(name=name) for name in NAMES]
     changed_tree = TREE.replace(changed, "fff")
     found = {one.name for one in parts if digest_of(one, TREE) != digest_of(one, changed_tree)}
     assert found == again
