@@ -38,5 +38,6 @@ def _matters(path: str, part: Part | None) -> bool:
         return False
     if is_document(path):
         return part is not None and part.name.startswith("tests/documents/")
-    others_tests = path.startswith("tests/") and PurePosixPath(path).name.startswith("test_")
-    return not others_tests or (part is not None and (path == part.name or part.plays_tests))
+    if not (path.startswith("tests/") and PurePosixPath(path).name.startswith("test_")):
+        return True
+    return part is not None and (path == part.name or path.startswith(part.also_runs))

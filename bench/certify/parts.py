@@ -9,6 +9,15 @@ ROOT: Final = Path(__file__).parents[2]
 #: A file of tests marked `certify` may build an API server of another minor before it starts.
 _TESTS_MINUTES: Final = 120.0
 _COLLECTION_S: Final = 300.0
+#: What `tests.rights` runs to have each service do all that it may do.
+_RUN_FOR_RIGHTS: Final = (
+    "tests/conformance/",
+    "tests/integration/test_",
+    "tests/rights/",
+    "tests/services/binder/",
+    "tests/services/controller/",
+    "tests/tutti/provision/",
+)
 
 
 class Part(NamedTuple):
@@ -27,9 +36,9 @@ class Part(NamedTuple):
         return " ".join(("python -m", self.module, *self.arguments))
 
     @property
-    def plays_tests(self) -> bool:
-        """Whether it runs other files of tests than its own."""
-        return self.name.startswith("tests/rights/")
+    def also_runs(self) -> tuple[str, ...]:
+        """Beginnings of the paths of other test files that it runs."""
+        return _RUN_FOR_RIGHTS if self.name.startswith("tests/rights/") else ()
 
 
 class Extent(NamedTuple):

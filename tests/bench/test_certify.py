@@ -131,6 +131,7 @@ TREE = """\
 100644 blob bbb\tdocs/b.md
 100644 blob ccc\ttests/support/c.py
 100644 blob ddd\ttests/d/test_d.py
+100644 blob dd1\ttests/integration/test_d.py
 100644 blob eee\tbench/certify/e.py
 """
 
@@ -141,10 +142,18 @@ TREE = """\
         ("aaa", {*NAMES}),
         ("bbb", {"tests/documents/test_g.py"}),
         ("ccc", {*NAMES}),
-        ("ddd", {"tests/d/test_d.py", "tests/rights/test_f.py"}),
+        ("ddd", {"tests/d/test_d.py"}),
+        ("dd1", {"tests/rights/test_f.py"}),
         ("eee", set[str]()),
     ],
-    ids=["code", "a document", "what tests share", "a file of tests", "how parts are told of"],
+    ids=[
+        "code",
+        "a document",
+        "what tests share",
+        "a file of tests",
+        "one that another part runs",
+        "how parts are told of",
+    ],
 )
 def test_after_a_change_runs_again_what_depends_on_it(changed: str, again: set[str]) -> None:
     parts = [GOOD._replace(name=name) for name in NAMES]
