@@ -58,6 +58,11 @@ class _Stream(ApiAnswer, frozen=True):
     state: _State = _State()
 
 
+def tasks_of(status: ServiceStatus) -> int:
+    """Tasks of a service's event loop, as it answers. Raises KeyError: it does not say."""
+    return int(status.figures["event_loop_tasks"])
+
+
 class SuiteEyes:
     """Asks the services of a `tutti up` over its bus, and looks at their processes."""
 
@@ -82,7 +87,7 @@ class SuiteEyes:
         """Note everything as it is now."""
         now_s = time.monotonic()
         for one in await self.services():
-            self._note(now_s, one.instance, one.pid, int(one.figures.get("tasks", 0)))
+            self._note(now_s, one.instance, one.pid, tasks_of(one))
         for name in STREAMS:
             state = (await self._bus.api(f"STREAM.INFO.{name}", None, _Stream)).state
             seen = StreamLook(at_s=now_s, name=name, messages=state.messages, bytes=state.bytes)

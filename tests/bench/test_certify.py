@@ -124,7 +124,9 @@ NAMES = (
     "tests/e/test_e.py",
     "tests/rights/test_f.py",
     "tests/documents/test_g.py",
+    "tests/bench/test_h.py",
     "soak",
+    "drains",
 )
 TREE = """\
 100644 blob aaa\tservices/a.py
@@ -132,7 +134,11 @@ TREE = """\
 100644 blob ccc\ttests/support/c.py
 100644 blob ddd\ttests/d/test_d.py
 100644 blob dd1\ttests/integration/test_d.py
+100644 blob dd2\ttests/rights/guarded_up.py
 100644 blob eee\tbench/certify/e.py
+100644 blob ee1\tbench/suite_eyes.py
+100644 blob ee2\tbench/drain.py
+100644 blob ee3\tbench/planner/world.py
 """
 
 
@@ -144,7 +150,11 @@ TREE = """\
         ("ccc", {*NAMES}),
         ("ddd", {"tests/d/test_d.py"}),
         ("dd1", {"tests/rights/test_f.py"}),
+        ("dd2", {"tests/rights/test_f.py"}),
         ("eee", set[str]()),
+        ("ee1", {"tests/bench/test_h.py", "soak"}),
+        ("ee2", {"tests/bench/test_h.py", "drains"}),
+        ("ee3", {"tests/bench/test_h.py"}),
     ],
     ids=[
         "code",
@@ -152,11 +162,16 @@ TREE = """\
         "what tests share",
         "a file of tests",
         "one that another part runs",
+        "what only the tests of rights share",
         "how parts are told of",
+        "what the soak imports",
+        "what the drains import",
+        "what another benchmark imports",
     ],
 )
 def test_after_a_change_runs_again_what_depends_on_it(changed: str, again: set[str]) -> None:
-    parts = [GOOD._replace(name=name) for name in NAMES]
+    modules = {"soak": "bench.soak", "drains": "bench"}
+    parts = [GOOD._replace(name=name, module=modules.get(name, "pytest")) for name in NAMES]
     changed_tree = TREE.replace(changed, "fff")
     found = {one.name for one in parts if digest_of(one, TREE) != digest_of(one, changed_tree)}
     assert found == again

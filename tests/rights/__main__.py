@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.rights.audit import FOLDER_VARIABLE, judge, read
+from tests.rights.guarded_up import installed_accounts
 
 _PYTEST: Final = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 #: What makes each account do all that it ever does.
@@ -40,7 +41,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tutti-audit-") as scratch:
         folder = (arguments.log or Path(scratch)).absolute()
         failed = 0 if any(folder.glob("*.log")) else _play(folder)
-        judgement = judge(read(folder))
+        judgement = judge(read(folder), installed_accounts())
     for title, found in (("denied", judgement.denied), ("never used", judgement.unused)):
         lines = (f"{title}: {len(found)}", *(f"  {line}" for line in found))
         sys.stdout.write("\n".join(lines) + "\n")

@@ -22,9 +22,10 @@ from tests.rights.audit import NAMESPACE, RELEASE_NAME
 from tests.support.rbac import account_token
 from tutti import cli
 from tutti.provision.folder import provision
-from tutti.rights.table import ACCOUNTS
+from tutti.rights.table import ACCOUNTS, Account
+from tutti.rights.table import SCHEDULER_NAMES as PLACEHOLDER
 from tutti.up.keys import Keys
-from tutti.up.options import REPLICAS_MAX, UpOptions
+from tutti.up.options import REPLICAS_MAX, SCHEDULER_NAMES, UpOptions
 from tutti.up.plan import ProcessSpec, plan
 
 _TESTS = User(name="tests", publish=(">",), subscribe=(">",))
@@ -47,6 +48,22 @@ def main(arguments: Sequence[str]) -> None:
         cli.main(args=list(arguments), prog_name="tutti")
 
 
+def installed_accounts() -> tuple[Account, ...]:
+    """The chart's accounts, with rights on the scheduler names that `tutti up` serves."""
+    return tuple(
+        msgspec.structs.replace(
+            account,
+            rights=tuple(
+                msgspec.structs.replace(right, names=SCHEDULER_NAMES)
+                if right.names == (PLACEHOLDER,)
+                else right
+                for right in account.rights
+            ),
+        )
+        for account in ACCOUNTS
+    )
+
+
 async def _accounts(admin: Path, folder: Path) -> dict[str, Path]:
     """A kubeconfig of each account that has a token."""
     server, ca_pem = connection_of(admin)
@@ -61,7 +78,7 @@ async def _accounts(admin: Path, folder: Path) -> dict[str, Path]:
                 ),
                 namespace=NAMESPACE,
             )
-            for account in ACCOUNTS
+            for account in installed_accounts()
             if account.token
         }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from bench.suite_eyes import tasks_of
 from shared.bus.asking import ask_all
 from shared.bus.authorization import new_seed
 from shared.bus.connection import Bus
@@ -88,6 +89,7 @@ async def test_it_starts_answers_and_stops_in_order(start: Start, nats_server: N
     )
     assert seen.figures["things_total"] == 7.0
     assert seen.figures["ready"] == seen.figures["active"] == 1.0
+    assert tasks_of(seen) > 0
     url = f"http://127.0.0.1:{seen.http_port}/readyz"
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         assert response.status == 200
