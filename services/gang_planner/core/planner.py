@@ -376,7 +376,8 @@ class Planner:
             looked_at[gang.gang_id] = gang
             launchers.watch(work, gang)
             history = gang.history
-            if history.notes or gang.unread or history.started or history.bad or gang.bound:
+            failures = gang.unread or history.bad or history.failed_pods
+            if failures or history.notes or history.started or gang.bound:
                 self._carry_on(work, gang)
             if self._assess_gang(gang, now_ms):
                 work.started(gang)
@@ -395,7 +396,7 @@ class Planner:
         if history.known_as not in {"", gang.gang_id}:
             work.rename(gang)
         retrying.close_pause(work, gang)
-        if history.bad:
+        if history.bad or history.failed_pods:
             retrying.date_failures(work, gang)
         failures = self._failures(gang) if gang.unread else ()
         if failures:

@@ -101,13 +101,22 @@ def topologies(document: object) -> tuple[Topology, ...] | None:
         ConfigurationError: See there.
     """
     try:
-        configuration = msgspec.convert(document or {}, _Configuration)
-        for one in configuration.network_topology_discovery:
-            if one.source == SOURCE and one.enabled:
-                types = msgspec.convert(one.config, _LabelConfig).network_topology_types
-                return tuple(_topology(name, types[name]) for name in sorted(types))
+        return _topologies(msgspec.convert(document or {}, _Configuration))
     except msgspec.ValidationError as error:
         raise ConfigurationError(str(error)) from None
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"{error.object!r} holds half of a surrogate pair, which no text in UTF-8 may hold"
+        ) from None
+
+
+def _topologies(configuration: _Configuration) -> tuple[Topology, ...] | None:
+    for one in configuration.network_topology_discovery:
+        if one.source == SOURCE and one.enabled:
+            types = msgspec.convert(one.config, _LabelConfig).network_topology_types
+            # What is read here is written to the API server, and that takes only UTF-8.
+            msgspec.json.encode(types)
+            return tuple(_topology(name, types[name]) for name in sorted(types))
     return None
 
 

@@ -22,7 +22,7 @@ from services.gang_planner.core.tables.members import (
     Member,
     state_of,
 )
-from services.gang_planner.core.tables.room import Room
+from services.gang_planner.core.tables.room import UNDATED, Room
 from services.gang_planner.state import State
 from shared.model.gang_keys import key_of
 from shared.model.objects import Pod
@@ -116,6 +116,8 @@ def settle(state: State, member: Member) -> None:
     if found != member.state:
         if found in {FAILED, LOST}:
             _lose(state, member, gang, found)
+            if found == FAILED and member.pod.node:
+                gang.history.failed_pods[member.pod.uid, member.pod.node] = UNDATED
         elif member.state == LOST:
             # Its node is back, and the pod with it.
             state.debts.come_back(member.pod.uid)

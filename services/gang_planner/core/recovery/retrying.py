@@ -76,13 +76,13 @@ class Timers:
 
 
 def date_failures(work: CycleWork, gang: Gang) -> None:
-    """Date the pairs that outcomes found bad: they are avoided from now on, for a while."""
-    history = gang.history
-    for pair, until_ms in list(history.bad.items()):
-        if until_ms == UNDATED:
-            history.bad[pair] = work.now_ms + BAD_PAIR_MS
-        # Also of what a checkpoint told.
-        work.timers.set(history.bad[pair], gang)
+    """Date the pairs that failed: they are avoided from now on, for a while."""
+    for pairs in (gang.history.bad, gang.history.failed_pods):
+        for pair, until_ms in list(pairs.items()):
+            if until_ms == UNDATED:
+                pairs[pair] = work.now_ms + BAD_PAIR_MS
+            # Also of what a checkpoint told.
+            work.timers.set(pairs[pair], gang)
 
 
 def pause_after(work: CycleWork, gang: Gang, failures: Sequence[Failure]) -> None:

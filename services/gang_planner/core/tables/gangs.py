@@ -55,6 +55,7 @@ class History:
         "attempt",
         "bad",
         "failed_on",
+        "failed_pods",
         "failures",
         "first_seen_ms",
         "full_name",
@@ -91,6 +92,9 @@ class History:
         #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
         #: next cycle on. Node "": the pod was refused itself, on whatever node.
         self.bad: dict[tuple[str, str], int] = {}
+        #: The same of pods that failed on their node. Only while the gang has not started does that
+        #: speak against the node: programs fail, too.
+        self.failed_pods: dict[tuple[str, str], int] = {}
         #: The topology domain that it was placed in last; "": none.
         self.home = ""
         #: Nodes on which a member failed since the gang started: room is not held there again.

@@ -38,7 +38,6 @@ from services.gang_planner.core.queueing.backlog import RESERVED, Need, Structur
 from services.gang_planner.core.tables.gangs import Gang
 from services.gang_planner.core.tables.members import (
     ASSUMED,
-    FAILED,
     GATED,
     PLACED,
     RUNNING,
@@ -83,7 +82,7 @@ def assess(
     been reached.
     """
     history = gang.history
-    if history.bad or history.started:
+    if history.bad or history.failed_pods or history.started:
         _forget_bad_pairs(gang, now_ms)
     if gang.evicted[0] and history.attempt > gang.evicted[1] and enough(gang):
         gang.evicted = "", 0, ()
@@ -167,13 +166,15 @@ def growing(gang: Gang) -> bool:
 def _forget_bad_pairs(gang: Gang, now_ms: int) -> None:
     history = gang.history
     if history.bad:
-        history.bad = {
-            pair: until
-            for pair, until in history.bad.items()
-            if now_ms < until <= now_ms + BAD_PAIR_MS
-        }
+        history.bad = _still_bad(history.bad, now_ms)
+    if history.failed_pods:
+        history.failed_pods = _still_bad(history.failed_pods, now_ms)
     if history.started and not gang.counts[WAITING] and not gang.counts[ASSUMED]:
         history.failures = 0
+
+
+def _still_bad(pairs: dict[tuple[str, str], int], now_ms: int) -> dict[tuple[str, str], int]:
+    return {pair: until for pair, until in pairs.items() if now_ms < until <= now_ms + BAD_PAIR_MS}
 
 
 def _start_or_reset(gang: Gang) -> bool:
@@ -495,13 +496,8 @@ def refused_members(gang: Gang) -> set[str]:
 
 def _avoided(gang: Gang) -> tuple[str, ...]:
     """Nodes that failed one of its members lately, or whose kubelet refused one."""
-    if not gang.history.bad and not gang.counts[FAILED]:
+    history = gang.history
+    if not history.bad and not history.failed_pods:
         return ()
-    found = {node for uid, node in gang.history.bad if node and uid in gang.members}
-    if gang.counts[FAILED] and not gang.history.started:
-        found.update(
-            member.pod.node
-            for member in gang.members.values()
-            if member.state == FAILED and member.pod.node
-        )
-    return tuple(sorted(found))
+    pairs = [*history.bad] if history.started else [*history.bad, *history.failed_pods]
+    return tuple(sorted({node for uid, node in pairs if node and uid in gang.members}))

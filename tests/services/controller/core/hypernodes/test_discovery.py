@@ -157,3 +157,17 @@ def test_a_configuration_that_does_not_fit_is_refused_by_name(
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
         configured(CONF.replace(*change))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"networkTopologyDisco\ud800very": "memory"}',
+        r'{"networkTopologyDiscovery": ["\ud800none"]}',
+        CONF.replace("tierName: switch", r'tierName: "\ud800"'),
+        CONF.replace("chosen:", r'"\ud800":'),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused_like_anything_that_is_no_text(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"\\ud800.*' holds half of a surrogate pair"):
+        configured(text)

@@ -290,6 +290,38 @@ def test_a_member_refused_by_its_kubelet_is_placed_elsewhere_when_it_is_made_aga
     assert story.verdict("a").phase == "Running"
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_a_node_whose_kubelet_refused_a_member_is_tried_again_though_the_failed_pod_stays(
+    *, started: bool
+) -> None:
+    # The successor may have no other node: its volume is there.
+    story = cluster(1)
+    (pod,) = submit(story, "a", 1)
+    story.step()
+    seq, decision = story.decisions[-1]
+    story.done.add(seq)
+    if started:
+        story.change(pod.uid, node="n00", phase="Running")
+        story.answer(seq, decision)
+        story.until_quiet()
+    story.change(pod.uid, node="n00", phase="Failed", reason="OutOfcpu")
+    if not started:
+        story.answer(seq, decision)
+    story.until_quiet()
+    again = msgspec.structs.replace(
+        story.pods[pod.uid], uid="again", name="a-worker-9", node="", phase="Pending", reason=""
+    )
+    story.put(again)
+    story.until_quiet(within_ms=59_000)
+    assert story.decisions[1:] == []
+    refused = story.condition("a", "Unschedulable")
+    assert refused is not None
+    assert "refused one of its members lately" in refused.message
+    story.until_quiet(within_ms=2_000)
+    (tried_again,) = story.decisions[1:]
+    assert [(one.uid, one.node) for one in tried_again[1].bindings] == [("again", "n00")]
+
+
 def test_a_member_made_again_under_its_name_takes_the_room_of_the_one_that_went() -> None:
     story = cluster(2)
     pods = submit(story, "a", 2)
