@@ -85,7 +85,8 @@ class Ledger:
             status=status,
             minutes=(time.monotonic() - started) / 60,
             commit=self._commit,
-            told=_last_line(text),
+            # A certificate names no folder of the machine that it comes from.
+            told=_last_line(text.replace(f"{ROOT}/", "")),
             failed=tuple(dict.fromkeys(_FAILED.findall(text))),
             skipped=tuple(dict.fromkeys(_SKIPPED.findall(text))),
         )
