@@ -1,0 +1,32 @@
+"""Refactoring changes no decision: tapes of the planner before issue 16, played to the present one.
+
+The tapes go when that issue ends. `python -m tests.recordings` took them at commit 644eef1.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.recordings.tape import Call, Difference, Tape, play, read_tapes, taping
+
+FILES = sorted(Path(__file__).with_name("tapes").glob("*.tapes.xz"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.name.partition(".")[0] for path in FILES])
+def test_the_planner_decides_as_the_tape_says(path: Path) -> None:
+    assert sum(play(tape) for tape in read_tapes(path)) > 0
+
+
+def test_another_decision_is_a_difference() -> None:
+    (tape, *_) = read_tapes(FILES[0])
+    at, call = next((at, call) for at, call in enumerate(tape.calls) if call.decisions)
+    without = Call(call.method, call.arguments, (), call.notes, call.verdicts, call.next_wakeup_ms)
+    with pytest.raises(Difference, match="decisions: "):
+        play(Tape([*tape.calls[:at], without]))
+
+
+def test_a_played_tape_tapes_the_same_calls() -> None:
+    (tape, *_) = read_tapes(FILES[0])
+    with taping() as tapes:
+        play(tape)
+    assert [each.calls for each in tapes] == [tape.calls]
