@@ -1,1 +1,3 @@
-"""Programs that measure Tutti, and its rivals, against the bind limit of a real API server."""
+"""Programs that measure Tutti, and its other schedulers, against the bind limit of a real API
+server.
+"""

@@ -57,7 +57,7 @@ class BurstClient:
 
         Args:
             requests: whole requests.
-            connections: how many may be under way; they are opened before the first is sent.
+            connections: how many may be in flight; they are opened before the first is sent.
             on_answer: called for each answer.
 
         Raises:
@@ -97,7 +97,7 @@ class _Feed:
         self._answered = 0
 
     def take(self) -> int | None:
-        """The index of the next request; None when all are under way or one has failed."""
+        """The index of the next request; None when all are in flight or one has failed."""
         if self._taken == len(self.requests) or self.done.done():
             return None
         self._taken += 1

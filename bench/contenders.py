@@ -1,4 +1,4 @@
-"""Who is measured: `tutti up`, or a rival's scheduler, started as its users start it."""
+"""Who is measured: `tutti up`, or another scheduler, started as its users start it."""
 
 import asyncio
 import sys

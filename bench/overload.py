@@ -48,7 +48,7 @@ _STALL_S: Final = 180.0
 _LOOK_EVERY_S: Final = 2.0
 _BLIND_MAX_S: Final = 30.0
 _PRIORITIES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
-#: Beside what a waiting gang may take (objects, verdicts, decisions under way): caches that fill.
+#: Beside what a waiting gang may take (objects, verdicts, decisions in flight): caches that fill.
 _PER_GANG_BYTES: Final = 64 << 10
 _SPARE_BYTES: Final = 48 << 20
 #: Of the gangs that waited when an urgent one came, so many may be bound before it: those that were

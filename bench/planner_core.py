@@ -19,7 +19,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts import codec
 from shared.contracts.cluster import (

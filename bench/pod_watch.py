@@ -69,7 +69,7 @@ class PodWatch:
 
     def __init__(self) -> None:
         self.pods: dict[str, Sighting] = {}
-        #: How often the API server closed the watch and it went on from where it was.
+        #: How often the API server closed the watch and it continued from where it was.
         self.resumed = 0
         self._bound = 0
         self._changed = asyncio.Event()
@@ -84,7 +84,7 @@ class PodWatch:
         await self._wait(lambda: self._bound, count, stall_s, "are bound")
 
     def forget(self) -> None:
-        """Start anew, after all pods were deleted."""
+        """Start again, after all pods were deleted."""
         self.pods.clear()
         self._bound = 0
 
@@ -119,7 +119,7 @@ class PodWatch:
     async def follow(self, session: aiohttp.ClientSession, version: str) -> None:
         """Read events until cancelled; what cannot be mended is told to whoever waits.
 
-        A loaded API server closes watches that it thinks slow: then it goes on where it was, and
+        A loaded API server closes watches that it thinks slow: then it continues where it was, and
         sees some events a little late.
         """
         decode = msgspec.json.Decoder(_Event).decode

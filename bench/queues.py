@@ -26,7 +26,7 @@ from typing import Any, Final
 import msgspec
 
 from bench.bars import Figure
-from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
     Gone,

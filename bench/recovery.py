@@ -26,7 +26,7 @@ from bench import load
 from bench.load import Load
 from bench.session import commit
 from bench.testbed import Bed, open_testbed
-from shared.contracts.asking import ServiceStatus
+from shared.contracts.questions import ServiceStatus
 from tests.integration.suite import RunningSuite, running_suite
 from tests.support.waiting import eventually
 

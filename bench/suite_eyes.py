@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.jetstream_api import ApiAnswer
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.bus.questions import ask_all
 from shared.contracts.codec import decode_status
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
-from tutti.suite_bus import SuiteBus
+from tutti.service_bus import ServiceBus
 
 STREAMS = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 _ANSWERS_S = 0.5
@@ -135,8 +135,8 @@ def blind_s(looks: Sequence[Look], since_s: float, until_s: float) -> float:
 
 @asynccontextmanager
 async def eyes_on(data_dir: Path) -> AsyncIterator[SuiteEyes]:
-    """Eyes on the suite whose folder this is. Raises NoSuite, BusError."""
-    async with SuiteBus(data_dir=data_dir).connected("bench-eyes") as bus:
+    """Eyes on the suite whose folder this is. Raises NotReachable, BusError."""
+    async with ServiceBus(data_dir=data_dir).connected("bench-eyes") as bus:
         yield SuiteEyes(bus)
 
 

@@ -1,7 +1,7 @@
-"""``python -m bench.upgrade``: every service is stopped and started anew under load, one by one.
+"""``python -m bench.upgrade``: every service is stopped and started again under load, one by one.
 
 As a rolling upgrade does it: SIGTERM, the process ends as it should, another takes its place, the
-next one's turn. Gangs go on coming meanwhile. Ends with status 1 when one was lost, or when the
+next one's turn. Gangs keep coming meanwhile. Ends with status 1 when one was lost, or when the
 gangs that came during the upgrade waited (p99) more than three times as long as those before it, or
 those after it.
 """

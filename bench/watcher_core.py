@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from services.watcher.cluster_publisher import MESSAGE_BYTES
 from services.watcher.core.changes import fitting
-from services.watcher.core.snapshots import SnapshotShelf
-from services.watcher.publishing import MESSAGE_BYTES
+from services.watcher.core.snapshots import SnapshotCache
 from services.watcher.state import WatcherState
 from shared.contracts.cluster import Synced
 from shared.dialects.discovery import readers
@@ -99,7 +99,7 @@ def state_with_groups() -> WatcherState:
 
 def publish(state: WatcherState) -> int:
     """Pack what is pending as the service does; returns the bytes."""
-    records = state.picture.take(epoch=1, at_ms=1)
+    records = state.cluster_state.take(epoch=1, at_ms=1)
     return sum(len(encoded) for one in records for _, encoded in fitting(one, MESSAGE_BYTES))
 
 
@@ -135,11 +135,11 @@ def measure(pods: int) -> dict[str, float]:
     state = state_with_groups()
     state.listed(kinds, decoder.page(body).items, 9)
     packed_bytes = publish(state)
-    frozen = state.picture.freeze()
+    frozen = state.cluster_state.freeze()
     synced = Synced(epoch=1, at_ms=1, watcher="bench")
 
     def snapshot() -> None:
-        SnapshotShelf().put(frozen, kinds=(), synced=synced, cluster_seq=1, now_ms=1)
+        SnapshotCache().put(frozen, kinds=(), synced=synced, cluster_seq=1, now_ms=1)
 
     decode_s = seconds(lambda: [decoder.change(line) for line in created])
     return {

@@ -34,11 +34,11 @@ from rich.table import Table
 from typing_extensions import override
 
 from bench.burst import BurstClient, is_whole
-from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
+from shared.bus.questions import ask_all
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.support.waiting import eventually
@@ -72,7 +72,7 @@ class CreationRun(msgspec.Struct, frozen=True, kw_only=True):
 
     pods: int
     per_s: float
-    #: Reviews that reached the webhook, and those that the API server went on without.
+    #: Reviews that reached the webhook, and those that the API server continued without.
     answered: int
     failed_open: int
 

@@ -39,7 +39,7 @@ def file(path: str, text: str = '"""A module."""\n') -> File:
 
 
 def service(name: str, *, without: str = "") -> list[File]:
-    names = [*tidy_rules.SERVICE_FILES, "core.py"]
+    names = [*tidy_rules.SERVICE_FILES, "core.py", "state.py"]
     return [file(f"services/{name}/{each}") for each in names if each != without]
 
 
@@ -59,10 +59,19 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
     (tidy_rules.modules_have_topical_names, "`helpers`", [file("tests/helpers.py")]),
     (
         tidy_rules.services_have_the_same_files,
-        "lacks state.py",
+        "state.py or",
         service("a", without="state.py") + service("b"),
     ),
-    (tidy_rules.services_have_the_same_files, "lacks core.py or", service("a", without="core.py")),
+    (tidy_rules.services_have_the_same_files, "core.py or", service("a", without="core.py")),
+    (
+        tidy_rules.public_classes_of_a_service_have_names_of_their_own,
+        "services/a/state.py: Found is also a class of services/a/core.py",
+        [
+            file("services/a/core.py", "class Found: ...\n"),
+            file("services/b/core.py", "class Found: ...\n"),
+            file("services/a/state.py", "class Found: ...\n"),
+        ],
+    ),
     (
         tidy_rules.service_packages_open_with_prose,
         "one docstring",

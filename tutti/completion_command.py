@@ -1,13 +1,12 @@
-"""`tutti completion`: the shell's side of completing our commands, and kubectl's.
+"""`tutti completion`: the shell's side of completing the commands.
 
 The scripts are click's: they ask the program itself, which knows its flags and can list objects.
 """
 
-import sys
 from typing import Final
 
 import click
-from click.shell_completion import ShellComplete, get_completion_class
+from click.shell_completion import get_completion_class
 
 _PROGRAMS: Final = (
     "tutti",
@@ -19,8 +18,6 @@ _PROGRAMS: Final = (
     "vresume",
     "vqueues",
 )
-#: Cobra's directive "no file names", which kubectl expects on the last line.
-_NO_FILES: Final = ":4"
 
 
 @click.command()
@@ -36,14 +33,3 @@ def completion(*, shell: str, programs: tuple[str, ...]) -> None:
     for program in programs or ("tutti",):
         variable = f"_{program.upper()}_COMPLETE"
         click.echo(kind(click.Command(program), {}, program, variable).source())
-
-
-def kubectl_complete() -> None:
-    """`kubectl_complete-tutti WORD...`: kubectl runs it to complete `kubectl tutti WORD...`."""
-    from tutti.cli import main
-
-    *words, begun = sys.argv[1:] or [""]
-    found = ShellComplete(main, {}, "kubectl tutti", "").get_completions(words, begun)
-    for item in found:
-        click.echo(f"{item.value}\t{item.help or ''}".rstrip())
-    click.echo(_NO_FILES)

@@ -19,7 +19,7 @@ def crds() -> None:
 @crds.command()
 @click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig; else as kubectl does.")
 @click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
-@click.option("--take-over", is_flag=True, help="Have CRDs that somebody else made become ours.")
+@click.option("--take-over", is_flag=True, help="Take over CRDs that another installation created.")
 @_KUBE_BATCH
 def install(kubeconfig: str, context: str, take_over: bool, kube_batch: bool) -> None:
     """Create our CRDs, or bring those that we made up to date.
@@ -31,7 +31,7 @@ def install(kubeconfig: str, context: str, take_over: bool, kube_batch: bool) ->
     with status 0 once the API server serves all of them.
     """
     from shared.kube.errors import CredentialsError, KubeError
-    from tutti.api.failing import explained
+    from tutti.api.failures import explained
     from tutti.up.crds import CrdsNotEstablished
 
     try:

@@ -41,7 +41,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """What has ended, kept in a folder: a certificate that was interrupted goes on where it was,
+    """What has ended, kept in a folder: a certificate that was interrupted continues where it was,
     and after a change only what depends on what was changed is run again.
     """
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
     ClaimChanges,
@@ -22,7 +22,7 @@ from shared.contracts.cluster import (
 )
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.model.objects import NetworkTopology, Node, Owner, Pod, PodGroup, Queue, Shape
-from shared.model.surroundings import Claim, CsiDriver, StorageCapacity, StorageClass
+from shared.model.reference_objects import Claim, CsiDriver, StorageCapacity, StorageClass
 from shared.model.terms import Requirement, Selector
 
 #: Racks and blocks of the cases with a topology.

@@ -12,7 +12,14 @@ from typing import Final
 
 from cryptography import x509
 
-from shared.runtime.issuing import Issued, Unreadable, is_good, issue, new_authority, read
+from shared.runtime.certificate_authority import (
+    Issued,
+    Unreadable,
+    is_good,
+    issue,
+    new_authority,
+    read,
+)
 from shared.runtime.whole_files import write_whole
 
 CA_LIFETIME: Final = timedelta(days=3650)
@@ -28,7 +35,7 @@ def ensure(folder: Path, names: Sequence[str], now: datetime | None = None) -> b
     """See to it that the folder holds a CA and a serving certificate for `names`.
 
     What is there and still good is kept, also across restarts, so that the API server need not be
-    told of a new CA each time. What is there and cannot be read is made anew.
+    told of a new CA each time. What is there and cannot be read is made again.
 
     Args:
         folder: Made when it is missing, readable by its owner only.
@@ -36,7 +43,7 @@ def ensure(folder: Path, names: Sequence[str], now: datetime | None = None) -> b
         now: The instant to judge validity by.
 
     Returns:
-        Whether the serving certificate was made anew.
+        Whether the serving certificate was made again.
 
     Raises:
         OSError: The folder cannot be written.

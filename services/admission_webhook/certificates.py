@@ -2,7 +2,7 @@
 
 A changed file never touches the context in use: a new one is built and tried, and only then handed
 to new handshakes. (Loading a half-replaced pair into a living context would break it.) Connections
-that exist go on with the certificate that they began with.
+that exist continue with the certificate that they began with.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class ServingCertificate:
                 continue
             told = ""
             if changed:
-                log.info("certificate loaded anew")
+                log.info("certificate reloaded")
                 on_reload()
 
     def _hand_over(

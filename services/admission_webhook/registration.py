@@ -27,8 +27,8 @@ from services.admission_webhook.core.configurations import (
     read_members,
 )
 from services.admission_webhook.core.resource_groups import ResourceGroups
-from services.admission_webhook.neighbours import answers, is_loopback
-from services.admission_webhook.proof import is_reached, remove_left_behind
+from services.admission_webhook.reachability_probe import is_reached, remove_left_behind
+from services.admission_webhook.replicas import answers, is_loopback
 from shared.dialects.protocol import JsonObject
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark
@@ -51,7 +51,7 @@ _CONFLICTS_MAX: Final = 5
 RECHECK_S: Final = 30.0
 
 
-class Stored(KubeStruct, frozen=True, kw_only=True):
+class StoredConfiguration(KubeStruct, frozen=True, kw_only=True):
     """What is looked at of a stored configuration."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -168,7 +168,7 @@ class Registrar:
     async def _settle(self) -> str:
         await self._find_owner()
         for _ in range(_CONFLICTS_MAX):
-            stored: dict[Phase, Stored | None] = {
+            stored: dict[Phase, StoredConfiguration | None] = {
                 phase: await self._stored(resource) for phase, resource in _RESOURCES
             }
             others = self._others(stored)
@@ -194,11 +194,11 @@ class Registrar:
 
     async def _find_owner(self) -> None:
         """Look up who the configurations belong to, if anybody: each time, since it may have been
-        made anew under its name. Raises KubeError.
+        made again under its name. Raises KubeError.
         """
         if not self._owner:
             return
-        found = await self._client.get(CLUSTER_ROLES, self._owner, Stored)
+        found = await self._client.get(CLUSTER_ROLES, self._owner, StoredConfiguration)
         self._owned = {
             "apiVersion": CLUSTER_ROLES.api_version,
             "kind": CLUSTER_ROLES.kind,
@@ -206,13 +206,13 @@ class Registrar:
             "uid": found.metadata.uid,
         }
 
-    async def _stored(self, resource: Resource) -> Stored | None:
+    async def _stored(self, resource: Resource) -> StoredConfiguration | None:
         try:
-            return await self._client.get(resource, self._name, Stored)
+            return await self._client.get(resource, self._name, StoredConfiguration)
         except NotFound:
             return None
 
-    def _others(self, stored: dict[Phase, Stored | None]) -> Members:
+    def _others(self, stored: dict[Phase, StoredConfiguration | None]) -> Members:
         found: Members = {}
         for one in stored.values():
             if one is not None:
@@ -248,7 +248,9 @@ class Registrar:
         self._proved = ca if reached else ""
         return reached
 
-    async def _write(self, phase: Phase, resource: Resource, stored: Stored | None) -> None:
+    async def _write(
+        self, phase: Phase, resource: Resource, stored: StoredConfiguration | None
+    ) -> None:
         """Make the stored configuration what it should be. Raises Conflict when it changed."""
         noted = read_members(stored.metadata.annotations) if stored is not None else {}
         # Only those of this very object: who has left it may still stand on the other one.
@@ -264,7 +266,7 @@ class Registrar:
             return
         gone = sorted(noted.keys() - members.keys())
         if gone:
-            log.info("taking over from %s: nobody answers there", ", ".join(gone))
+            log.info("taking over from %s: it does not answer", ", ".join(gone))
         wanted["metadata"]["resourceVersion"] = stored.metadata.resource_version
         await self._client.replace(resource, self._name, wanted)
         log.info("registered: %s asks %s", resource.kind, self._where())
@@ -325,9 +327,13 @@ class Registrar:
 
     async def _watch(self, resource: Resource) -> None:
         labels = ",".join(f"{key}={value}" for key, value in LABELS.items())
-        await ListWatch(self._client, resource, Stored, label_selector=labels).run(self._notice)
+        await ListWatch(self._client, resource, StoredConfiguration, label_selector=labels).run(
+            self._notice
+        )
 
-    async def _notice(self, batch: Listed[Stored] | Changes[Stored] | Absent) -> None:
+    async def _notice(
+        self, batch: Listed[StoredConfiguration] | Changes[StoredConfiguration] | Absent
+    ) -> None:
         """Look again when our configurations changed, or may have while nobody watched."""
         if isinstance(batch, Listed) or (
             isinstance(batch, Changes)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Literal, get_args
 
-from services.admission_webhook.advising import Ending
+from services.admission_webhook.adviser import Ending
 from shared.telemetry.metrics import Metrics
 
 Result = Literal["allowed", "changed", "refused", "not ours", "malformed"]
@@ -29,7 +29,7 @@ class Reporting:
             "review_seconds", "From a whole request to its answer", _BUCKETS
         )
         self._registered = metrics.gauge(
-            "webhook_registered", "1 while the API server is told to send us reviews"
+            "webhook_registered", "1 while the API server is configured to send reviews here"
         )
         self._queues_known = metrics.gauge(
             "queues_known", "1 while the queues are known, so that they are checked"
@@ -37,7 +37,7 @@ class Reporting:
         self._certificate_ends = metrics.gauge(
             "certificate_expiry_timestamp_seconds", "When the certificate that is served ends"
         )
-        self._reloads = metrics.counter("certificate_reloads_total", "Certificates loaded anew")
+        self._reloads = metrics.counter("certificate_reloads_total", "Certificates reloaded")
 
     def reviewed(self, result: Result) -> None:
         """One review was answered."""
@@ -60,5 +60,5 @@ class Reporting:
         self._certificate_ends.set_function(ends_s)
 
     def reloaded(self) -> None:
-        """A certificate was loaded anew."""
+        """A certificate was loaded again."""
         self._reloads.inc()

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from services.admission_webhook.admission_spans import AdmissionSpans
-from services.admission_webhook.advising import Adviser
+from services.admission_webhook.adviser import Adviser
 from services.admission_webhook.certificates import (
     RENEW_EVERY_S,
     CertificateFiles,
@@ -25,11 +25,11 @@ from services.admission_webhook.certificates import (
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import Address
 from services.admission_webhook.errors import BadConfiguration
-from services.admission_webhook.following import QueueFollower
 from services.admission_webhook.group_file import GroupFile
+from services.admission_webhook.queue_follower import QueueFollower
 from services.admission_webhook.registration import Identity, Registrar
 from services.admission_webhook.reporting import Reporting
-from services.admission_webhook.serving import ReviewServer
+from services.admission_webhook.review_server import ReviewServer
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -63,7 +63,9 @@ class Webhook:
         settings = ctx.settings
         self._ctx = ctx
         self._reporting = Reporting(ctx.metrics)
-        self._follower = QueueFollower(ctx.bus, ctx.ordinal, self._on_queues, ctx.strays.met)
+        self._follower = QueueFollower(
+            ctx.bus, ctx.ordinal, self._on_queues, ctx.foreign_messages.met
+        )
         adviser = Adviser(
             ctx.bus,
             timeout_s=settings.advice_timeout_ms / 1000,

@@ -18,7 +18,7 @@ from shared.dialects.volcano import NAME as VOLCANO
 
 if TYPE_CHECKING:
     from shared.model.objects import PriorityClass, Queue
-    from shared.model.surroundings import Namespace
+    from shared.model.reference_objects import Namespace
 
 
 class QueueBook:
@@ -38,7 +38,7 @@ class QueueBook:
 
     @property
     def tree(self) -> QueueTree:
-        """The queues as they are now; made anew only after a change."""
+        """The queues as they are now; made again only after a change."""
         if self._tree is None:
             self._tree = QueueTree(self._queues.values())
         return self._tree

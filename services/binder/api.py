@@ -8,7 +8,7 @@ import msgspec
 
 from services.binder.claims import KubeClaims
 from services.binder.core.answers import TIMEOUT, Answer, Sight
-from services.binder.core.preparing import Preparation, Progress
+from services.binder.core.claim_preparation import Preparation, Progress
 from shared.contracts.decisions import Binding, Victim
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError, RequestTimeout, api_error
@@ -87,7 +87,7 @@ class KubePods:
             self._lost.clear()
 
     async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
-        """Send a Binding. See `lanes.Pods`."""
+        """Send a Binding. See `requests_max.Pods`."""
         try:
             reply = await self._client.bind(
                 binding.namespace,
@@ -104,7 +104,7 @@ class KubePods:
         return _BOUND if reply.status == 201 else _answer(reply)
 
     async def mark(self, victim: Victim, condition: Mapping[str, Any]) -> Answer:
-        """Write a condition. See `lanes.Pods`."""
+        """Write a condition. See `requests_max.Pods`."""
         # Merged by type, so that the pod's other conditions stay; a UID in a patch that is not the
         # object's own is answered with 422.
         patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
@@ -124,7 +124,7 @@ class KubePods:
         return msgspec.structs.replace(answer, succeeded=pod.status.phase == _SUCCEEDED)
 
     async def delete(self, victim: Victim) -> Answer:
-        """Delete a pod. See `lanes.Pods`."""
+        """Delete a pod. See `requests_max.Pods`."""
         # Neither a grace period nor a propagation policy: the pod's own, as its controller does.
         options = {
             "apiVersion": "v1",
@@ -136,15 +136,15 @@ class KubePods:
         return answer
 
     async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
-        """Prepare a claim. See `lanes.Pods`."""
+        """Prepare a claim. See `requests_max.Pods`."""
         return await self._claims.prepare(preparation, again=again)
 
     async def undo(self, preparation: Preparation) -> bool:
-        """Take a preparation back. See `lanes.Pods`."""
+        """Take a preparation back. See `requests_max.Pods`."""
         return await self._claims.undo(preparation)
 
     async def evict(self, victim: Victim, *, dry_run: bool) -> Answer:
-        """Evict a pod. See `lanes.Pods`."""
+        """Evict a pod. See `requests_max.Pods`."""
         options: dict[str, object] = {"preconditions": {"uid": victim.uid}}
         if dry_run:
             options["dryRun"] = ["All"]
@@ -159,7 +159,7 @@ class KubePods:
         return answer
 
     async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
-        """Read a pod. See `lanes.Pods`."""
+        """Read a pod. See `requests_max.Pods`."""
         path = PODS.path(pod.namespace, pod.name)
         try:
             reply = await self._client.send("GET", path, timeout_s=self._timeout_s)

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from services.binder.core.answers import Answer
-from services.binder.core.preparing import (
+from services.binder.core.claim_preparation import (
     Object,
     Preparation,
     Progress,

@@ -52,7 +52,7 @@ class Reporting:
         self._in_progress = metrics.gauge("decisions_in_progress", "Decisions being carried out.")
         self._requests_max = metrics.gauge(
             "requests_max",
-            "Requests to the API server that may be under way: fewer while it sheds load.",
+            "Limit of requests to the API server in flight: lower while it sheds load.",
         )
         self._seconds = metrics.histogram(
             "decision_seconds", "From taking a decision to its outcome.", _SECONDS
@@ -225,4 +225,4 @@ def _first_words(outcome: Outcome) -> str:
     for member in outcome.members:
         if member.result != "skipped":
             return f"{member.result} {member.code} {member.reason} {member.message}".rstrip()
-    return "nobody was asked"
+    return "no request was sent"

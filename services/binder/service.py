@@ -1,10 +1,10 @@
 """The binder's shell: takes deliveries, lets machines decide, sends, publishes, acknowledges.
 
-One delivery's way: `_take` -> `_judge` -> a machine in a `Carrying` -> `_proceed` hands its
+One delivery's way: `_take` -> `_judge` -> a machine in a `ActiveDecision` -> `_proceed` hands its
 requests to the lanes, which give it their answers -> its outcome -> `_finish`. A decision is
 pulled while the lanes' line is short, one at a time and at most `decisions_max` in all: what waits
 in the stream is free for other binders and needs no signs of life, as all that is held does. At
-shutdown nothing new is taken, what is under way is finished within the grace, the rest is given
+shutdown nothing new is taken, what is in flight is finished within the grace, the rest is given
 back.
 """
 
@@ -18,8 +18,8 @@ from typing import Final, assert_never
 
 import msgspec
 
+from services.binder.active_decision import ActiveDecision, carry
 from services.binder.api import KubePods
-from services.binder.carrying import Carrying, carry
 from services.binder.config import BinderSettings
 from services.binder.core.commands import (
     Command,
@@ -36,19 +36,19 @@ from services.binder.core.commands import (
     Undo,
 )
 from services.binder.core.outcome import Sender, refusal_of
-from services.binder.holding import PROGRESS_EVERY_S, Holding
-from services.binder.lanes import Lanes, Pods
+from services.binder.delivery_lease import PROGRESS_EVERY_S, DeliveryLease
+from services.binder.outcome_ledger import Ledger, acknowledge, give_back
 from services.binder.reporting import Reporting
-from services.binder.settling import Ledger, acknowledge, give_back
+from services.binder.request_dispatcher import Pods, RequestDispatcher
 from services.binder.state import BinderState
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
-from shared.bus.waiting import stream_there
+from shared.bus.stream_waits import stream_there
 from shared.contracts import subjects
 from shared.contracts.codec import decode_act
 from shared.contracts.decisions import Act, EvictionDecision
+from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.outcomes import Outcome
-from shared.contracts.strays import is_stray
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.backoff import delays_s
@@ -110,15 +110,19 @@ class Binder:
         self._limits = limits or Limits(claims_ms=int(settings.claims_wait_s * 1000))
         #: Set when there may be room for another decision, or none is wanted any more.
         self._room = asyncio.Event()
-        self._lanes = Lanes(
-            pods, self._proceed, ctx.now_ms, lanes=settings.posts_max, on_short=self._room.set
+        self._dispatcher = RequestDispatcher(
+            pods,
+            self._proceed,
+            ctx.now_ms,
+            requests_max=settings.posts_max,
+            on_short=self._room.set,
         )
         self._pulling = PullLoop(
             ctx.bus, subjects.DECISIONS, subjects.BINDER_CONSUMER, batch=_PULL_BATCH
         )
-        self._ledger = Ledger(ctx.bus, ctx.strays.met)
+        self._ledger = Ledger(ctx.bus, ctx.foreign_messages.met)
         self._reporting = Reporting(ctx.metrics, ctx.tracer)
-        self._reporting.watch(lambda: self._lanes.width)
+        self._reporting.watch(lambda: self._dispatcher.width)
         self._state = BinderState("")
         #: The connection (`Bus.connections`) over which DECISIONS was last looked at, and the first
         #: one on which it was the stream that it is: a server that was away may have lost it.
@@ -127,9 +131,9 @@ class Binder:
         #: Last record of DECISIONS at that look.
         self._known_to = 0
         #: Pulled, not started yet.
-        self._waiting: deque[Holding] = deque()
+        self._waiting: deque[DeliveryLease] = deque()
         #: In order of arrival: a set's order would differ from process to process.
-        self._carrying: dict[Carrying, None] = {}
+        self._active: dict[ActiveDecision, None] = {}
         self._tasks = asyncio.TaskGroup()
         self._busy = asyncio.Event()
         self._idle = asyncio.Event()
@@ -148,7 +152,7 @@ class Binder:
         ctx.on_shutdown(Step.STOP_TAKING, "decisions", self._stop_taking)
         ctx.on_shutdown(Step.FINISH, "decisions", self._finish_all)
         async with self._tasks:
-            self._spawn(self._lanes.run(), "lanes")
+            self._spawn(self._dispatcher.run(), "lanes")
             self._spawn(self._keep_ours(), "signs-of-life")
             ctx.ready.set("decisions")
             await self._pulling.run(self._take)
@@ -160,11 +164,11 @@ class Binder:
         """Start what was pulled; return, for the next to be pulled, once there is room for it."""
         now_s, connection = time.monotonic(), self._ctx.bus.connections
         self._waiting.extend(
-            Holding(delivery, now_s, connection=connection) for delivery in deliveries
+            DeliveryLease(delivery, now_s, connection=connection) for delivery in deliveries
         )
         self._busy.set()
         while not self._closing:
-            if not self._lanes.short or len(self._carrying) >= self._ctx.settings.decisions_max:
+            if not self._dispatcher.short or len(self._active) >= self._ctx.settings.decisions_max:
                 self._room.clear()
                 await self._room.wait()
             elif self._waiting:
@@ -172,10 +176,10 @@ class Binder:
             else:
                 return
 
-    async def _start(self, holding: Holding) -> None:
+    async def _start(self, lease: DeliveryLease) -> None:
         """Begin with one delivery, or have done with it at once."""
-        delivery = holding.delivery
-        if not holding.ours(time.monotonic()) or not await self._is_current(holding):
+        delivery = lease.delivery
+        if not lease.ours(time.monotonic()) or not await self._is_current(lease):
             self._reporting.abandoned()
             return
         sender = Sender(
@@ -184,8 +188,8 @@ class Binder:
         try:
             decision = decode_act(delivery.payload)
         except msgspec.MsgspecError as error:
-            if is_stray(subjects.DECISIONS, delivery.payload):
-                self._ctx.strays.met(
+            if is_foreign(subjects.DECISIONS, delivery.payload):
+                self._ctx.foreign_messages.met(
                     subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
                 )
                 await acknowledge(delivery)
@@ -198,11 +202,11 @@ class Binder:
             refusal = refusal_of(decision, sender, reason=reason, now_ms=now_ms)
             await self._refuse(delivery, refusal, decision)
             return
-        carrying = carry(decision, holding, sender, self._limits, self._state.incarnation)
-        self._carrying[carrying] = None
+        active = carry(decision, lease, sender, self._limits, self._state.incarnation)
+        self._active[active] = None
         self._idle.clear()
-        self._reporting.in_progress(len(self._carrying))
-        self._proceed(carrying, carrying.machine.start(self._ctx.now_ms()))
+        self._reporting.in_progress(len(self._active))
+        self._proceed(active, active.machine.start(self._ctx.now_ms()))
 
     async def _judge(self, decision: Act, delivery: Delivery, sender: Sender) -> str:
         """Say why the decision must not be carried out; "" when it may."""
@@ -226,19 +230,19 @@ class Binder:
         try:
             server_ms = (await self._ctx.bus.stream_info(subjects.DECISIONS)).now_ms
         except BusError as error:
-            logger.warning("cannot tell how old eviction %d is: %s", delivery.seq, error)
+            logger.warning("the age of eviction %d is unknown: %s", delivery.seq, error)
             return True
         lasts_ms = decision.until_ms - decision.cycle.now_ms
         return server_ms is None or server_ms - delivery.stored_ms > lasts_ms
 
-    async def _is_current(self, holding: Holding) -> bool:
+    async def _is_current(self, lease: DeliveryLease) -> bool:
         """Say whether a message is of the DECISIONS that there is now; False also while nobody can
         tell. Costs a look for each connection.
         """
         if self._looked_over != self._ctx.bus.connections:
             await self._follow_stream()
         known = self._looked_over == self._ctx.bus.connections
-        return known and holding.connection >= self._same_since
+        return known and lease.connection >= self._same_since
 
     def _delivered(self, delivery: Delivery) -> int:
         """How often it was delivered, as far as anybody can know.
@@ -249,7 +253,7 @@ class Binder:
         return max(delivery.delivered, 2 if delivery.seq <= self._known_to else 1)
 
     async def _follow_stream(self) -> bool:
-        """Look whether DECISIONS was made anew; True: it was, all sequences begin again, and what
+        """Look whether DECISIONS was made again; True: it was, all sequences begin again, and what
         was held of the lost one is abandoned.
         """
         over, before = self._ctx.bus.connections, self._state.incarnation
@@ -262,13 +266,13 @@ class Binder:
         self._known_to = info.last_seq
         if info.incarnation == before:
             return False
-        logger.warning("DECISIONS was made anew: it is %s, not %s", info.incarnation, before)
+        logger.warning("DECISIONS was created again: it is %s, not %s", info.incarnation, before)
         self._same_since = over
         self._state.follow(info.incarnation)
         self._ctx.decisions = info.incarnation
         self._waiting.clear()
-        for carrying in list(self._carrying):
-            self._abandon(carrying)
+        for active in list(self._active):
+            self._abandon(active)
         return True
 
     async def _undecodable(self, delivery: Delivery, sender: Sender, error: str) -> None:
@@ -301,44 +305,44 @@ class Binder:
 
     # Carrying out.
 
-    def _proceed(self, carrying: Carrying, commands: tuple[Command, ...]) -> None:
+    def _proceed(self, active: ActiveDecision, commands: tuple[Command, ...]) -> None:
         """Do what a machine wants next."""
-        seq = carrying.holding.delivery.seq
+        seq = active.lease.delivery.seq
         for command in commands:
             match command:
                 case Post() | Mark() | Delete() | Evict() | Read() | Prepare() | Undo():
-                    self._lanes.send(carrying, command)
+                    self._dispatcher.send(active, command)
                 case LookUp():
-                    self._spawn(self._look_up(carrying), f"look-up-{seq}")
+                    self._spawn(self._look_up(active), f"look-up-{seq}")
                 case Finish():
-                    self._spawn(self._finish(carrying, command.outcome), f"finish-{seq}")
+                    self._spawn(self._finish(active, command.outcome), f"finish-{seq}")
                 case Forget():
-                    self._spawn(self._forget(carrying), f"forget-{seq}")
+                    self._spawn(self._forget(active), f"forget-{seq}")
                 case _:
                     assert_never(command)
 
-    async def _look_up(self, carrying: Carrying) -> None:
+    async def _look_up(self, active: ActiveDecision) -> None:
         """Claim the decision, unless it has its outcome; without an answer it is not ours to do."""
-        machine, holding = carrying.machine, carrying.holding
+        machine, lease = active.machine, active.lease
         try:
             claimed = await self._ledger.claim(machine.decision.gang_id, machine.sender)
         except BusError as error:
-            logger.warning("cannot claim decision %d: %s", holding.delivery.seq, error)
+            logger.warning("cannot claim decision %d: %s", lease.delivery.seq, error)
             claimed = "overtaken"
         if claimed == "overtaken":
-            self._abandon(carrying)
-        elif not holding.given_up:
-            self._proceed(carrying, machine.looked_up(outcome_exists=claimed == "finished"))
+            self._abandon(active)
+        elif not lease.given_up:
+            self._proceed(active, machine.looked_up(outcome_exists=claimed == "finished"))
 
-    async def _finish(self, carrying: Carrying, outcome: Outcome) -> None:
+    async def _finish(self, active: ActiveDecision, outcome: Outcome) -> None:
         """Publish the outcome if the decision still is ours, and make room for another."""
-        holding = carrying.holding
-        if not holding.ours(time.monotonic()) or not await self._is_current(holding):
-            self._abandon(carrying)
+        lease = active.lease
+        if not lease.ours(time.monotonic()) or not await self._is_current(lease):
+            self._abandon(active)
             return
-        if await self._settle(holding.delivery, outcome):
-            self._reporting.finished(carrying.machine.decision, outcome, self._ctx.now_ms())
-        self._release(carrying)
+        if await self._settle(lease.delivery, outcome):
+            self._reporting.finished(active.machine.decision, outcome, self._ctx.now_ms())
+        self._release(active)
 
     async def _settle(self, delivery: Delivery, outcome: Outcome) -> bool:
         settled = await self._ledger.settle(delivery, outcome)
@@ -348,25 +352,25 @@ class Binder:
             self._reporting.abandoned()
         return settled == "done"
 
-    async def _forget(self, carrying: Carrying) -> None:
-        await acknowledge(carrying.holding.delivery)
-        self._release(carrying)
+    async def _forget(self, active: ActiveDecision) -> None:
+        await acknowledge(active.lease.delivery)
+        self._release(active)
 
-    def _abandon(self, carrying: Carrying) -> None:
+    def _abandon(self, active: ActiveDecision) -> None:
         """Send nothing more for it; the message comes again, to this binder or another one."""
-        if carrying in self._carrying:
-            carrying.holding.given_up = True
+        if active in self._active:
+            active.lease.given_up = True
             self._reporting.abandoned()
-            self._release(carrying)
+            self._release(active)
 
-    def _release(self, carrying: Carrying) -> None:
+    def _release(self, active: ActiveDecision) -> None:
         """Let go of it, once, and make room for another."""
-        if carrying not in self._carrying:
+        if active not in self._active:
             return
-        del self._carrying[carrying]
+        del self._active[active]
         self._room.set()
-        self._reporting.in_progress(len(self._carrying))
-        if not self._carrying:
+        self._reporting.in_progress(len(self._active))
+        if not self._active:
             self._idle.set()
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -379,7 +383,7 @@ class Binder:
         while True:
             await self._busy.wait()
             await asyncio.sleep(PROGRESS_EVERY_S)
-            if self._carrying or self._waiting:
+            if self._active or self._waiting:
                 await self._sign_of_life()
             else:
                 self._busy.clear()
@@ -387,23 +391,23 @@ class Binder:
     async def _sign_of_life(self) -> None:
         """Tell the consumer that all this is being worked at; abandon what may be another's."""
         now_s = time.monotonic()
-        for carrying in list(self._carrying):
-            if not carrying.holding.ours(now_s):
-                self._abandon(carrying)
-        held = [carrying.holding for carrying in self._carrying] + list(self._waiting)
-        for holding in held:
+        for active in list(self._active):
+            if not active.lease.ours(now_s):
+                self._abandon(active)
+        held = [active.lease for active in self._active] + list(self._waiting)
+        for lease in held:
             # Written into a buffer while disconnected, it would tell nobody; and in a stream made
-            # anew it would speak for another message.
-            if not self._ctx.bus.connected or not await self._is_current(holding):
+            # again it would speak for another message.
+            if not self._ctx.bus.connected or not await self._is_current(lease):
                 return
-            if not holding.ours(time.monotonic()):
+            if not lease.ours(time.monotonic()):
                 continue  # the look took too long
             try:
-                await holding.delivery.in_progress()
+                await lease.delivery.in_progress()
             except BusError as error:
                 logger.warning("no sign of life: %s", error)
                 return
-            holding.progressed(now_s)
+            lease.progressed(now_s)
 
     async def _stop_taking(self) -> None:
         """Pull no more, then give back what is not started: earlier it would come back to us."""
@@ -413,19 +417,19 @@ class Binder:
         await self._pulled_off.wait()
         waiting = list(self._waiting)
         self._waiting.clear()
-        for holding in waiting:
-            await give_back(holding.delivery)
+        for lease in waiting:
+            await give_back(lease.delivery)
 
     async def _finish_all(self) -> None:
-        """Let what is under way end; give back what the grace does not suffice for."""
+        """Let what is in flight end; give back what the grace does not suffice for."""
         try:
             async with asyncio.timeout(
                 max(0.0, self._ctx.settings.shutdown_grace_s - _GIVE_BACK_S)
             ):
                 await self._idle.wait()
         except TimeoutError:
-            left = list(self._carrying)
+            left = list(self._active)
             logger.warning("giving back %d decisions that are not finished", len(left))
-            for carrying in left:
-                self._abandon(carrying)
-                await give_back(carrying.holding.delivery)
+            for active in left:
+                self._abandon(active)
+                await give_back(active.lease.delivery)

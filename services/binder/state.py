@@ -1,13 +1,13 @@
 """What a binder remembers from one decision to the next. Losing it loses nothing but a check."""
 
-from services.binder.core.admission import EpochsSeen
+from services.binder.core.epoch_check import EpochsSeen
 
 
 class BinderState:
     """Where in DECISIONS this binder is, and under which epochs it was written."""
 
     def __init__(self, incarnation: str) -> None:
-        """Begin with the stream of that incarnation, knowing nothing of it."""
+        """Begin with the stream of that generation, knowing nothing of it."""
         self.incarnation = incarnation
         self._epochs = EpochsSeen()
         self._newest_first_delivery = 0
@@ -19,7 +19,7 @@ class BinderState:
         return self._epochs.check(epoch, decision_seq)
 
     def looks_replaced(self, decision_seq: int, *, delivered: int) -> bool:
-        """Say whether the stream may have been made anew since the last decision.
+        """Say whether the stream may have been made again since the last decision.
 
         First deliveries come in the stream's order: one that goes back is from another stream,
         whose sequences and epochs have nothing to do with those seen here.

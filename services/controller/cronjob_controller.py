@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from services.controller.core.cronjobs.planning import CronPlan, News, job_of, plan, with_job
+from services.controller.core.cronjobs.planning import CronEvent, CronPlan, job_of, plan, with_job
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers
@@ -20,7 +20,7 @@ from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
 
 #: Waking a moment late beats waking a moment early and finding nothing due.
 _LATE_S: Final = 0.1
-#: A status that is overtaken this often is planned anew instead.
+#: A status that is overtaken this often is planned again instead.
 _STATUS_TRIES: Final = 4
 
 Now = Callable[[], datetime]
@@ -80,7 +80,7 @@ class CronJobReconciler:
         now = self._now()
         decided = plan(cron, self._jobs.owned_by(cron.metadata.uid), now, schedule, zone)
         for news in decided.news:
-            self._tell(cron, news)
+            self._report(cron, news)
         for job in decided.delete:
             await self._delete(cron, job)
         status = await self._start(cron, decided, zone)
@@ -95,13 +95,13 @@ class CronJobReconciler:
         """
         if "TZ=" in cron.spec.schedule:
             told = "TZ and CRON_TZ belong into spec.timeZone"
-            self._tell(cron, News("Warning", "UnsupportedSchedule", told))
+            self._report(cron, CronEvent("Warning", "UnsupportedSchedule", told))
             return None
         try:
             schedule = parse(cron.spec.schedule)
         except ScheduleError as error:
             told = f"unparseable schedule: {error}"
-            self._tell(cron, News("Warning", "UnParseableCronJobSchedule", told))
+            self._report(cron, CronEvent("Warning", "UnParseableCronJobSchedule", told))
             return None
         if cron.spec.time_zone is None:
             return schedule, UTC
@@ -109,7 +109,7 @@ class CronJobReconciler:
             return schedule, ZoneInfo(cron.spec.time_zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             told = f"unknown time zone: {cron.spec.time_zone}"
-            self._tell(cron, News("Warning", "InvalidTimeZone", told))
+            self._report(cron, CronEvent("Warning", "InvalidTimeZone", told))
             return None
 
     async def _start(self, cron: CronJob, decided: CronPlan, zone: tzinfo) -> CronJobStatus:
@@ -124,18 +124,18 @@ class CronJobReconciler:
         try:
             made = await self._writes.create(JOBS_VOLCANO, job, namespace=namespace)
         except KubeError as error:
-            self._tell(cron, News("Warning", "FailedCreate", f"Error creating job: {error}"))
+            self._report(cron, CronEvent("Warning", "FailedCreate", f"Error creating job: {error}"))
             raise
         if made.outcome is Outcome.EXISTS:
             # Made before somebody was killed, or by an earlier start of the same minute.
             known = self._jobs.get(f"{namespace}/{name}")
             if known is not None and known.metadata.controller != job.metadata.owner_references[0]:
-                told = f"Job {name} is there and belongs to somebody else"
-                self._tell(cron, News("Warning", "ForeignJob", told))
+                told = f"Job {name} exists and belongs to another owner"
+                self._report(cron, CronEvent("Warning", "ForeignJob", told))
             return decided.status
         self._jobs.learn(made.body)
         told = f"Created job {name} for CronJob {namespace}/{cron.metadata.name}"
-        self._tell(cron, News("Normal", "SuccessfulCreate", told))
+        self._report(cron, CronEvent("Normal", "SuccessfulCreate", told))
         stored = self._jobs.get(f"{namespace}/{name}")
         return decided.status if stored is None else with_job(decided.status, stored)
 
@@ -145,13 +145,13 @@ class CronJobReconciler:
             JOBS_VOLCANO, name, uid=job.metadata.uid, namespace=cron.metadata.namespace
         )
         if gone.done:
-            self._tell(cron, News("Normal", "SuccessfulDelete", f'Deleted job "{name}"'))
+            self._report(cron, CronEvent("Normal", "SuccessfulDelete", f'Deleted job "{name}"'))
 
     async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
         """Write what was decided, also over a change of the rest that came in between.
 
-        What is lost here would be planned anew from the Jobs, but their news would be told wrongly:
-        a Job that was just replaced would be missed.
+        A status that is lost would be planned again from the Jobs, but with wrong Events: a Job
+        that was just replaced would be reported missing.
         """
         namespace, name = cron.metadata.namespace, cron.metadata.name
         found = cron
@@ -174,7 +174,7 @@ class CronJobReconciler:
                 # Another CronJob, or another writer: what was decided is about something else.
                 return
 
-    def _tell(self, cron: CronJob, news: News) -> None:
+    def _report(self, cron: CronJob, news: CronEvent) -> None:
         metadata = cron.metadata
         about = About(CRONJOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
         self._events.record(about, news.type, news.reason, news.message)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from services.controller.core.garbage.expiring import expires
+from services.controller.core.garbage.expiry import expires
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
 from shared.kinds.job import Job

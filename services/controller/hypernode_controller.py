@@ -20,7 +20,7 @@ from services.controller.core.hypernodes.discovery import (
     discover,
     topologies,
 )
-from services.controller.core.hypernodes.matching import Labels, counted
+from services.controller.core.hypernodes.node_sets import Labels, counted
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.writes import Written

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.jobs.planning import Memory, Observed, Step, Told, plan
-from services.controller.core.jobs.seen import JOB_NAME, Lost, SeenPod
+from services.controller.core.jobs.observed_pods import JOB_NAME, Lost, SeenPod
+from services.controller.core.jobs.planning import JobEvent, JobMemory, Observed, Step, plan
 from services.controller.job_spans import Carried, JobSpans
-from services.controller.job_writing import JobWriter, Obstacle, Overtaken
+from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers, key_of
@@ -54,7 +54,7 @@ class _Known:
 
     def __init__(self, uid: str) -> None:
         self.uid = uid
-        self.memory = Memory()
+        self.memory = JobMemory()
         #: The action of a Command that is deleted and not carried out yet.
         self.command = ""
         #: When its counts were written or its pods were made last, by the loop's clock.
@@ -155,7 +155,7 @@ class JobReconciler:
         late = step.status is not None and step.counts_only and waits_s > 0
         if step.status is not None and step.status_first:
             await writer.write_status(step.status)
-        self._tell(job, step.events)
+        self._report(job, step.events)
         known.command = ""
         obstacle = await self._carry_out(writer, step)
         if step.status is not None and not step.status_first and not late and obstacle is None:
@@ -192,7 +192,7 @@ class JobReconciler:
             await writer.carry_out(step)
         except Obstacle as obstacle:
             self._trace(writer, step, began_ms, str(obstacle))
-            self._tell(writer.job, (Told("Warning", obstacle.reason, str(obstacle)),))
+            self._report(writer.job, (JobEvent("Warning", obstacle.reason, str(obstacle)),))
             return obstacle
         self._trace(writer, step, began_ms)
         return None
@@ -202,7 +202,7 @@ class JobReconciler:
             carried = Carried(step, began_ms, writer.grouped_ms, writer.group_uid, error)
             self._spans.carried_out(carried)
 
-    def _tell(self, job: Job, events: Iterable[Told]) -> None:
+    def _report(self, job: Job, events: Iterable[JobEvent]) -> None:
         metadata = job.metadata
         about = About(JOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
         for told in events:
@@ -231,7 +231,7 @@ class JobReconciler:
                 f"Start to execute command {command.action}, and clean it up to make sure "
                 "executed not more than once."
             )
-            self._tell(job, (Told("Normal", "CommandIssued", words),))
+            self._report(job, (JobEvent("Normal", "CommandIssued", words),))
             return "" if command.action == "SyncJob" else command.action
         return ""
 
@@ -316,7 +316,7 @@ class JobReconciler:
         self._wake(key)
 
     def _queue_changed(self, old: Queue | None, new: Queue | None) -> None:
-        """What waits for a queue goes on when it opens, not when a backoff ends."""
+        """What waits for a queue continues when it opens, not when a backoff ends."""
         if new is None or new.status.state != "Open":
             return
         if old is not None and old.status.state == "Open":
@@ -337,7 +337,7 @@ class JobReconciler:
             self._orders.pop(key, None)
 
 
-def _with_lost(memory: Memory, more: tuple[Lost, ...]) -> Memory:
+def _with_lost(memory: JobMemory, more: tuple[Lost, ...]) -> JobMemory:
     return msgspec.structs.replace(memory, lost=(*memory.lost, *more)) if more else memory
 
 

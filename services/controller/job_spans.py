@@ -49,9 +49,9 @@ class JobSpans:
         if carried.error and not self._news(step.job.metadata.uid, carried.error):
             return
         if step.make_group is not None:
-            self._tell("make group", carried, carried.began_ms, carried.grouped_ms)
+            self._report("make group", carried, carried.began_ms, carried.grouped_ms)
         if step.make_pods and (step.make_group is None or carried.grouped_ms):
-            self._tell("make pods", carried, carried.grouped_ms or carried.began_ms, 0)
+            self._report("make pods", carried, carried.grouped_ms or carried.began_ms, 0)
 
     def _news(self, uid: str, error: str) -> bool:
         known = self._failed.pop(uid, "")
@@ -60,7 +60,7 @@ class JobSpans:
             self._failed.popitem(last=False)
         return known != error
 
-    def _tell(self, name: str, carried: Carried, start_ms: int, end_ms: int) -> None:
+    def _report(self, name: str, carried: Carried, start_ms: int, end_ms: int) -> None:
         """A part of the step; without an end it is the last one, and what failed is in it."""
         step, job = carried.step, carried.step.job
         # As `core.jobs.groups` and the reader of the group have it: only the first one continues

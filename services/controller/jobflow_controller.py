@@ -78,31 +78,31 @@ class JobFlowReconciler:
         return None
 
     async def _start(self, flow: JobFlow, decided: FlowPlan) -> KubeError | None:
-        """Make Jobs. Returns what kept one from being made: the others go on without it."""
+        """Make Jobs. Returns what kept one from being made: the others continue without it."""
         refused: KubeError | None = None
         for step in decided.start:
             try:
                 await self._make(flow, step)
             except KubeError as error:
                 refused = error
-                self._tell(flow, "Warning", "FailedCreate", f"job of step {step.name}: {error}")
+                self._report(flow, "Warning", "FailedCreate", f"job of step {step.name}: {error}")
         return refused
 
     async def _make(self, flow: JobFlow, step: Flow) -> None:
         template = self._templates.get(f"{_place(flow)}/{step.name}")
         if template is None:
-            self._tell(flow, "Warning", "FailedCreate", f"no JobTemplate is named {step.name}")
+            self._report(flow, "Warning", "FailedCreate", f"no JobTemplate is named {step.name}")
             return
         job = job_of(flow, step, template)
         made = await self._writes.create(JOBS_VOLCANO, job, namespace=_place(flow))
         name = job.metadata.name
         if made.done:
             self._jobs.learn(made.body)
-            self._tell(flow, "Normal", "Created", f"create a job named {name}!")
+            self._report(flow, "Normal", "Created", f"create a job named {name}!")
         elif made.outcome is Outcome.EXISTS:
             known = self._jobs.get(f"{_place(flow)}/{name}")
             if known is not None and known.metadata.deletion_timestamp is None:
-                self._tell(flow, "Warning", "FailedCreate", f"another job is named {name}")
+                self._report(flow, "Warning", "FailedCreate", f"another job is named {name}")
 
     def _is_just_started(self, flow: JobFlow, decided: FlowPlan) -> bool:
         """Whether there is nothing to report yet: its first Jobs were made just now, and have no
@@ -149,7 +149,7 @@ class JobFlowReconciler:
         if written.done:
             self._templates.learn(written.body)
 
-    def _tell(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
+    def _report(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
         about = About(JOBFLOWS, _place(flow), flow.metadata.name, flow.metadata.uid)
         self._events.record(about, type_, reason, message)
 

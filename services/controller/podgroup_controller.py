@@ -3,8 +3,8 @@
 Reads only those verdicts that want a group: they have a subject of their own. For each: read one of
 its pods and that pod's owner, create the group, patch its name onto every pod that lacks it. Each
 step may have been done before, by us or by another replica: what exists is left as it is. The
-watcher then sees pods that name a group; as long as some do not (they came later), verdicts go on
-wanting it.
+watcher then sees pods that name a group; as long as some do not (they came later), verdicts
+continue wanting it.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ import msgspec
 from services.controller.core.bare_pods import joins, owner_resource, pod_group_for, queue_of
 from services.controller.core.workloads.sizes import Workload
 from services.controller.errors import RetryLater
-from services.controller.rivals import Rivals
+from services.controller.other_controllers import OtherControllers
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.codec import decode_verdict
-from shared.contracts.strays import OnStray, unless_stray
+from shared.contracts.foreign_messages import OnForeign, unless_foreign
 from shared.contracts.verdicts import PodRef, Verdict
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, MalformedAnswer, NotFound
@@ -32,7 +32,7 @@ from shared.kube.resources import PODGROUPS_VOLCANO, PODS, QUEUES_VOLCANO
 
 logger = logging.getLogger(__name__)
 
-_decode: Final = unless_stray(subjects.VERDICTS, decode_verdict)
+_decode: Final = unless_foreign(subjects.VERDICTS, decode_verdict)
 
 #: Gangs at the same time, and requests of each: pods wait for this before they can be scheduled,
 #: so it may take as many connections as a binder does.
@@ -51,11 +51,13 @@ class _Queue(msgspec.Struct, frozen=True):
 class PodGroupController:
     """Everything one podgroup controller does."""
 
-    def __init__(self, bus: Bus, client: KubeClient, rivals: Rivals, on_stray: OnStray) -> None:
+    def __init__(
+        self, bus: Bus, client: KubeClient, others: OtherControllers, on_foreign: OnForeign
+    ) -> None:
         """Make one; nothing happens before `run`, nor while a rival lives, who makes them."""
         self._client = client
-        self._rivals = rivals
-        self._on_stray = on_stray
+        self._others = others
+        self._on_foreign = on_foreign
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.PODGROUP_CONSUMER)
         self._gangs = asyncio.Semaphore(_GANGS)
         self._group = asyncio.TaskGroup()
@@ -64,17 +66,17 @@ class PodGroupController:
     async def run(self) -> None:
         """Make groups until cancelled; what is not acknowledged then is delivered again."""
         async with self._group:
-            rivals = self._group.create_task(self._rivals.run(lambda: None), name="podgroup-rivals")
-            await self._rivals.known.wait()
+            others = self._group.create_task(self._others.run(lambda: None), name="podgroup-rivals")
+            await self._others.known.wait()
             await self._pulling.run(self._take)
-            rivals.cancel()
+            others.cancel()
 
     async def stop_taking(self) -> None:
         """Pull no more."""
         self._pulling.stop()
 
     async def finish(self) -> None:
-        """Let the gangs under way end."""
+        """Let the gangs in flight end."""
         if self._at_work:
             await asyncio.wait(self._at_work)
 
@@ -87,7 +89,9 @@ class PodGroupController:
                 await delivery.term("cannot be read")
                 continue
             if verdict is None:
-                self._on_stray(subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload)
+                self._on_foreign(
+                    subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload
+                )
                 await _ack(delivery)
                 continue
             if not verdict.group_wanted or verdict.phase == "Gone":
@@ -118,7 +122,7 @@ class PodGroupController:
         Raises:
             RetryLater: The API server did not take some of it now, or another's controllers live.
         """
-        if not self._rivals.none_lives:
+        if not self._others.none_lives:
             raise RetryLater("another's controllers make it", _RIVAL_S)
         try:
             if not verdict.uid:

@@ -15,11 +15,11 @@ from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.writes import Written
-from shared.bus.asking import ask
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
+from shared.bus.questions import ask
 from shared.contracts import codec, subjects
-from shared.contracts.asking import LedgerRequest
+from shared.contracts.questions import LedgerRequest
 from shared.kinds.command import Command
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup

@@ -67,7 +67,7 @@ class Reporting:
         took_ms = max(0, end_ms - verdict.at_ms)
         self._seconds.observe(took_ms / 1000)
         logger.info(
-            "gang %s/%s: %s is written, %d ms after it was said",
+            "gang %s/%s: %s is written, %d ms after it was published",
             verdict.namespace,
             verdict.name,
             verdict.phase,

@@ -12,20 +12,20 @@ from services.controller.config import ControllerSettings
 from services.controller.cronjob_controller import CronJobReconciler
 from services.controller.gc_controller import GarbageReconciler
 from services.controller.hypernode_controller import HyperNodeReconciler
+from services.controller.intent_writer import Writer
 from services.controller.job_controller import JobReconciler
 from services.controller.job_spans import JobSpans
 from services.controller.jobflow_controller import JobFlowReconciler
+from services.controller.other_controllers import OtherControllers
 from services.controller.planner_heartbeat import PlannerHeartbeat
 from services.controller.podgroup_controller import PodGroupController
 from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Controller, Reconciler, Runtime
 from services.controller.reconciling.sharding import Shards
 from services.controller.reporting import Reporting
-from services.controller.rivals import Rivals
 from services.controller.status_controller import StatusController
 from services.controller.volcano_metrics import ControllerMetrics
 from services.controller.workload_controller import WorkloadReconciler
-from services.controller.writing import Writer
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -64,7 +64,7 @@ class Running(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Let what is under way end."""
+        """Let what is in flight end."""
         ...
 
 
@@ -84,7 +84,7 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
             ctx.instance,
             reconcilers,
             namespace=settings.lease_namespace,
-            rivals=_rivals(client, settings, VOLCANO_CONTROLLERS),
+            others=_others(client, settings, VOLCANO_CONTROLLERS),
             pod_uid=settings.pod_uid,
         )
         controllers = {name: _make(name, ctx, client, runtime, shards) for name in names}
@@ -127,7 +127,10 @@ def _make(
         return Controller(reconciler, runtime.informers, shards)
     if name == "podgroup":
         return PodGroupController(
-            ctx.bus, client, _rivals(client, ctx.settings, VOLCANO_CONTROLLERS), ctx.strays.met
+            ctx.bus,
+            client,
+            _others(client, ctx.settings, VOLCANO_CONTROLLERS),
+            ctx.foreign_messages.met,
         )
     clock = SteadyClock()
     reporting = Reporting(ctx.metrics, ctx.tracer)
@@ -139,20 +142,20 @@ def _make(
         pod_events_per_s=ctx.settings.pod_events_per_s,
     )
     # Statuses of groups and pods are their scheduler's: its Lease bears its scheduler name.
-    rivals = _rivals(client, ctx.settings, *ctx.settings.scheduler_name)
+    others = _others(client, ctx.settings, *ctx.settings.scheduler_name)
     return StatusController(
         ctx.bus,
         writer,
         clock,
         reporting,
-        rivals,
-        ctx.strays.met,
+        others,
+        ctx.foreign_messages.met,
         waiting_pod_events_per_s=ctx.settings.waiting_pod_events_per_s,
     )
 
 
-def _rivals(client: KubeClient, settings: ControllerSettings, *leases: str) -> Rivals:
-    return Rivals(client, leases, take_over=settings.take_over)
+def _others(client: KubeClient, settings: ControllerSettings, *leases: str) -> OtherControllers:
+    return OtherControllers(client, leases, take_over=settings.take_over)
 
 
 async def _wait_reachable(ctx: Context[ControllerSettings], client: KubeClient) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 GANGS_MAX: Final = 20_000
 
 
-class Memory:
+class WrittenGang:
     """What is written of one gang."""
 
     __slots__ = (
@@ -43,19 +43,19 @@ class Memory:
         self.evicted: frozenset[str] = frozenset()
 
 
-class Memories:
-    """Memories by gang id; the longest unused is forgotten first."""
+class WrittenGangs:
+    """WrittenGangs by gang id; the longest unused is forgotten first."""
 
     def __init__(self, gangs_max: int = GANGS_MAX) -> None:
         """Remember nothing."""
-        self._memories: OrderedDict[str, Memory] = OrderedDict()
+        self._memories: OrderedDict[str, WrittenGang] = OrderedDict()
         self._gangs_max = gangs_max
 
-    def of(self, gang_id: str) -> Memory:
+    def of(self, gang_id: str) -> WrittenGang:
         """The gang's memory, a fresh one if there is none."""
         memory = self._memories.get(gang_id)
         if memory is None:
-            memory = self._memories[gang_id] = Memory()
+            memory = self._memories[gang_id] = WrittenGang()
             if len(self._memories) > self._gangs_max:
                 self._memories.popitem(last=False)
         else:

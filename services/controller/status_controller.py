@@ -19,32 +19,32 @@ from services.controller.core.annotation import annotation_of
 from services.controller.core.intents import (
     SETTLE,
     CompareGroup,
-    Knobs,
     PatchGroup,
     Plan,
     Situation,
+    WriteIntervals,
     notice,
     plan,
 )
 from services.controller.errors import RetryLater
+from services.controller.intent_writer import Writer
+from services.controller.other_controllers import OtherControllers
 from services.controller.reporting import Reporting
-from services.controller.rivals import Rivals
-from services.controller.state import Memories, Memory
+from services.controller.state import WrittenGang, WrittenGangs
 from services.controller.waiting_events import WaitingEvents
-from services.controller.writing import Writer
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.codec import decode_verdict
-from shared.contracts.strays import OnStray, unless_stray
+from shared.contracts.foreign_messages import OnForeign, unless_foreign
 from shared.contracts.verdicts import Verdict
 from shared.dialects.discovery import dialects
 from shared.dialects.protocol import StatusPatch
 
 logger = logging.getLogger(__name__)
 
-_decode: Final = unless_stray(subjects.VERDICTS, decode_verdict)
+_decode: Final = unless_foreign(subjects.VERDICTS, decode_verdict)
 
 #: Writes at the same time: enough to keep the rate with an API server that takes 40 ms.
 _WRITERS: Final = 8
@@ -55,7 +55,7 @@ _PROGRESS_EVERY_S: Final = 10.0
 #: Before a verdict that could not be read is read again.
 _READ_AGAIN_S: Final = 2.0
 #: For a last write: nothing has to be read or waited for before it.
-_AT_ONCE: Final = Knobs(started_ms=0, settle_ms=0, starting_ms=0, refresh_ms=0)
+_AT_ONCE: Final = WriteIntervals(started_ms=0, settle_ms=0, starting_ms=0, refresh_ms=0)
 
 
 class _Entry:
@@ -109,8 +109,8 @@ class StatusController:
         writer: Writer,
         clock: SteadyClock,
         reporting: Reporting,
-        rivals: Rivals,
-        on_stray: OnStray,
+        others: OtherControllers,
+        on_foreign: OnForeign,
         *,
         waiting_pod_events_per_s: int,
     ) -> None:
@@ -121,13 +121,13 @@ class StatusController:
         self._writer = writer
         self._clock = clock
         self._reporting = reporting
-        self._rivals = rivals
-        self._on_stray = on_stray
+        self._others = others
+        self._on_foreign = on_foreign
         self._waiting_events = WaitingEvents(
             writer, clock, self._last_verdict, events_per_s=waiting_pod_events_per_s
         )
-        self._knobs = Knobs(started_ms=clock.now_ms())
-        self._memories = Memories()
+        self._intervals = WriteIntervals(started_ms=clock.now_ms())
+        self._memories = WrittenGangs()
         self._agenda: Agenda[_Entry] = Agenda()
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.CONTROLLER_CONSUMER)
         #: Which VERDICTS the agenda's sequences count in, and the connection over which it was
@@ -148,7 +148,7 @@ class StatusController:
             for number in range(_WRITERS):
                 group.create_task(self._write_on(), name=f"status-writer-{number}")
             group.create_task(self._keep_ours(), name="status-progress")
-            group.create_task(self._rivals.run(self._news.set), name="status-rivals")
+            group.create_task(self._others.run(self._news.set), name="status-rivals")
             waiting_events = self._waiting_events.run(self.writes_statuses)
             group.create_task(waiting_events, name="status-waiting-events")
             await self._pulling.run(self._take)
@@ -156,7 +156,7 @@ class StatusController:
 
     def writes_statuses(self) -> bool:
         """Whether verdicts are written now: not while another scheduler of our names lives."""
-        return self._rivals.none_lives and not self._closing
+        return self._others.none_lives and not self._closing
 
     async def stop_taking(self) -> None:
         """Pull no more and begin no more writes."""
@@ -166,13 +166,13 @@ class StatusController:
         await self._pulled_off.wait()
 
     async def finish(self) -> None:
-        """Let the writes under way end, then give everything back that is not all written."""
+        """Let the writes in flight end, then give everything back that is not all written."""
         await self._idle.wait()
         for entry in self._agenda.entries():
             if entry.wrote:
                 await self._leave(entry)
             if entry.delivery is not None:
-                await _tell_consumer(entry.delivery.nak())
+                await _inform_consumer(entry.delivery.nak())
 
     async def _leave(self, entry: _Entry) -> None:
         """Leave the newest verdict on a group that was written and not looked at since: another
@@ -183,11 +183,11 @@ class StatusController:
             return
         verdict, seq = newer or (entry.verdict, entry.seq)
         last = _Entry(verdict, seq, None, self._clock.now_ms())
-        intents = plan(last.situation(), Memory(), last.since_ms, _AT_ONCE).now
+        intents = plan(last.situation(), WrittenGang(), last.since_ms, _AT_ONCE).now
         for intent in intents:
             if isinstance(intent, PatchGroup):
                 try:
-                    await self._writer.write(intent, last.situation(), Memory())
+                    await self._writer.write(intent, last.situation(), WrittenGang())
                 except RetryLater as later:
                     logger.warning("gang %s keeps an older verdict: %s", verdict.name, later)
 
@@ -200,18 +200,20 @@ class StatusController:
                 verdict = _decode(delivery.payload)
             except msgspec.MsgspecError as error:
                 logger.error("verdict %d cannot be read: %s", delivery.seq, error)
-                await _tell_consumer(delivery.term("cannot be read"))
+                await _inform_consumer(delivery.term("cannot be read"))
                 continue
             if verdict is None:
-                self._on_stray(subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload)
-                await _tell_consumer(delivery.ack())
+                self._on_foreign(
+                    subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload
+                )
+                await _inform_consumer(delivery.ack())
                 continue
             await self._offer(verdict, delivery.seq, delivery)
         self._reporting.waiting(len(self._agenda))
         self._news.set()
 
     async def _look(self) -> None:
-        """Look, once per connection, whether VERDICTS was made anew. Then whatever comes is newer
+        """Look, once per connection, whether VERDICTS was made again. Then whatever comes is newer
         than what is on the agenda, whose deliveries are another consumer's.
         """
         over = self._bus.connections
@@ -223,7 +225,7 @@ class StatusController:
             logger.warning("cannot look at VERDICTS: %s", error)
             return
         if self._incarnation not in {"", incarnation}:
-            logger.warning("VERDICTS was made anew: its sequences begin again")
+            logger.warning("VERDICTS was created again: its sequences start over")
             for entry in self._agenda.entries():
                 entry.seq, entry.delivery = 0, None
         self._incarnation, self._looked_over = incarnation, over
@@ -234,10 +236,10 @@ class StatusController:
         before = self._agenda.get(verdict.gang_id)
         if before is not None and before.seq > seq:
             if delivery is not None:
-                await _tell_consumer(delivery.ack())
+                await _inform_consumer(delivery.ack())
             return
         entry = _Entry(verdict, seq, delivery, now_ms if before is None else before.since_ms)
-        # The write of the overtaken one may be under way: it has to be looked after all the same.
+        # The write of the overtaken one may be in flight: it has to be looked after all the same.
         entry.wrote = before is not None and before.wrote
         if delivery is None and before is not None:
             # Its own delivery is another replica's.
@@ -245,12 +247,12 @@ class StatusController:
         memory = self._memories.of(verdict.gang_id)
         notice(memory, verdict)
         self._waiting_events.note(verdict)
-        first = plan(entry.situation(), memory, now_ms, self._knobs)
+        first = plan(entry.situation(), memory, now_ms, self._intervals)
         self._agenda.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
-        # The same message once more (a killed nats-server forgets its consumers' newest state) is
+        # The same message again (a killed nats-server forgets its consumers' newest state) is
         # not done yet: to acknowledge one delivery is to acknowledge the message.
         if before is not None and before.delivery is not None and before.seq < seq:
-            await _tell_consumer(before.delivery.ack())
+            await _inform_consumer(before.delivery.ack())
 
     # Writing.
 
@@ -272,7 +274,7 @@ class StatusController:
         async with self._turn:
             while True:
                 now_ms = self._clock.now_ms()
-                waits = self._closing or not self._rivals.none_lives
+                waits = self._closing or not self._others.none_lives
                 gang_id = None if waits else self._agenda.pop(now_ms)
                 if gang_id is not None:
                     return gang_id
@@ -290,7 +292,7 @@ class StatusController:
         assert entry is not None, "a gang that is out has an entry"
         memory = self._memories.of(gang_id)
         now_ms = self._clock.now_ms()
-        planned = plan(entry.situation(), memory, now_ms, self._knobs)
+        planned = plan(entry.situation(), memory, now_ms, self._intervals)
         if not planned.now and planned.next_ms is None:
             await self._settle(gang_id, entry)
             return
@@ -301,11 +303,13 @@ class StatusController:
         self._agenda.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=urgency)
         self._news.set()
 
-    async def _write_turn(self, gang_id: str, entry: _Entry, memory: Memory, planned: Plan) -> None:
+    async def _write_turn(
+        self, gang_id: str, entry: _Entry, memory: WrittenGang, planned: Plan
+    ) -> None:
         situation = entry.situation()
         for intent in planned.now[:_TURN]:
             if self._agenda.get(gang_id) is not entry or self._closing:
-                return  # overtaken: plan anew
+                return  # overtaken: plan again
             # Said before it is written: even what fails may have been stored, or still will be.
             entry.wrote = entry.wrote or isinstance(intent, PatchGroup)
             try:
@@ -334,7 +338,7 @@ class StatusController:
             self._memories.forget(gang_id)
         self._reporting.settled(entry.verdict, entry.seq, self._clock.now_ms())
         if entry.delivery is not None:
-            await _tell_consumer(entry.delivery.ack())
+            await _inform_consumer(entry.delivery.ack())
 
     async def _newer(self, entry: _Entry) -> tuple[Verdict, int] | None:
         """The gang's last verdict, if that is not the one just written.
@@ -356,7 +360,7 @@ class StatusController:
         verdict = _decode(last.payload)
         if verdict is None:
             # It took the place of what we look for; the planner says that again (ADR 0047).
-            self._on_stray(subjects.VERDICTS, last.seq, last.subject, last.payload)
+            self._on_foreign(subjects.VERDICTS, last.seq, last.subject, last.payload)
             return None
         return verdict, last.seq
 
@@ -374,7 +378,7 @@ class StatusController:
             await self._look()
             for entry in self._agenda.entries():
                 if entry.delivery is not None:
-                    await _tell_consumer(entry.delivery.in_progress())
+                    await _inform_consumer(entry.delivery.in_progress())
 
 
 def _patch_of(verdict: Verdict) -> StatusPatch | None:
@@ -387,7 +391,7 @@ def _patch_of(verdict: Verdict) -> StatusPatch | None:
     return None
 
 
-async def _tell_consumer(saying: Awaitable[None]) -> None:
+async def _inform_consumer(saying: Awaitable[None]) -> None:
     """Tell the consumer something; if it does not hear, the message comes again."""
     try:
         await saying

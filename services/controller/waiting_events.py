@@ -18,7 +18,7 @@ from services.controller.core.events import waiting_event
 from services.controller.core.pace import Pace
 from services.controller.core.waiting_pods import WaitingPods, waits_for
 from services.controller.errors import RetryLater
-from services.controller.writing import Writer
+from services.controller.intent_writer import Writer
 from shared.contracts.verdicts import Verdict
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class WaitingEvents:
         while True:
             wait_ms = self._pods.wait_ms(self._clock.now_ms())
             if wait_ms == 0 and acts():
-                await self._tell_next()
+                await self._write_next()
                 continue
             self._news.clear()
             pause_s = None if wait_ms is None else max(wait_ms, 1_000 if wait_ms == 0 else 1) / 1000
@@ -66,7 +66,7 @@ class WaitingEvents:
             except TimeoutError:
                 continue
 
-    async def _tell_next(self) -> None:
+    async def _write_next(self) -> None:
         pause_ms = self._pace.take(self._clock.now_ms())
         if pause_ms:
             await asyncio.sleep(pause_ms / 1000)

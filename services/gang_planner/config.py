@@ -43,7 +43,11 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     ] = 30
     hold_s: Annotated[
         int,
-        Meta(ge=0, le=86_400, description="hold room of a lost member for so long; 0: never"),
+        Meta(
+            ge=0,
+            le=86_400,
+            description="seconds for which the capacity of a lost member is reserved; 0: none",
+        ),
     ] = 60
     reserve_s: Annotated[
         int,

@@ -1,7 +1,7 @@
 """How whole gangs get on, in figures: how long they take to start, why they wait, and how long any
 of them is bound in part.
 
-Told to Prometheus only; what is kept here is one small entry per gang under way or waiting.
+Told to Prometheus only; what is kept here is one small entry per gang in flight or waiting.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class GangStarts:
         self._begun: dict[str, _Begun] = {}
         self._waiting = metrics.gauges(
             "gangs_waiting",
-            "Gangs of which it is said why they wait, by reason.",
+            "Waiting gangs by the reason that is published for them.",
             "reason",
             _REASONS,
         )

@@ -45,7 +45,7 @@ class DecisionArrival(NamedTuple):
         return record
 
 
-class StrayArrival(NamedTuple):
+class ForeignArrival(NamedTuple):
     """A message in one of the streams that no writer of it wrote: it says nothing, and is stepped
     over.
     """
@@ -66,7 +66,7 @@ class OutcomeArrival(NamedTuple):
     stored_ms: int = 0
 
 
-class ForeignArrival(NamedTuple):
+class IrrelevantArrival(NamedTuple):
     """A record of OUTCOMES that means nothing here: it answers a decision of a DECISIONS that was
     lost, or is among binders only.
     """
@@ -124,9 +124,9 @@ class CheckpointArrival(NamedTuple):
 Arrival: TypeAlias = (
     ClusterArrival
     | DecisionArrival
-    | StrayArrival
-    | OutcomeArrival
     | ForeignArrival
+    | OutcomeArrival
+    | IrrelevantArrival
     | VerdictArrival
     | EndsArrival
     | SnapshotArrival

@@ -7,13 +7,13 @@ import logging
 import pathlib
 from collections.abc import Callable
 
-from services.gang_planner.core.configuring.configuration import (
+from services.gang_planner.core.configuration.configuration import (
     Configuration,
     ConfigurationError,
     parse_configuration,
     with_defaults,
 )
-from services.gang_planner.core.configuring.settings import Defaults
+from services.gang_planner.core.state.gang_settings import Defaults
 
 log = logging.getLogger(__name__)
 

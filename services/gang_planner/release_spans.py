@@ -1,7 +1,7 @@
 """One span per release of a gang, in the trace of the attempt that it gives back.
 
 From the note that begins it to the one that ends it, with its reason, the words, and how many pods
-were asked for; told like attempts are (`tracing`): by whoever leads, and once more after a
+were asked for; told like attempts are (`tracing`): by whoever leads, and again after a
 takeover, under the same id.
 """
 

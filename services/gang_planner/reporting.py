@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
-from services.gang_planner.core.recovery import deadlines, repairing, retrying
+from services.gang_planner.core.lifecycle import backoff, deadlines, repair
 from services.gang_planner.decision_log import DecisionLog
 from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import (
@@ -66,7 +66,7 @@ class Reporting:
         """Register the metrics, once per process."""
         metrics.watch(
             "view_age_seconds",
-            "Since the newest report of the watcher that its picture is current arrived.",
+            "Since the newest report of the watcher that its cluster state is current.",
             view_age_s,
         )
         self._now_ms = now_ms
@@ -78,9 +78,9 @@ class Reporting:
             "Releases begun of gangs that could not be whole.",
             "reason",
             (
-                repairing.DEADLINE,
-                repairing.BLOCKED,
-                retrying.REFUSED,
+                repair.DEADLINE,
+                repair.BLOCKED,
+                backoff.REFUSED,
                 deadlines.START,
                 deadlines.DEGRADED,
             ),
@@ -113,7 +113,9 @@ class Reporting:
             "result",
             ("whole", "partial", "none"),
         )
-        self._holds = metrics.gauge("holds_open", "Lost members for which room is held or sought.")
+        self._holds = metrics.gauge(
+            "holds_open", "Lost members for which capacity is reserved or sought."
+        )
         self._holds_closed = metrics.counters(
             "holds_closed_total", "Holds that ended, by how.", "reason", ("Filled", "Expired")
         )

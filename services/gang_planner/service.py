@@ -15,20 +15,20 @@ import contextlib
 import logging
 from functools import partial
 
-from services.gang_planner.applying import Applier
+from services.gang_planner.applier import Applier
 from services.gang_planner.cold_start import ColdStart
 from services.gang_planner.config import PlannerSettings
-from services.gang_planner.core.configuring.settings import Defaults
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.core.queueing.queue_figures import QueueFigures
-from services.gang_planner.following import STANDBY_PAUSE_S, Follower
+from services.gang_planner.core.queries.queue_figures import QueueFigures
+from services.gang_planner.core.state.gang_settings import Defaults
+from services.gang_planner.decision_writer import Writer
 from services.gang_planner.inbox import Arrival, Inbox
+from services.gang_planner.log_follower import STANDBY_PAUSE_S, Follower
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
 from services.gang_planner.view_readiness import ViewReadiness
-from services.gang_planner.writing import Writer
 from shared.bus.consumer_sets import ConsumerSet, ConsumerSetLost
 from shared.bus.errors import NoAnswer
 from shared.contracts import subjects
@@ -62,7 +62,7 @@ class GangPlanner:
         )
         self._planner = Planner(self._policy.configuration)
         self._inbox = Inbox()
-        self._applier = Applier(self._planner, context.strays.met, context.clock)
+        self._applier = Applier(self._planner, context.foreign_messages.met, context.clock)
         self._follower = Follower(context.bus, self._inbox, consumers)
         self._view = ViewReadiness(context.ready, self._applier)
         self._reporting = Reporting(context.metrics, context.now_ms, self._view.age_s)
@@ -121,7 +121,7 @@ class GangPlanner:
         self._inbox.wake()
 
     async def _finish(self) -> None:
-        """Let the turn that is under way end; no other begins. A recording is completed."""
+        """Let the turn that is in flight end; no other begins. A recording is completed."""
         self._inbox.wake()
         await self._idle.wait()
         if self._standby.recording and self._applier.caught_up:

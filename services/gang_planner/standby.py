@@ -9,7 +9,7 @@ import asyncio
 import pathlib
 from typing import Final
 
-from services.gang_planner.applying import Applier
+from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.inbox import (
@@ -18,12 +18,12 @@ from services.gang_planner.inbox import (
     DecisionArrival,
     OutcomeArrival,
 )
-from services.gang_planner.recording import Frame, Recorder
-from shared.bus.asking import serve
+from services.gang_planner.recorder import Frame, Recorder
+from shared.bus.questions import serve
 from shared.bus.snapshots import fetch_snapshot
 from shared.contracts import codec, subjects
-from shared.contracts.asking import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
 from shared.contracts.cluster import SnapshotPage
+from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
 from shared.runtime.lifecycle import Context
 
 #: What is recorded reaches the disk after this at the latest: a bundle has what just happened.

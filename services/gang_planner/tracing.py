@@ -2,7 +2,7 @@
 
 Built when the attempt ends, from the records of DECISIONS, OUTCOMES and VERDICTS alone, which the
 active planner and its standby read alike. So a takeover loses nothing: the standby knows what is
-open, and tells what ended within the last seconds once more, because the planner before it may have
+open, and tells what ended within the last seconds again, because the planner before it may have
 died before its spans left. Told twice, a span has the same id and the same content.
 
 An attempt begins when the gang was first seen, or when the failed attempt before it ended; what is
@@ -10,7 +10,7 @@ added to a started gang begins with its decision, or the loss that it makes good
 * well, when every member of the decision is bound and the gang's quorum was seen placed (a gang
   that had started before only needs its members bound),
 * with an error, when an outcome did not bind all, a later decision had to place the whole quorum
-  anew, or the gang went away meanwhile.
+  again, or the gang went away meanwhile.
 
 What happened to the gang meanwhile (repairs, evictions for it, holds) are events of the root. An
 attempt has a link to the one before it; a gang whose pods were seen before its group has one to

@@ -7,8 +7,8 @@ seen from outside, and its lease goes to a standby that can (`shared.bus.lease`)
 import asyncio
 from typing import Final, NoReturn
 
-from services.gang_planner.applying import Applier
-from services.gang_planner.core.picture import FRESH_MS
+from services.gang_planner.applier import Applier
+from services.gang_planner.core.ingest.cluster import FRESH_MS
 from shared.runtime.health import Readiness
 
 TOPIC: Final = "cluster view"

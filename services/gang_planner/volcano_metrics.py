@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.queueing.queue_figures import QueueFigures
+from services.gang_planner.core.queries.queue_figures import QueueFigures
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
@@ -111,7 +111,7 @@ class SchedulerMetrics:
         self._action_began_s = 0.0
         self._attempts = made.counters(
             "schedule_attempts_total",
-            "Pods decided, or told that there is no room.",
+            "Pods decided, or reported as unschedulable.",
             "result",
             ("scheduled", "unschedulable"),
         )

@@ -13,10 +13,14 @@ class ObserverSettings(CommonSettings, frozen=True, kw_only=True):
     #: Rivals look at their queues about once a second, and bind within a few.
     stand_s: Annotated[
         float,
-        Meta(ge=0, le=3600, description="a decision keeps its room for so long, as if carried out"),
+        Meta(
+            ge=0,
+            le=3600,
+            description="the capacity of a decision is reserved for this long, as if carried out",
+        ),
     ] = 10.0
     report_file: Annotated[
-        str, Meta(description="where the report is kept as JSON; empty: it is only told")
+        str, Meta(description="where the report is kept as JSON; empty: it is only printed")
     ] = ""
     report_s: Annotated[float, Meta(ge=0.1, description="seconds between two writings of it")] = 5.0
     gone_max: Annotated[

@@ -2,7 +2,7 @@
 
 import logging
 
-from services.observer.core.proving import Recount
+from services.observer.core.recount import Recount
 from shared.contracts.decisions import Act, GangDecision
 from shared.telemetry.metrics import Metrics
 
@@ -15,13 +15,15 @@ class Reporting:
     def __init__(self, metrics: Metrics) -> None:
         """Register them."""
         self._decisions = metrics.counters(
-            "decisions_total", "Decisions to bind, by what their recount said.", "proof"
+            "decisions_total", "Decisions to bind, by the result of their recount.", "proof"
         )
         self._evictions = metrics.counters(
             "evictions_total", "Decisions to evict or release, by reason.", "reason"
         )
         self._gangs = metrics.gauge("gangs", "Gangs that have pods.")
-        self._partial = metrics.gauge("gangs_partial", "Gangs that the rival has bound in part.")
+        self._partial = metrics.gauge(
+            "gangs_partial", "Gangs that the other scheduler has bound in part."
+        )
         self._standing = metrics.gauge("decisions_standing", "Decisions that are not answered yet.")
 
     def decided(self, seq: int, decision: Act, recount: Recount | None) -> None:

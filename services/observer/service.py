@@ -12,21 +12,21 @@ from typing import Final
 
 import msgspec
 
+from services.observer.cluster_follower import ClusterFollower
 from services.observer.config import ObserverSettings
-from services.observer.core.standing import Stands, answer
-from services.observer.following import ClusterFollower
+from services.observer.core.standing_decisions import Stands, answer
 from services.observer.reporting import Reporting
 from services.observer.state import ObserverState
-from shared.bus.asking import serve as serve_questions
 from shared.bus.errors import AppendRefused, BusError, LogGap, WrongLastSequence
 from shared.bus.log_reader import LogReader
 from shared.bus.newest import newest_record
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
-from shared.bus.waiting import stream_there
+from shared.bus.questions import serve as serve_questions
+from shared.bus.stream_waits import stream_there
 from shared.contracts import codec, subjects
+from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
-from shared.contracts.strays import is_stray, unless_stray
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.whole_files import write_whole
 
@@ -38,7 +38,7 @@ _RETRY_S: Final = 1.0
 _LOOK_S: Final = 0.05
 
 
-_decode_outcome: Final = unless_stray(subjects.OUTCOMES, codec.decode_outcome)
+_decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
 
 
 async def serve(ctx: Context[ObserverSettings]) -> None:
@@ -56,7 +56,9 @@ class Observer:
             stand_ms=int(settings.stand_s * 1000), gone_max=settings.gone_max
         )
         self._reporting = Reporting(ctx.metrics)
-        self._follower = ClusterFollower(ctx.bus, self._state, self._on_change, ctx.strays.met)
+        self._follower = ClusterFollower(
+            ctx.bus, self._state, self._on_change, ctx.foreign_messages.met
+        )
         self._publisher = Publisher(ctx.bus)
         self._incarnation = ""
         #: What pages after the first are cut from.
@@ -86,7 +88,7 @@ class Observer:
             self._told = self._state.told(self._ctx.now_ms())
         told = self._told
         if told is None or (question.page and told.at_ms != question.at_ms):
-            # Somebody else has asked in between: to be asked anew.
+            # Somebody else has asked in between: to be asked again.
             return None
         return page_of(told, question.page)
 
@@ -98,7 +100,7 @@ class Observer:
 
     async def _read_decisions(self, first_seq: int) -> None:
         """From the first that the log still has: those that an earlier life answered are answered
-        once more, which the log refuses.
+        again, which the log refuses.
         """
         consumer = subjects.observer_consumer(subjects.DECISIONS)
         reader = LogReader(self._ctx.bus, subjects.DECISIONS, consumer, filtered=True)
@@ -110,8 +112,8 @@ class Observer:
 
     async def _take(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
-            if is_stray(subjects.DECISIONS, delivery.payload):
-                self._ctx.strays.met(
+            if is_foreign(subjects.DECISIONS, delivery.payload):
+                self._ctx.foreign_messages.met(
                     subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
                 )
                 continue
@@ -146,7 +148,7 @@ class Observer:
         """Store the one outcome of a decision; False: to be tried again."""
         outcome = answer(
             one,
-            self._state.picture,
+            self._state.cluster_state,
             observer=self._ctx.instance,
             incarnation=self._incarnation,
             now_ms=self._ctx.now_ms(),
@@ -162,7 +164,9 @@ class Observer:
         return True
 
     async def _store(self, subject: str, payload: bytes) -> bool:
-        """Store an outcome as the first, unless there is one; False: a stray came between."""
+        """Store an outcome as the first, unless there is one; False: a foreign message came
+        between.
+        """
         behind = 0
         while True:
             try:
@@ -173,7 +177,11 @@ class Observer:
                 )
             except WrongLastSequence:
                 found = await newest_record(
-                    self._ctx.bus, subjects.OUTCOMES, subject, _decode_outcome, self._ctx.strays.met
+                    self._ctx.bus,
+                    subjects.OUTCOMES,
+                    subject,
+                    _decode_outcome,
+                    self._ctx.foreign_messages.met,
                 )
                 if found.record is not None:
                     log.debug("%s has its outcome", subject)
@@ -210,7 +218,7 @@ class Observer:
         """Write the report file, whole or not at all; a disk that is full is told, and tried
         again.
         """
-        if not self._ctx.settings.report_file or not self._state.picture.epoch:
+        if not self._ctx.settings.report_file or not self._state.cluster_state.epoch:
             return
         content = msgspec.json.format(msgspec.json.encode(self._state.told(self._ctx.now_ms())))
         try:

@@ -5,10 +5,10 @@ Losing it loses what the report did not say yet; decisions are answered again fr
 
 from collections.abc import Sequence
 
+from services.observer.core.cluster_state import ClusterState
 from services.observer.core.gangs import Gangs
-from services.observer.core.picture import Picture
-from services.observer.core.proving import Recount, recount
-from services.observer.core.standing import Standing, Stands
+from services.observer.core.recount import Recount, recount
+from services.observer.core.standing_decisions import Standing, Stands
 from shared.contracts.cluster import ClusterRecord, SnapshotPage, StreamOpened
 from shared.contracts.decisions import Act, GangDecision
 from shared.contracts.observing import Observation
@@ -20,9 +20,9 @@ class ObserverState:
     def __init__(self, *, stand_ms: int, gone_max: int) -> None:
         """Begin knowing nothing; `stand_ms` is how long a decision to bind stands."""
         self._stand_ms = stand_ms
-        self.picture = Picture()
-        self.gangs = Gangs(self.picture, gone_max=gone_max)
-        self.standing = Standing(self.picture)
+        self.cluster_state = ClusterState()
+        self.gangs = Gangs(self.cluster_state, gone_max=gone_max)
+        self.standing = Standing(self.cluster_state)
         #: Instant of the first picture; 0: there is none yet.
         self.since_ms = 0
 
@@ -33,9 +33,9 @@ class ObserverState:
 
     def replace(self, pages: Sequence[SnapshotPage]) -> None:
         """Take a snapshot in place of what was known."""
-        at_ms, first_look = pages[0].synced.at_ms, not self.picture.epoch
+        at_ms, first_look = pages[0].synced.at_ms, not self.cluster_state.epoch
         self.since_ms = self.since_ms or at_ms
-        pods, groups = self.picture.replace(pages)
+        pods, groups = self.cluster_state.replace(pages)
         self.gangs.groups_changed(groups, at_ms)
         self.gangs.pods_changed(pods, at_ms, first_look=first_look)
         self.gangs.forget_earlier(at_ms)
@@ -43,7 +43,7 @@ class ObserverState:
 
     def apply(self, seq: int, record: ClusterRecord) -> None:
         """Take one record of CLUSTER."""
-        pods, groups = self.picture.apply(seq, record)
+        pods, groups = self.cluster_state.apply(seq, record)
         if isinstance(record, StreamOpened):
             return
         self.gangs.groups_changed(groups, record.at_ms)
@@ -55,7 +55,7 @@ class ObserverState:
         found: Recount | None = None
         due_ms = 0
         if isinstance(decision, GangDecision):
-            found = recount(decision, self.picture, self.standing)
+            found = recount(decision, self.cluster_state, self.standing)
             self.gangs.decided(decision, found)
             # Counted from when it was made: an earlier life may have left it.
             due_ms = min(decision.cycle.now_ms, now_ms) + self._stand_ms

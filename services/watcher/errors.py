@@ -2,7 +2,7 @@
 
 
 class InvariantViolation(Exception):
-    """A bug of ours: the picture contradicts itself. The process ends; the next one lists anew."""
+    """A bug of ours: the picture contradicts itself. The process ends; the next one lists again."""
 
 
 class ClusterWentBack(Exception):

@@ -23,7 +23,7 @@ class Reporting:
         self._tracer = tracer
         #: UIDs of groups that were told; kept only for traces.
         self._told: set[str] = set()
-        #: Groups in the flush that is under way.
+        #: Groups in the flush that is in flight.
         self._new: list[PodGroup] = []
         self._packed_ms = 0
         #: The epoch we write under; 0 while we are none of the writers.
@@ -43,7 +43,7 @@ class Reporting:
             "flush_seconds", "From taking changes to their last acknowledgement", _FLUSH_BUCKETS_S
         )
         self._epoch = metrics.gauge("epoch", "The epoch we write under; 0: a standby")
-        self._objects = metrics.gauges("objects", "Objects in the picture, by kind", "kind")
+        self._objects = metrics.gauges("objects", "Objects in the cluster state, by kind", "kind")
         self._relists = 0
         metrics.totals(
             "relists_total",
@@ -99,7 +99,7 @@ class Reporting:
     def observe(self, state: WatcherState, relists: int) -> None:
         """Take the gauges' values, now and then."""
         for kind in RECORDS:
-            self._objects(kind).set(state.picture.count(kind))
+            self._objects(kind).set(state.cluster_state.count(kind))
         self._relists = relists
         self._unreadable.set(state.unreadable)
 

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from services.watcher.answering import Answering
+from services.watcher.cluster_publisher import RENEWAL_S, ClusterPublisher
 from services.watcher.config import WatcherSettings
-from services.watcher.publishing import RENEWAL_S, Publishing
 from services.watcher.reporting import Reporting
+from services.watcher.resource_watches import ResourceWatches
+from services.watcher.snapshot_server import SnapshotServer
 from services.watcher.state import WatcherState
-from services.watcher.watching import Watching
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.lifecycle import Context, Step
@@ -59,11 +59,11 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
 
 
 async def _wait_for_turn(ctx: Context[WatcherSettings], tasks: asyncio.TaskGroup) -> None:
-    """Return once we hold the lease, and go on renewing it; meanwhile we are a standby."""
+    """Return once we hold the lease, and continue renewing it; meanwhile we are a standby."""
     lease = ctx.lease(LEASE, lambda: True)
 
     def on_change(held: bool) -> None:
-        logger.info("the lease is %s", "ours" if held else "lost: writing goes on until overtaken")
+        logger.info("the lease is %s", "ours" if held else "lost: writing until another takes over")
 
     renewing = tasks.create_task(lease.run(on_change), name="watcher-lease")
 
@@ -89,9 +89,11 @@ async def _be_active(
     settings = ctx.settings
     ctx.ready.unready("synced", "listing the cluster")
     state = WatcherState(settings.scheduler_name, podgroup_controller=settings.podgroup_controller)
-    publishing = Publishing(state, watcher=ctx.instance, now_ms=ctx.now_ms, reporting=reporting)
-    watching = Watching(client, state, on_change=publishing.poke, reporting=reporting)
-    answering = Answering(publishing, ctx.now_ms, reporting)
+    publishing = ClusterPublisher(
+        state, watcher=ctx.instance, now_ms=ctx.now_ms, reporting=reporting
+    )
+    watching = ResourceWatches(client, state, on_change=publishing.poke, reporting=reporting)
+    answering = SnapshotServer(publishing, ctx.now_ms, reporting)
 
     def show() -> None:
         why = (
@@ -116,9 +118,9 @@ async def _be_active(
             tasks.create_task(_keep_showing(show), name="watcher-showing")
             await watching.listed.wait()
             epoch = await publishing.open()
-            pods, nodes = state.picture.count("pod"), state.picture.count("node")
+            pods, nodes = state.cluster_state.count("pod"), state.cluster_state.count("node")
             logger.info("epoch %d is open with %d pods and %d nodes", epoch, pods, nodes)
-            reporting.opened(epoch, state.picture.groups(), ctx.now_ms())
+            reporting.opened(epoch, state.cluster_state.groups(), ctx.now_ms())
             show()
             await publishing.run(watching.ill)
     finally:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from services.watcher.core.picture import Picture
+from services.watcher.core.cluster_state import ClusterState
 from shared.dialects.discovery import dialects
 from shared.dialects.marks import READERS
 from shared.dialects.protocol import Kind, ReadingContext
@@ -36,7 +36,7 @@ class WatcherState:
 
     def __init__(self, scheduler_names: Iterable[str], *, podgroup_controller: bool) -> None:
         """Begin knowing nothing; the arguments are the settings of these names."""
-        self.picture = Picture()
+        self.cluster_state = ClusterState()
         self.unreadable = 0
         self._podgroup_controller = podgroup_controller
         self._context = ReadingContext(scheduler_names=frozenset(scheduler_names))
@@ -75,7 +75,7 @@ class WatcherState:
         self._note_service(resource, served=True)
         found = [self._readable(resource, one) for one in objects]
         return sum(
-            self.picture.relist(
+            self.cluster_state.relist(
                 resource.title,
                 kind.neutral,
                 [model for one in found if (model := self._read(kind, one)) is not None],
@@ -97,21 +97,21 @@ class WatcherState:
             for kind in kinds:
                 model = None if deleted else self._read(kind, found)
                 if model is not None:
-                    count += self.picture.observe(source, model)
+                    count += self.cluster_state.observe(source, model)
                 else:
                     # Deleted, or no longer anything that scheduling needs (a budget without owner).
                     metadata = found.metadata
-                    count += self.picture.forget(
+                    count += self.cluster_state.forget(
                         source, kind.neutral, metadata.uid, metadata.version
                     )
-        self.picture.reached(source, resource_version)
+        self.cluster_state.reached(source, resource_version)
         return count
 
     def absent(self, kinds: Sequence[Kind]) -> int:
         """Take that the kinds are not served (any more): there are no such objects."""
         resource = kinds[0].resource
         self._note_service(resource, served=False)
-        return sum(self.picture.withdraw(resource.title, kind.neutral) for kind in kinds)
+        return sum(self.cluster_state.withdraw(resource.title, kind.neutral) for kind in kinds)
 
     def awake(self) -> tuple[str, ...]:
         """Names of the dialects that have a kind which is served, sorted."""

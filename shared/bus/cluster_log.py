@@ -1,8 +1,8 @@
 """Follows CLUSTER: the watcher's snapshot, then the log from there on.
 
-Strays are stepped over, and tell nothing of the watcher: neither news nor that it lives.
+Foreign messages are stepped over, and tell nothing of the watcher: neither news nor that it lives.
 
-A new epoch of the watcher, a gap, or a CLUSTER made anew starts it again with a new snapshot. For
+A new epoch of the watcher, a gap, or a CLUSTER made again starts it again with a new snapshot. For
 readers that only keep a picture of their own; the planner, which has to put the log in order with
 others, does it itself.
 """
@@ -18,11 +18,11 @@ from shared.bus.pull import Delivery
 from shared.bus.snapshots import NewEpoch, fetch_snapshot
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import ClusterRecord, SnapshotPage, StreamOpened
-from shared.contracts.strays import OnStray, unless_stray
+from shared.contracts.foreign_messages import OnForeign, unless_foreign
 
 log = logging.getLogger(__name__)
 
-_decode: Final = unless_stray(subjects.CLUSTER, codec.decode_cluster)
+_decode: Final = unless_foreign(subjects.CLUSTER, codec.decode_cluster)
 
 
 class ClusterReader(Protocol):
@@ -47,7 +47,7 @@ async def follow_cluster(
     reader: ClusterReader,
     *,
     kinds: tuple[str, ...],
-    on_stray: OnStray,
+    on_foreign: OnForeign,
     filtered: bool = False,
     timeout_s: float = 5.0,
 ) -> NoReturn:
@@ -58,7 +58,7 @@ async def follow_cluster(
         consumer: Name of the durable consumer, which setup made.
         reader: Who is told.
         kinds: What of the snapshot is wanted.
-        on_stray: Told of messages that no watcher wrote.
+        on_foreign: Called with messages that no watcher wrote.
         filtered: The consumer delivers some kinds only.
         timeout_s: For the watcher's answer to one question.
     """
@@ -69,7 +69,7 @@ async def follow_cluster(
         for delivery in deliveries:
             record = _decode(delivery.payload)
             if record is None:
-                on_stray(subjects.CLUSTER, delivery.seq, delivery.subject, delivery.payload)
+                on_foreign(subjects.CLUSTER, delivery.seq, delivery.subject, delivery.payload)
                 continue
             if not isinstance(record, StreamOpened) and record.epoch > epoch:
                 raise NewEpoch(record.epoch)

@@ -32,7 +32,7 @@ from shared.bus.errors import (
     BusUnavailable,
     MessageTooLarge,
     NoAnswer,
-    NobodyListens,
+    NoResponder,
     describe,
 )
 from shared.bus.jetstream_api import (
@@ -288,7 +288,7 @@ class Bus:
         """Ask, and return the first answer. While there is no connection it waits for one first.
 
         Raises:
-            NobodyListens: No process subscribes to the subject.
+            NoResponder: No process subscribes to the subject.
             NoAnswer: None answered in time.
         """
         answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -311,7 +311,7 @@ class Bus:
         finally:
             self.forget_reply(reply)
         if not message.payload and message.headers.get("Status") == "503":
-            raise NobodyListens(f"{subject}: nobody listens")
+            raise NoResponder(f"{subject}: no process listens")
         return message
 
     async def append(

@@ -14,10 +14,10 @@ class BusUnavailable(BusError):
 
 
 class NoAnswer(BusError):
-    """Nobody answered a question in time, or nobody listens: the asker goes on without."""
+    """Nobody answered a question in time, or nobody listens: the asker continues without."""
 
 
-class NobodyListens(NoAnswer):
+class NoResponder(NoAnswer):
     """No process subscribes to the subject: the server said so at once."""
 
 
@@ -61,7 +61,7 @@ class AppendUnresolved(BusError):
 
 
 class LogGap(BusError):
-    """Records that a reader has not seen are no longer in the stream: take a snapshot and go on
+    """Records that a reader has not seen are no longer in the stream: take a snapshot and continue
     from it.
 
     Attributes:
@@ -77,12 +77,12 @@ class LogGap(BusError):
 
 
 class StreamReplaced(BusError):
-    """The stream was made anew, or has lost its end: sequences known from it mean nothing. Start
+    """The stream was made again, or has lost its end: sequences known from it mean nothing. Start
     cold.
     """
 
     def __init__(self, stream: str) -> None:
-        super().__init__(f"{stream} is not the stream it was: it was made anew or lost its end")
+        super().__init__(f"{stream} is not the stream it was: it was created again or lost its end")
         self.stream = stream
 
 

@@ -59,7 +59,7 @@ class _Work:
     def __init__(self, records: tuple[Record, ...]) -> None:
         self.records = records
         self.stored: list[int] = []
-        #: Id of the chunk under way; "" between chunks.
+        #: Id of the chunk in flight; "" between chunks.
         self.chunk_id = ""
 
     def chunk(self) -> tuple[Record, ...]:
@@ -78,7 +78,7 @@ class FencedLog:
     def __init__(self, bus: Bus, stream: str, *, last_applied: int, incarnation: str = "") -> None:
         """Begin behind record `last_applied`, the last that this process has read and applied.
 
-        The fencing token is (incarnation, sequence). `incarnation` is that of the stream in which
+        The fencing token is (generation, sequence). `incarnation` is that of the stream in which
         it was read; "": that of the stream which is there at the first append.
         """
         self._bus = bus
@@ -90,13 +90,13 @@ class FencedLog:
         self._machine = FenceMachine(last_applied)
         self._work: _Work | None = None
         self._busy = False
-        self._is_stray: Callable[[bytes], bool] = _none_is
+        self._is_foreign: Callable[[bytes], bool] = _none_is
 
-    def overlook(self, is_stray: Callable[[bytes], bool]) -> None:
+    def overlook(self, is_foreign: Callable[[bytes], bool]) -> None:
         """Step over messages of which this says that no writer of the log can have written them:
         from now on an append may be stored behind some, later than `last_applied` + 1.
         """
-        self._is_stray = is_stray
+        self._is_foreign = is_foreign
         self._machine.overlooks = True
 
     @property
@@ -131,7 +131,7 @@ class FencedLog:
 
         Up to two dozen go one append each, more as atomic batches of at most 1,000. Not atomic as a
         whole: after an exception a prefix may be stored. Errors and repetition as with `append`: a
-        repetition goes on where it stopped.
+        repetition continues where it stopped.
         """
         assert not self._busy, f"a second append to {self._stream} while one is under way"
         if not records:
@@ -204,7 +204,7 @@ class FencedLog:
         return self._judge(answer)
 
     async def _look(self) -> str:
-        """Ask which stream this is; returns the other's incarnation if it is not ours, else ""."""
+        """Ask which stream this is; returns the other's generation if it is not ours, else ""."""
         await self._bus.wait_connected()
         over = self._bus.connections
         incarnation = (await self._bus.stream_info(self._stream)).incarnation
@@ -253,27 +253,30 @@ class FencedLog:
             found = await self._bus.get_message(self._stream, read.seq)
             if found is not None:
                 return self._machine.on_read(
-                    found.headers.get("Nats-Msg-Id", ""), stray=self._is_stray(found.payload)
+                    found.headers.get("Nats-Msg-Id", ""), stray=self._is_foreign(found.payload)
                 )
             info = await self._bus.stream_info(self._stream)
             return self._machine.on_read_nothing(info.first_seq, info.last_seq)
         return self._machine.on_read_failed()
 
 
-async def last_of_strays(bus: Bus, stream: str, seq: int, is_stray: Callable[[bytes], bool]) -> int:
-    """Sequence of the last of the strays that stand right behind record `seq`; `seq` when none do.
+async def last_of_foreign(
+    bus: Bus, stream: str, seq: int, is_foreign: Callable[[bytes], bool]
+) -> int:
+    """Sequence of the last of the foreign messages that stand right behind record `seq`; `seq` when
+    none do.
 
     Raises:
         BusError: The stream's leader cannot be asked.
     """
     while (found := await bus.get_message(stream, seq + 1)) is not None:
-        if not is_stray(found.payload):
+        if not is_foreign(found.payload):
             break
         seq += 1
     return seq
 
 
 def _none_is(payload: bytes) -> bool:
-    """No message is a stray."""
+    """No message is a foreign message."""
     del payload
     return False

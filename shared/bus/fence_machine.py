@@ -10,10 +10,11 @@ was stored. Somebody else's: we are superseded. Nothing: send the same record ag
 condition. A late copy then does no harm: of two copies with the condition "behind N" only one can
 be stored.
 
-A log may overlook strays: messages that no writer of it can have written, whatever its version. A
-refusal is then looked into as well: what stands at N+1 is a stray, and the record is sent again
-behind N+1. So "behind N+1" still says that this writer has seen all that another wrote; a record of
-another writer, the first of which tells its epoch, is met before anything is stored behind it.
+A log may overlook foreign messages: messages that no writer of it can have written, whatever its
+version. A refusal is then looked into as well: what stands at N+1 is a foreign message, and the
+record is sent again behind N+1. So "behind N+1" still says that this writer has seen all that
+another wrote; a record of another writer, the first of which tells its epoch, is met before
+anything is stored behind it.
 
 The shell (`shared.bus.fence`) carries out actions and reports what came of them; a simulation can
 do the same. Every action is answered by exactly one `on_…` call, and every `on_…` returns the next
@@ -59,14 +60,14 @@ class Overtaken(msgspec.Struct, frozen=True):
 
 
 class NotStored(msgspec.Struct, frozen=True):
-    """The server refused for a reason of its own; nothing was stored and nothing is under way."""
+    """The server refused for a reason of its own; nothing was stored and nothing is in flight."""
 
     code: int
     text: str
 
 
 class GiveUp(msgspec.Struct, frozen=True):
-    """Unknown still, after all attempts; `begin` with the same record goes on."""
+    """Unknown still, after all attempts; `begin` with the same record continues."""
 
     why: str
 
@@ -75,16 +76,16 @@ Action: TypeAlias = Send | Read | Done | Overtaken | NotStored | GiveUp
 
 
 class FenceMachine:
-    """One writer's state: what it has applied, and the one append that may be under way."""
+    """One writer's state: what it has applied, and the one append that may be in flight."""
 
     def __init__(self, last_applied: int, *, attempts_max: int = ATTEMPTS_MAX) -> None:
         assert last_applied >= 0, last_applied
-        #: Whether strays are stepped over; else one is as good as another writer.
+        #: Whether foreign messages are stepped over; else one is as good as another writer.
         self.overlooks = False
         self._last_applied = last_applied
         self._attempts_max = attempts_max
         self._overtaken: Overtaken | None = None
-        #: Id of the first record under way; "" exactly when none is.
+        #: Id of the first record in flight; "" exactly when none is.
         self._record_id = ""
         self._count = 0
         #: What that record must stand behind. Fixed when it begins, whatever is applied meanwhile.
@@ -112,7 +113,7 @@ class FenceMachine:
         self._last_applied = max(self._last_applied, seq)
 
     def begin(self, record_id: str, count: int = 1) -> Action:
-        """Begin an append, or go on with the one whose fate is unknown (the same id again)."""
+        """Begin an append, or continue with the one whose fate is unknown (the same id again)."""
         assert record_id, "a record needs an id"
         assert count > 0, count
         if self._overtaken is not None:
@@ -141,7 +142,7 @@ class FenceMachine:
         """The condition did not hold, or the server knows the id already."""
         self._refused = True
         if self._sent > 1 or self.overlooks:
-            # An earlier copy of ours may be what it stumbled over, or a stray.
+            # An earlier copy of ours may be what it stumbled over, or a foreign message.
             return self._read()
         return self._overtake(f"refused behind {self._expected}: {text}")
 
@@ -174,7 +175,7 @@ class FenceMachine:
         """No record stands there; the stream holds `first_seq` to `last_seq`."""
         if last_seq < self._expected:
             return self._overtake(
-                f"the stream ends at {last_seq}, before {self._expected}: it was made anew"
+                f"the stream ends at {last_seq}, before {self._expected}: it was created again"
             )
         if last_seq == self._expected:
             return self._send()
@@ -191,7 +192,7 @@ class FenceMachine:
         """The stream is another one by now: its sequences mean nothing to this log, even where they
         are the same.
         """
-        return self._overtake(f"the stream was made anew: it is {incarnation} by now")
+        return self._overtake(f"the stream was created again: it is {incarnation} by now")
 
     def on_read_failed(self) -> Action:
         """The leader did not answer a `Read`."""

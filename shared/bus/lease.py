@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.bus.connection import Bus, Message, StoredMessage
-from shared.bus.errors import ApiRefused, BusError, NoAnswer, NobodyListens
+from shared.bus.errors import ApiRefused, BusError, NoAnswer, NoResponder
 from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
 from shared.contracts import subjects
 
@@ -221,7 +221,7 @@ class Lease:
                 return False
             subject = subjects.lease_holder(self._key, words[2].decode())
             await self._bus.request(subject, b"", timeout_s=_PROBE_S)
-        except NobodyListens:
+        except NoResponder:
             return True
         except (NoAnswer, BusError):
             return False

@@ -3,7 +3,7 @@
 A durable consumer that acknowledges nothing forgets what it has sent, so whatever a broken
 connection swallowed is lost to it, not to us: deliveries are numbered without holes, and at the
 first doubt (a hole, a reconnection, a heartbeat that counts more than arrived) the reader resets
-the consumer to the record it wants next and goes on from a fresh inbox.
+the consumer to the record it wants next and continues from a fresh inbox.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class LogReader:
             stream: Name of the stream.
             consumer: Name of the durable consumer.
             filtered: It delivers some subjects only, so that stream sequences have holes.
-            batch: How many records may be under way.
+            batch: How many records may be in flight.
         """
         self._bus = bus
         self._stream = stream
@@ -80,7 +80,7 @@ class LogReader:
         Raises:
             LogGap: Records before the next one are no longer in the stream: take a snapshot, then
                 run again.
-            StreamReplaced: The stream was made anew since this reader first saw it: nothing known
+            StreamReplaced: The stream was made again since this reader first saw it: nothing known
                 of it holds any more.
         """
         assert start >= 1, start

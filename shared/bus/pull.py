@@ -18,7 +18,7 @@ from shared.bus.connection import Bus, Message
 from shared.bus.jetstream_api import NANOSECONDS, DrainRequest, PullRequest
 from shared.bus.reading_pace import ReadingPace
 
-#: A pull that finds nothing ends after this and is made anew.
+#: A pull that finds nothing ends after this and is made again.
 EXPIRES_S: Final = 30
 #: While nothing comes, the server says every so often that it is still there.
 HEARTBEAT_S: Final = 5
@@ -40,7 +40,7 @@ Handler = Callable[[list["Delivery"]], Awaitable[None]]
 
 
 class Interrupted(Exception):
-    """A strict loop may have lost a message: reset the consumer and pull anew."""
+    """A strict loop may have lost a message: reset the consumer and pull again."""
 
 
 class Delivery:
@@ -95,7 +95,7 @@ class Delivery:
         await self._bus.publish(self._reply, b"-NAK " + delay if delay_s > 0 else b"-NAK")
 
     async def in_progress(self) -> None:
-        """Still at it: the consumer's ack wait starts anew."""
+        """Still at it: the consumer's ack wait starts again."""
         await self._bus.publish(self._reply, b"+WPI")
 
     async def term(self, reason: str) -> None:
@@ -285,7 +285,7 @@ class PullLoop:
         self._draining = min(self._draining, self._outstanding)
         if left is None:
             self._pausing = True
-            text = message.headers.get("Description", "nobody serves the consumer")
+            text = message.headers.get("Description", "no server serves the consumer")
             self._unwell = True
             self._bus.report(self._topic, f"{status} {text}")
 
@@ -294,7 +294,7 @@ class PullLoop:
         self._wake.set()
 
     def _lost(self, why: str) -> None:
-        """Forget the pulls that are under way, and in strict mode end the loop."""
+        """Forget the pulls that are in flight, and in strict mode end the loop."""
         self._outstanding = self._draining = 0
         if self._strict:
             self._interruption = why

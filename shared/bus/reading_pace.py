@@ -13,8 +13,8 @@ import asyncio
 class ReadingPace:
     """One reader's pace; whoever owns the reader changes it at any time.
 
-    A standing pull of an earlier `full` goes on until the server has filled or forgotten it (30 s):
-    `rest` before `full` works at once, the other way round it takes that long.
+    A standing pull of an earlier `full` continues until the server has filled or forgotten it (30
+    s): `rest` before `full` works at once, the other way round it takes that long.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class ReadingPace:
         return self._full
 
     def go_full(self) -> None:
-        """From now on have each record at once; a pause under way ends."""
+        """From now on have each record at once; a pause in flight ends."""
         self._full = True
         self._changed.set()
 
     def rest(self, pause_s: float) -> None:
-        """From now on look once per `pause_s` seconds while records stream in; a pause under way
+        """From now on look once per `pause_s` seconds while records stream in; a pause in flight
         ends.
 
         Without a pause, one look follows the other: that is the pace of whoever catches up.

@@ -5,7 +5,7 @@ older version get today's configuration. `python -m shared.bus.setup --nats-url 
 
 What each stream keeps, and why that much, is in `Sizes`. File storage everywhere, for leases too: a
 memory stream and its consumers vanish with a restart of the server, and nobody would make them
-anew.
+again.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
 from shared.bus.errors import ApiRefused, BusError, BusUnavailable
 from shared.bus.jetstream_api import (
@@ -31,9 +30,10 @@ from shared.bus.jetstream_api import (
     PublishAnswer,
     StreamAnswer,
 )
+from shared.bus.questions import ask_all
 from shared.contracts import codec, subjects
-from shared.contracts.asking import StatusRequest
 from shared.contracts.cluster import StreamOpened
+from shared.contracts.questions import StatusRequest
 
 #: Atomic batches need 2.12, the reset of a consumer 2.14.
 SERVER_VERSION_MIN: Final = (2, 14)
@@ -112,7 +112,7 @@ async def ensure_streams(
             with the streams.
 
     Returns:
-        The incarnation of DECISIONS.
+        The generation of DECISIONS.
 
     Raises:
         ApiRefused: The server refused (not enough storage, a change that it cannot make).
@@ -122,7 +122,7 @@ async def ensure_streams(
     if bus.server_version < SERVER_VERSION_MIN:
         have, need = (".".join(map(str, v)) for v in (bus.server_version, SERVER_VERSION_MIN))
         raise BusUnavailable(f"nats-server {have} is too old: {need} or newer is needed")
-    # Before there are streams: services that see another one than they knew start anew.
+    # Before there are streams: services that see another one than they knew start again.
     lost = await _lost(bus, survivors_wait_s, remembered)
     for config in stream_configs(replicas, sizes or Sizes()):
         await _ensure_stream(bus, config)
@@ -279,7 +279,7 @@ def _reader(name: str, *filters: str) -> Config:
 
 
 async def _ensure_stream(bus: Bus, config: Config) -> None:
-    """Make the stream with a new incarnation, or give it today's configuration and keep its own."""
+    """Make the stream with a new generation, or give it today's configuration and keep its own."""
     name = config["name"]
     try:
         incarnation = (await bus.stream_info(name)).incarnation
@@ -298,7 +298,7 @@ def _born(config: Config, incarnation: str) -> Config:
 
 async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str = "") -> str:
     """Write `StreamOpened` into an empty stream; of several setups at once one succeeds. Returns
-    the stream's incarnation.
+    the stream's generation.
     """
     info = await bus.stream_info(stream)
     if info.last_seq > 0:
@@ -325,7 +325,7 @@ async def _lost(bus: Bus, wait_s: float, remembered: str) -> str:
     """Which DECISIONS is not there any more: what the caller remembers, or what services that run
     have worked with; "" when it is there, and when nobody remembers any, as at first.
 
-    Its successor has to tell: bindings decided there may still be under way.
+    Its successor has to tell: bindings decided there may still be in flight.
     """
     try:
         if (await bus.stream_info(subjects.DECISIONS)).last_seq > 0:

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Final
 
-from shared.bus.asking import ask
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
+from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage, SnapshotRequest
 
@@ -28,7 +28,7 @@ async def fetch_snapshot(
     """Ask the watcher for the whole picture of epoch `epoch_min` or newer, as long as it takes.
 
     Pages belong to one frozen snapshot; one that the watcher has dropped meanwhile is asked for
-    anew.
+    again.
 
     Args:
         bus: To ask over.

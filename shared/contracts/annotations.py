@@ -4,7 +4,7 @@ Ours have the prefix `tutti.dev/`; the others belong to the dialects that share 
 """
 
 #: On a pod, merged in by its Binding: sequence of the decision in DECISIONS,
-#: "<incarnation>/<sequence>".
+#: "<generation>/<sequence>".
 DECISION = "tutti.dev/decision"
 #: On a pod and its group: the gang's trace id, 32 hexadecimal digits.
 TRACE_ID = "tutti.dev/trace-id"

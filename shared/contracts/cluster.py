@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from shared.model.objects import Node, Pod, PodGroup, PriorityClass, Queue
-from shared.model.surroundings import (
+from shared.model.reference_objects import (
     Budget,
     Claim,
     CsiDriver,
@@ -217,12 +217,12 @@ class StreamOpened(
     stream: str
     incarnation: str
     at_ms: int
-    #: Incarnation of the stream that services still remembered when this one was made: its storage
-    #: was lost, and what was decided there may be under way still. "": nobody remembered one.
+    #: Generation of the stream that services still remembered when this one was made: its storage
+    #: was lost, and what was decided there may be in flight still. "": nobody remembered one.
     replaces: str = ""
 
 
-SurroundingChanges: TypeAlias = (
+ReferenceObjectChanges: TypeAlias = (
     NamespaceChanges
     | ResourceQuotaChanges
     | BudgetChanges
@@ -247,7 +247,7 @@ ObjectChanges: TypeAlias = (
     | PodGroupChanges
     | QueueChanges
     | PriorityClassChanges
-    | SurroundingChanges
+    | ReferenceObjectChanges
 )
 
 ClusterRecord: TypeAlias = ObjectChanges | Synced | StreamOpened
@@ -282,7 +282,7 @@ class SnapshotPage(
 
 
 class SnapshotUnavailable(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.unavailable"):
-    """The watcher is not synced, or the snapshot asked for has been dropped: ask anew."""
+    """The watcher is not synced, or the snapshot asked for has been dropped: ask again."""
 
     reason: str
 

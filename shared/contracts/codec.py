@@ -9,7 +9,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from shared.contracts.asking import (
+from shared.contracts.cluster import ClusterRecord, SnapshotAnswer, SnapshotRequest
+from shared.contracts.decisions import Act, DecisionRecord
+from shared.contracts.observing import Observation, ObservationRequest
+from shared.contracts.outcomes import OutcomeRecord
+from shared.contracts.questions import (
     FitAnswer,
     FitRequest,
     LedgerAnswer,
@@ -17,10 +21,6 @@ from shared.contracts.asking import (
     ServiceStatus,
     StatusRequest,
 )
-from shared.contracts.cluster import ClusterRecord, SnapshotAnswer, SnapshotRequest
-from shared.contracts.decisions import Act, DecisionRecord
-from shared.contracts.observing import Observation, ObservationRequest
-from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Shape
 

@@ -218,7 +218,7 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     #: The lost pod's namespace, and msgpack of its `Labels`: terms of others may be about them.
     namespace: str = ""
     labels: bytes = b""
-    #: Where room is held; "": nowhere yet, a debt.
+    #: Where room is held; "": on no node yet.
     node: str = ""
     #: The node that the lost pod was on.
     lost_on: str = ""

@@ -27,7 +27,7 @@ class ObservationRequest(
 class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One gang, from its first pod to its last.
 
-    A gang that is made anew under its name when all its pods have gone is another one.
+    A gang that is made again under its name when all its pods have gone is another one.
     """
 
     #: "namespace/name" of its group, or of the owner of its pods.
@@ -53,7 +53,7 @@ class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     partial_since_ms: int = 0
     #: All its pods are gone.
     ended_ms: int = 0
-    #: Decisions to bind, by what their recount said.
+    #: Decisions to bind, by the result of their recount.
     proved: int = 0
     overtaken: int = 0
     failed: int = 0

@@ -3,7 +3,7 @@
 Writer: binders. Readers: planners. Subject `outcomes.<gang id>.<decision sequence>`, appended with
 an expected last subject sequence: 0 by who has the message first, and by whoever has it again that
 of the claim which it stored there before its first request. So an outcome proves that nobody whose
-delivery is newer has begun: with `delivered` 1, that no other request can be under way.
+delivery is newer has begun: with `delivered` 1, that no other request can be in flight.
 """
 
 from typing import Literal, TypeAlias
@@ -47,7 +47,7 @@ class Outcome(
     epoch: int
     binder: str
     #: How often the message had been delivered when this was written, 2 where that is not known; 1
-    #: means no second POST can be under way.
+    #: means no second POST can be in flight.
     delivered: int
     #: "" when the decision was carried out; StaleEpoch, PreflightFailed, BinderGaveUp, … otherwise.
     reason: str = ""
@@ -60,7 +60,7 @@ class Outcome(
     evicted: int = 0
     #: Members whose result is not `bound`, or victims that are not `evicted`.
     members: tuple[Member, ...] = ()
-    #: Incarnation of the DECISIONS in which `decision_seq` counts: the subject of another life's
+    #: Generation of the DECISIONS in which `decision_seq` counts: the subject of another life's
     #: outcome may be the same. "": not told.
     incarnation: str = ""
     received_ms: int = 0

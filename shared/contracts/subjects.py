@@ -88,7 +88,7 @@ def verdict(gang_id: str) -> str:
 
 
 def wanted(gang_id: str) -> str:
-    """Subject of a gang's last verdict once more, for as long as that wants a PodGroup."""
+    """Subject of a gang's last verdict again, for as long as that wants a PodGroup."""
     return f"wanted.{gang_id}"
 
 

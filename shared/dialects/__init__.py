@@ -9,6 +9,6 @@ file.
 
 Not dialects, but what several of them share: `pods` and `shapes` (reading a pod),
 `kubebatch_fields` and `wishes` (PodGroup and Queue as kube-batch first had them, and what Volcano
-added), `surroundings`, `storage` and `devices` (what the planner looks up), `checking` (validating
-JSON).
+added), `reference_objects`, `storage` and `devices` (what the planner looks up), `checking`
+(validating JSON).
 """

@@ -11,20 +11,20 @@ from typing import Final
 
 from shared.dialects import selectors
 from shared.dialects.protocol import ReadingContext
-from shared.dialects.surroundings import TEXT_CHARACTERS_MAX, kind
-from shared.kube import surrounding_objects as around
+from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
+from shared.kube import reference_objects as around
 from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from shared.model import surroundings
+from shared.model import reference_objects
 
 _OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'\\]+)')\s*""")
 
 
 def read_device_class(
     found: around.DeviceClass, context: ReadingContext
-) -> surroundings.DeviceClass:
+) -> reference_objects.DeviceClass:
     """A DeviceClass."""
     del context
-    return surroundings.DeviceClass(
+    return reference_objects.DeviceClass(
         uid=found.metadata.uid,
         name=found.metadata.name,
         resource_version=found.metadata.version,
@@ -32,12 +32,14 @@ def read_device_class(
     )
 
 
-def read_slice(found: around.ResourceSlice, context: ReadingContext) -> surroundings.ResourceSlice:
+def read_slice(
+    found: around.ResourceSlice, context: ReadingContext
+) -> reference_objects.ResourceSlice:
     """A ResourceSlice with the devices that anybody may have whole."""
     del context
     metadata, spec = found.metadata, found.spec
     selector = spec.node_selector
-    return surroundings.ResourceSlice(
+    return reference_objects.ResourceSlice(
         uid=metadata.uid,
         name=metadata.name,
         resource_version=metadata.version,
@@ -54,20 +56,20 @@ def read_slice(found: around.ResourceSlice, context: ReadingContext) -> surround
 
 def read_device_claim(
     found: around.ResourceClaim, context: ReadingContext
-) -> surroundings.ResourceClaim:
+) -> reference_objects.ResourceClaim:
     """A ResourceClaim."""
     del context
     metadata, spec, status = found.metadata, found.spec, found.status
     allocation = status.allocation or around.Allocation()
     selector = allocation.node_selector
     owner = metadata.controller
-    return surroundings.ResourceClaim(
+    return reference_objects.ResourceClaim(
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,
         resource_version=metadata.version,
         requests=tuple(
-            surroundings.DeviceRequest(
+            reference_objects.DeviceRequest(
                 name=one.name,
                 device_class=one.exactly.device_class_name,
                 count=one.exactly.count,

@@ -10,8 +10,8 @@ from typing import Any, Final, get_args
 
 from shared.contracts import annotations
 from shared.contracts.verdicts import Verdict
-from shared.dialects import wishes
-from shared.dialects.checking import Findings, quantity
+from shared.dialects import requirements
+from shared.dialects.field_checks import Findings, quantity
 from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import JsonObject
 from shared.dialects.settings import check_settings, read_settings, setting_errors
@@ -47,19 +47,19 @@ def read_pod_group(
     """
     metadata, spec = found.metadata, found.spec
     errors = list(setting_errors(metadata.annotations))
-    errors += [one.text for one in wishes.objections(metadata.annotations)]
+    errors += [one.text for one in requirements.objections(metadata.annotations)]
     if spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_task_member: tuple[tuple[str, int], ...] = ()
     min_resources: model.Resources | None = None
-    topology = wishes.label_topology(metadata.annotations)
+    topology = requirements.label_topology(metadata.annotations)
     sub_groups: tuple[model.SubGroup, ...] = ()
     if with_volcano_fields:
         min_task_member = _min_task_member(spec.min_task_member, errors)
         min_resources, resource_errors = _min_resources(spec.min_resources)
         errors.extend(resource_errors)
-        topology = topology or wishes.topology(spec.network_topology)
-        sub_groups = wishes.sub_groups(spec.sub_group_policy, errors)
+        topology = topology or requirements.topology(spec.network_topology)
+        sub_groups = requirements.sub_groups(spec.sub_group_policy, errors)
     owner = controller_owner(metadata)
     root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner)
     link = traceparent(metadata.annotations) or ("" if root else link_of_job(owner))
@@ -84,9 +84,9 @@ def read_pod_group(
         trace_root=root,
         topology=topology,
         sub_groups=sub_groups,
-        sla_waiting_ms=wishes.sla_waiting_ms(metadata.annotations),
+        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
         preemptable=preemptable(metadata),
-        notes=wishes.notes(metadata.annotations),
+        notes=requirements.notes(metadata.annotations),
         errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
     )
 
@@ -126,7 +126,7 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
     }
     if spec.weight < 0:
         errors.append(f"spec.weight: {spec.weight} is negative")
-    node_groups = wishes.node_groups(spec.affinity, errors)
+    node_groups = requirements.node_groups(spec.affinity, errors)
     state = _QUEUE_STATES.get(found.status.state, "Unknown")
     return model.Queue(
         uid=metadata.uid,
@@ -199,7 +199,7 @@ def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:
     findings.text(spec, "spec.queue")
     findings.text(spec, "spec.priorityClassName")
     findings.quantities(spec, "spec.minResources", quantity)
-    findings.errors.extend(wishes.objections(check_settings(findings, candidate)))
+    findings.errors.extend(requirements.objections(check_settings(findings, candidate)))
     return findings, spec
 
 

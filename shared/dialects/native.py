@@ -1,8 +1,8 @@
 """What every cluster has: pods, nodes and priority classes, and what surrounds them.
 
 Pods that name a group, and bare pods of our schedulers, are read by `pods`, what the planner looks
-up by `surroundings`, `storage` and `devices`; this file adds nodes and priority classes. It has no
-group object to write a status on.
+up by `reference_objects`, `storage` and `devices`; this file adds nodes and priority classes. It
+has no group object to write a status on.
 """
 
 import re
@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from shared.contracts import annotations
 from shared.contracts.verdicts import Verdict
-from shared.dialects import devices, pod_owners, storage, surroundings
-from shared.dialects.checking import Findings
+from shared.dialects import devices, pod_owners, reference_objects, storage
+from shared.dialects.field_checks import Findings
 from shared.dialects.pods import read_pod, read_undecodable_pod
 from shared.dialects.protocol import (
     FieldError,
@@ -205,7 +205,7 @@ KINDS: Final = (
         read=read_priority_class,
         read_undecodable=read_undecodable_priority_class,
     ),
-    *surroundings.KINDS,
+    *reference_objects.KINDS,
     *storage.KINDS,
     *devices.KINDS,
     *pod_owners.KINDS,

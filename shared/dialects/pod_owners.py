@@ -2,7 +2,7 @@
 labels of a pod name them.
 
 Owner references lead from a pod only to its next owner, and what lies between (a StatefulSet, the
-leader's pod, a child Job) is made anew with the pods. JobSet and LeaderWorkerSet label every pod
+leader's pod, a child Job) is made again with the pods. JobSet and LeaderWorkerSet label every pod
 with the object that stays, and with the part of it that the pod is in. `native` brings the kinds.
 """
 
@@ -10,8 +10,8 @@ from sys import intern
 from typing import Final
 
 from shared.dialects.protocol import Kind, ReadingContext
-from shared.dialects.surroundings import kind
-from shared.kube import surrounding_objects as around
+from shared.dialects.reference_objects import kind
+from shared.kube import reference_objects as around
 from shared.kube.resources import (
     JOB_SETS,
     JOBS_BATCH,
@@ -19,7 +19,7 @@ from shared.kube.resources import (
     LEADER_WORKER_SETS,
     Resource,
 )
-from shared.model import surroundings
+from shared.model import reference_objects
 
 _JOB_SET: Final = "jobset.sigs.k8s.io/"
 _LEADER_WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"
@@ -58,7 +58,7 @@ def _name(resource: Resource, name: str) -> str:
 
 def _read(
     resource: Resource, found: around.Workload, parts: int | None
-) -> surroundings.Workload | None:
+) -> reference_objects.Workload | None:
     """The object; None when its controller makes no pods, or not again."""
     metadata, status = found.metadata, found.status
     ended = any(one.type in _ENDED and one.status == "True" for one in status.conditions)
@@ -67,7 +67,7 @@ def _read(
     if status.state.phase not in _LIVING_PHASES:
         return None
     owner = metadata.controller
-    return surroundings.Workload(
+    return reference_objects.Workload(
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=_name(resource, metadata.name),
@@ -77,7 +77,7 @@ def _read(
     )
 
 
-def read_job(found: around.Workload, context: ReadingContext) -> surroundings.Workload | None:
+def read_job(found: around.Workload, context: ReadingContext) -> reference_objects.Workload | None:
     """A batch Job: without parallelism it wants no pods."""
     del context
     return None if found.spec.parallelism == 0 else _read(JOBS_BATCH, found, None)
@@ -85,13 +85,15 @@ def read_job(found: around.Workload, context: ReadingContext) -> surroundings.Wo
 
 def read_volcano_job(
     found: around.Workload, context: ReadingContext
-) -> surroundings.Workload | None:
+) -> reference_objects.Workload | None:
     """A Volcano Job."""
     del context
     return _read(JOBS_VOLCANO, found, None)
 
 
-def read_job_set(found: around.Workload, context: ReadingContext) -> surroundings.Workload | None:
+def read_job_set(
+    found: around.Workload, context: ReadingContext
+) -> reference_objects.Workload | None:
     """A JobSet."""
     del context
     return _read(JOB_SETS, found, None)
@@ -99,7 +101,7 @@ def read_job_set(found: around.Workload, context: ReadingContext) -> surrounding
 
 def read_leader_worker_set(
     found: around.Workload, context: ReadingContext
-) -> surroundings.Workload | None:
+) -> reference_objects.Workload | None:
     """A LeaderWorkerSet: its groups are its parts."""
     del context
     replicas = found.spec.replicas

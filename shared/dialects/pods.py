@@ -230,7 +230,7 @@ def _count(text: str, otherwise: int) -> int:
 
 
 def _decision(notes: dict[str, str]) -> int:
-    """Sequence out of "<incarnation>/<sequence>"."""
+    """Sequence out of "<generation>/<sequence>"."""
     text = notes.get(annotations.DECISION, "").rpartition("/")[2]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 

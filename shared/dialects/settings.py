@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from shared.contracts import annotations
-from shared.dialects.checking import Findings
+from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import JsonObject
 from shared.model import objects as model
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from shared.dialects import selectors
 from shared.dialects.protocol import ReadingContext
-from shared.dialects.surroundings import TEXT_CHARACTERS_MAX, kind, labels
+from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind, labels
 from shared.kube import objects as kube
-from shared.kube import surrounding_objects as around
+from shared.kube import reference_objects as around
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import (
     CSI_CAPACITIES,
@@ -22,7 +22,7 @@ from shared.kube.resources import (
     VOLUMES,
 )
 from shared.model import objects as model
-from shared.model import surroundings
+from shared.model import reference_objects
 
 #: Wins over the field, on volumes and on claims, as it did before there was one.
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -43,14 +43,16 @@ _MIGRATED: Final = {
 }
 
 
-def read_volume(found: around.PersistentVolume, context: ReadingContext) -> surroundings.Volume:
+def read_volume(
+    found: around.PersistentVolume, context: ReadingContext
+) -> reference_objects.Volume:
     """A PersistentVolume."""
     del context
     metadata, spec = found.metadata, found.spec
     claim = spec.claim_ref or around.ClaimReference()
     driver, handle = _source(spec)
     required = spec.node_affinity.required if spec.node_affinity is not None else None
-    return surroundings.Volume(
+    return reference_objects.Volume(
         uid=metadata.uid,
         name=metadata.name,
         resource_version=metadata.version,
@@ -70,12 +72,14 @@ def read_volume(found: around.PersistentVolume, context: ReadingContext) -> surr
     )
 
 
-def read_claim(found: around.PersistentVolumeClaim, context: ReadingContext) -> surroundings.Claim:
+def read_claim(
+    found: around.PersistentVolumeClaim, context: ReadingContext
+) -> reference_objects.Claim:
     """A PersistentVolumeClaim."""
     del context
     metadata, spec = found.metadata, found.spec
     owner = metadata.controller
-    return surroundings.Claim(
+    return reference_objects.Claim(
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,
@@ -96,11 +100,11 @@ def read_claim(found: around.PersistentVolumeClaim, context: ReadingContext) -> 
 
 def read_storage_class(
     found: around.StorageClass, context: ReadingContext
-) -> surroundings.StorageClass:
+) -> reference_objects.StorageClass:
     """A StorageClass."""
     del context
     metadata = found.metadata
-    return surroundings.StorageClass(
+    return reference_objects.StorageClass(
         uid=metadata.uid,
         name=metadata.name,
         resource_version=metadata.version,
@@ -119,15 +123,15 @@ def read_storage_class(
     )
 
 
-def read_csi_node(found: around.CsiNode, context: ReadingContext) -> surroundings.CsiNode:
+def read_csi_node(found: around.CsiNode, context: ReadingContext) -> reference_objects.CsiNode:
     """A CSINode."""
     del context
-    return surroundings.CsiNode(
+    return reference_objects.CsiNode(
         uid=found.metadata.uid,
         name=found.metadata.name,
         resource_version=found.metadata.version,
         drivers=tuple(
-            surroundings.CsiLimit(
+            reference_objects.CsiLimit(
                 driver=one.name,
                 volumes_max=-1 if one.allocatable.count is None else one.allocatable.count,
                 topology_keys=one.topology_keys,
@@ -137,10 +141,12 @@ def read_csi_node(found: around.CsiNode, context: ReadingContext) -> surrounding
     )
 
 
-def read_csi_driver(found: around.CsiDriver, context: ReadingContext) -> surroundings.CsiDriver:
+def read_csi_driver(
+    found: around.CsiDriver, context: ReadingContext
+) -> reference_objects.CsiDriver:
     """A CSIDriver."""
     del context
-    return surroundings.CsiDriver(
+    return reference_objects.CsiDriver(
         uid=found.metadata.uid,
         name=found.metadata.name,
         resource_version=found.metadata.version,
@@ -150,11 +156,11 @@ def read_csi_driver(found: around.CsiDriver, context: ReadingContext) -> surroun
 
 def read_capacity(
     found: around.CsiStorageCapacity, context: ReadingContext
-) -> surroundings.StorageCapacity:
+) -> reference_objects.StorageCapacity:
     """A CSIStorageCapacity; without a capacity it has none."""
     del context
     metadata, largest = found.metadata, found.maximum_volume_size
-    return surroundings.StorageCapacity(
+    return reference_objects.StorageCapacity(
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,
@@ -168,11 +174,11 @@ def read_capacity(
 
 def read_attachment(
     found: around.VolumeAttachment, context: ReadingContext
-) -> surroundings.VolumeAttachment:
+) -> reference_objects.VolumeAttachment:
     """A VolumeAttachment."""
     del context
     metadata, spec = found.metadata, found.spec
-    return surroundings.VolumeAttachment(
+    return reference_objects.VolumeAttachment(
         uid=metadata.uid,
         name=metadata.name,
         resource_version=metadata.version,

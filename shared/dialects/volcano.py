@@ -15,7 +15,7 @@ from typing import Final
 
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import kubebatch_fields as fields
-from shared.dialects.checking import INT32_MAX, Findings, amount_of, shown
+from shared.dialects.field_checks import INT32_MAX, Findings, amount_of, shown
 from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
 from shared.dialects.settings import check_settings
 from shared.kube import objects as kube

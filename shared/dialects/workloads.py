@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from shared.contracts import annotations
-from shared.contracts.asking import FitRequest
+from shared.contracts.questions import FitRequest
 from shared.dialects import volcano
 from shared.dialects.job_groups import PARTITION, group_spec
 from shared.dialects.pods import read_pod

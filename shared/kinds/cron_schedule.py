@@ -1,7 +1,7 @@
 """Schedules of CronJobs: five fields of cron, or a macro, and the instants that they mean.
 
 As Volcano's users know them: names of months and weekdays in any case, `?` for `*`, Sunday is 0 and
-not 7, `a/step` goes on to the field's end, `@every` with a Go duration. When day of month and
+not 7, `a/step` continues to the field's end, `@every` with a Go duration. When day of month and
 weekday are both restricted, either is enough.
 
 Instants are found on the zone's clock: an hour that a change of clocks leaves out is left out, one

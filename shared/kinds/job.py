@@ -100,7 +100,7 @@ class PartitionPolicy(KindStruct, frozen=True, kw_only=True):
     total_partitions: Annotated[Int32, rules("How many parts.", minimum=1, required=True)] = 0
     partition_size: Annotated[Int32, rules("Pods in each.", minimum=1, required=True)] = 0
     min_partitions: Annotated[
-        Int32, rules("How many parts must find room at once.", minimum=0, default=0)
+        Int32, rules("How many parts must be placed together.", minimum=0, default=0)
     ] = 0
     network_topology: NetworkTopology | None = None
 
@@ -118,7 +118,7 @@ class TaskSpec(KindStruct, frozen=True, kw_only=True):
     name: Annotated[Name, rules("The role's name; it becomes part of its pods' names.")] = ""
     replicas: Annotated[Count, rules("How many pods the role has.")] = 0
     min_available: Annotated[
-        Int32 | None, rules("How many of them must find room at once.", minimum=0, nullable=True)
+        Int32 | None, rules("How many of them must be placed together.", minimum=0, nullable=True)
     ] = None
     template: Annotated[PodTemplate, rules("The pod, as in any other workload.")] = msgspec.field(
         default_factory=dict
@@ -155,7 +155,7 @@ class JobSpec(KindStruct, frozen=True, kw_only=True):
     scheduler_name: Annotated[
         str, rules("Given to pods whose template names no scheduler.", max_length=63)
     ] = ""
-    min_available: Annotated[Count, rules("How many pods must find room at once.")] = 0
+    min_available: Annotated[Count, rules("How many pods must be placed together.")] = 0
     volumes: tuple[VolumeSpec, ...] = ()
     tasks: Annotated[tuple[TaskSpec, ...], rules("The roles of the job.", min_items=1)] = ()
     policies: Annotated[
@@ -165,7 +165,7 @@ class JobSpec(KindStruct, frozen=True, kw_only=True):
     plugins: Annotated[
         dict[str, tuple[str, ...]], rules("Job plugins by name, each with its flags.")
     ] = msgspec.field(default_factory=dict)
-    running_estimate: Annotated[str, rules("Stored for the user, read by nobody.")] = ""
+    running_estimate: Annotated[str, rules("Stored for the user; no controller reads it.")] = ""
     queue: Annotated[
         str,
         rules(

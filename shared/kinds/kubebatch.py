@@ -18,11 +18,11 @@ class OldPodGroupSpec(KindStruct, frozen=True, kw_only=True):
     """What a group asks for."""
 
     min_member: Annotated[
-        Int32, rules("How many pods must find room at once; 0 means any number will do.")
+        Int32, rules("How many pods must be placed together; 0 means that any number suffices.")
     ] = 0
     queue: Annotated[str, rules("The queue that the group is charged to.")] = ""
     priority_class_name: Annotated[
-        str, rules("The priority class that orders groups and decides who may preempt.")
+        str, rules("The priority class that orders groups and decides which of them may preempt.")
     ] = ""
 
 

@@ -35,7 +35,7 @@ class SubGroupPolicy(KindStruct, frozen=True, kw_only=True):
         Int32 | None, rules("How many pods make one part.", minimum=1, default=1)
     ] = None
     min_sub_groups: Annotated[
-        Int32 | None, rules("How many parts must find room at once.", minimum=0, default=0)
+        Int32 | None, rules("How many parts must be placed together.", minimum=0, default=0)
     ] = None
     label_selector: Annotated[
         RawSelector | None, rules("Which pods of the group this policy divides.")
@@ -51,7 +51,7 @@ class PodGroupSpec(KindStruct, frozen=True, kw_only=True):
     """What a group asks for."""
 
     min_member: Annotated[
-        Count, rules("How many pods must find room at once; 0 means any number will do.")
+        Count, rules("How many pods must be placed together; 0 means that any number suffices.")
     ] = 0
     min_task_member: Annotated[
         dict[str, Int32],
@@ -67,7 +67,7 @@ class PodGroupSpec(KindStruct, frozen=True, kw_only=True):
         ),
     ] = ""
     priority_class_name: Annotated[
-        str, rules("The priority class that orders groups and decides who may preempt.")
+        str, rules("The priority class that orders groups and decides which of them may preempt.")
     ] = ""
     min_resources: Annotated[
         ResourceList | None,

@@ -63,12 +63,12 @@ class QueueSpec(KindStruct, frozen=True, kw_only=True):
     ] = None
     reclaimable: Annotated[
         bool | None,
-        rules("Whether other queues may take back what this one uses beyond its share."),
+        rules("Whether other queues may reclaim what this one uses beyond its share."),
     ] = None
     extend_clusters: tuple[ExtendCluster, ...] = ()
     guarantee: Guarantee | None = None
     affinity: QueueAffinity | None = None
-    type: Annotated[str, rules("Stored for the user, read by nobody.")] = ""
+    type: Annotated[str, rules("Stored for the user; no controller reads it.")] = ""
     parent: Annotated[str, rules("The queue that this one is part of.")] = ""
     deserved: Annotated[
         ResourceList | None, rules("What the queue may claim back from others, by resource.")

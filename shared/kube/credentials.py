@@ -2,7 +2,7 @@
 
 `load` finds the access (a kubeconfig, or the service account of the pod we run in); `Credentials`
 hands out the headers and the TLS context for the next request. Tokens in files are read again every
-minute, plugins are run again before what they gave expires, and both once more after the API server
+minute, plugins are run again before what they gave expires, and both again after the API server
 refused it (401), at a bounded rate.
 
 Plain kubeconfigs are read by `kubeconfig`; only `exec` and `auth-provider` need the machinery of

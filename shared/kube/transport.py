@@ -25,7 +25,7 @@ from shared.kube.errors import (
     TransportError,
     api_error,
 )
-from shared.kube.posting import PostPool
+from shared.kube.post_pool import PostPool
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 OnCall = Callable[[str, int], None]
@@ -101,7 +101,7 @@ class Transport:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections; requests under way end with `ConnectionLost`. Idempotent."""
+        """Close all connections; requests in flight end with `ConnectionLost`. Idempotent."""
         if self._session is not None:
             session, self._session = self._session, None
             self._posts.close()
@@ -119,7 +119,7 @@ class Transport:
     ) -> Reply:
         """Send one request and read the whole answer, whatever its status.
 
-        A 401 makes the credentials be renewed and the request be sent once more, where that can
+        A 401 makes the credentials be renewed and the request be sent again, where that can
         help. Nothing else is retried. After a TransportError or cancellation the request may or may
         not have been carried out.
 

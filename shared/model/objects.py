@@ -11,7 +11,7 @@ Not here: how a message travels (`shared.contracts`), how an object is read (`sh
 
 from typing import Final, Literal, TypeAlias
 
-from shared.model.surroundings import (
+from shared.model.reference_objects import (
     Budget,
     Claim,
     CsiDriver,
@@ -56,12 +56,12 @@ __all__ = [
     "PriorityClass",
     "Queue",
     "QueueState",
+    "ReferenceObject",
     "Requirement",
     "Resources",
     "SelectorTerm",
     "Shape",
     "SubGroup",
-    "Surrounding",
     "Taint",
     "Toleration",
 ]
@@ -348,7 +348,7 @@ class PriorityClass(Struct, frozen=True, kw_only=True):
     preempts: bool = True
 
 
-Surrounding: TypeAlias = (
+ReferenceObject: TypeAlias = (
     Namespace
     | ResourceQuota
     | Budget
@@ -367,7 +367,7 @@ Surrounding: TypeAlias = (
 )
 """Kinds that the planner keeps as they are, and looks up."""
 
-ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass | Surrounding
+ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass | ReferenceObject
 
 KINDS: dict[str, type[ClusterObject]] = {
     "node": Node,

@@ -96,7 +96,7 @@ class HealthServer:
 
     async def start(self, host: str, port: int, readiness: Readiness, metrics: Metrics) -> int:
         """Serve these from now on, and return the port (chosen by the kernel if `port` is 0). A
-        server that listens already goes on where it is.
+        server that listens already continues where it is.
 
         Raises:
             OSError: The address is taken, or not ours.

@@ -26,25 +26,28 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import uvloop
 
-from shared.bus.asking import serve
 from shared.bus.connection import Bus
 from shared.bus.lease_thread import LeaseThread
+from shared.bus.questions import serve
 from shared.contracts import codec, subjects
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.runtime import collector, logs
 from shared.runtime.backoff import delays_s
 from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
-from shared.runtime.settings_told import told
+from shared.runtime.settings_log import told
 from shared.runtime.steady_clock import SteadyClock
+from shared.telemetry.foreign_messages import ForeignMessageCounter
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.strays import StrayCounter
-from shared.telemetry.tracing import Tracer, tracer_for
+from shared.telemetry.tracers import tracer_for
+
+if TYPE_CHECKING:
+    from shared.telemetry.tracing import Tracer
 
 S = TypeVar("S", bound=CommonSettings)
 
@@ -98,7 +101,7 @@ class Context(Generic[S]):
     """What a service is given. `bus` is connected before `main` is called."""
 
     bus: Bus
-    #: Incarnation of the DECISIONS that this process works with, for `ask.status`; "" until known.
+    #: Generation of the DECISIONS that this process works with, for `ask.status`; "" until known.
     decisions: str = ""
 
     def __init__(self, service: str, settings: S, group: asyncio.TaskGroup) -> None:
@@ -108,7 +111,7 @@ class Context(Generic[S]):
         self.instance = instance_of(service, settings)
         self.ready = Readiness()
         self.metrics = Metrics(service)
-        self.strays = StrayCounter(self.metrics)
+        self.foreign_messages = ForeignMessageCounter(self.metrics)
         self.tracer: Tracer = tracer_for(
             settings.otlp_endpoint,
             service=service,

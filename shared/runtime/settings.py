@@ -37,7 +37,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
         str, Meta(description="file with the CA of the NATS servers, which may be replaced")
     ] = ""
     nats_user: Annotated[
-        str, Meta(description="NATS user, by whom inboxes are called; empty: as the service is")
+        str, Meta(description="NATS user, after which inboxes are named; empty: the service's name")
     ] = ""
     instance: Annotated[str, Meta(description="name of this instance; empty: SERVICE-ORDINAL")] = ""
     ordinal: Annotated[
@@ -63,7 +63,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     trace_ratio: Annotated[
         float,
-        Meta(ge=0, le=1, description="share of traces that is told, the same in every service"),
+        Meta(ge=0, le=1, description="share of traces that is exported, the same in every service"),
     ] = 1.0
     shutdown_grace_s: Annotated[
         float, Meta(gt=0, description="seconds to finish work after SIGTERM")

@@ -14,9 +14,9 @@ import collections
 import contextlib
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from shared.telemetry.tracing import Attributes, Event, sampled
+from shared.telemetry.tracing import Attributes, EndedSpan, Event, sampled
 
 if TYPE_CHECKING:
     from shared.telemetry.otlp_export import Exporter
@@ -37,21 +37,6 @@ PAUSE_S: Final = (1.0, 30.0)
 _log = logging.getLogger(__name__)
 
 
-class Handed(NamedTuple):
-    """A span as it was handed in."""
-
-    name: str
-    trace_id: str
-    start_ms: int
-    end_ms: int
-    key: str
-    parent: str
-    attributes: Attributes | None
-    links: Sequence[str]
-    events: Sequence[Event]
-    error: str
-
-
 class OtlpTracer:
     """Sends spans to one endpoint. Losses are counted, never raised."""
 
@@ -64,7 +49,7 @@ class OtlpTracer:
         self._exporter: Exporter | None = None
         self._ratio = ratio
         self._loop = asyncio.get_running_loop()
-        self._queue: collections.deque[Handed] = collections.deque()
+        self._queue: collections.deque[EndedSpan] = collections.deque()
         self._queue_max = QUEUE_MAX
         #: Until then, in the loop's seconds, the endpoint is left alone.
         self._paused_until_s = 0.0
@@ -102,7 +87,9 @@ class OtlpTracer:
             self.lost += 1
             return
         self._queue.append(
-            Handed(name, trace_id, start_ms, end_ms, key, parent, attributes, links, events, error)
+            EndedSpan(
+                name, trace_id, start_ms, end_ms, key, parent, attributes, links, events, error
+            )
         )
         self._news.set()
         if len(self._queue) >= BATCH_MAX:
@@ -140,7 +127,7 @@ class OtlpTracer:
                 batch = [self._queue.popleft() for _ in range(count)]
                 await self._send(batch)
 
-    async def _send(self, batch: list[Handed]) -> None:
+    async def _send(self, batch: list[EndedSpan]) -> None:
         sent = False
         try:
             sent = await asyncio.to_thread(self._sent, batch)
@@ -166,7 +153,7 @@ class OtlpTracer:
         self.lost += len(self._queue)
         self._queue.clear()
 
-    def _sent(self, batch: list[Handed]) -> bool:
+    def _sent(self, batch: list[EndedSpan]) -> bool:
         """Export a batch and say whether the endpoint took it. Runs in a thread, one at a time."""
         try:
             if self._exporter is None:

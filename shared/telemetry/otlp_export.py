@@ -20,7 +20,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from shared.contracts.identity import span_id
-from shared.telemetry.otlp import Handed
+from shared.telemetry.tracing import EndedSpan
 
 EXPORT_TIMEOUT_S: Final = 5.0
 
@@ -44,7 +44,7 @@ class Exporter:
             {"service.name": f"tutti-{service}", "service.instance.id": instance}
         )
 
-    def export(self, batch: Sequence[Handed]) -> bool:
+    def export(self, batch: Sequence[EndedSpan]) -> bool:
         """Send a batch; whether the endpoint took it."""
         spans = [_readable(handed, self._resource) for handed in batch]
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
@@ -54,7 +54,7 @@ class Exporter:
         self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK's
 
 
-def _readable(handed: Handed, resource: Resource) -> ReadableSpan:
+def _readable(handed: EndedSpan, resource: Resource) -> ReadableSpan:
     """The same in the SDK's form."""
     trace_id, parent, error = handed.trace_id, handed.parent, handed.error
     return ReadableSpan(

@@ -43,8 +43,23 @@ class Event(NamedTuple):
     attributes: Attributes = MappingProxyType({})
 
 
+class EndedSpan(NamedTuple):
+    """A span as a service handed it in: see `Tracer.span`."""
+
+    name: str
+    trace_id: str
+    start_ms: int
+    end_ms: int
+    key: str
+    parent: str
+    attributes: Attributes | None
+    links: Sequence[str]
+    events: Sequence[Event]
+    error: str
+
+
 class Tracer(Protocol):
-    """Takes finished spans; `tracer_for` makes one. Handing in never waits and never fails."""
+    """Takes ended spans; `tracers.tracer_for` makes one. A call never waits and never fails."""
 
     @property
     def enabled(self) -> bool:
@@ -93,48 +108,3 @@ class Tracer(Protocol):
     async def close(self, timeout_s: float) -> None:
         """Send what waits, as far as that goes within `timeout_s`, and end."""
         ...
-
-
-class _NoTracer:
-    """No endpoint: no cost."""
-
-    enabled = False
-    lost = 0
-
-    def keeps(self, trace_id: str) -> bool:
-        """None."""
-        del trace_id
-        return False
-
-    def span(
-        self,
-        name: str,
-        *,
-        trace_id: str,
-        start_ms: int,
-        end_ms: int,
-        key: str = "",
-        parent: str = "",
-        attributes: Attributes | None = None,
-        links: Sequence[str] = (),
-        events: Sequence[Event] = (),
-        error: str = "",
-    ) -> None:
-        """Drop it."""
-
-    async def close(self, timeout_s: float) -> None:
-        """Nothing waits."""
-
-
-def tracer_for(endpoint: str, *, service: str, instance: str, ratio: float = 1.0) -> Tracer:
-    """A tracer that exports the share `ratio` of all traces to `endpoint` (OTLP/HTTP,
-    `http://host:4318`), or none when it is "" or the share is nothing.
-
-    Must be called with a running event loop, in which it exports.
-    """
-    if not endpoint or not ratio:
-        return _NoTracer()
-    # Here, not above: only those pay who trace.
-    from shared.telemetry.otlp import OtlpTracer
-
-    return OtlpTracer(endpoint, service=service, instance=instance, ratio=ratio)

@@ -1,4 +1,4 @@
-"""Metrics under Volcano's names, so that its users' dashboards and alerts go on working.
+"""Metrics under Volcano's names, so that its users' dashboards and alerts continue working.
 
 They stand beside our own in the same registry. Series by job or queue are worked out when somebody
 reads the metrics, from rows that are bounded: what is not there any more has no series.

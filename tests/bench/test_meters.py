@@ -21,13 +21,13 @@ child.wait()
     ("name", "command", "role"),
     [
         pytest.param(
-            "binder-0", ["python", "-m", "tutti.up.nursery", "4"], "binder", id="forked service"
+            "binder-0", ["python", "-m", "tutti.up.fork_server", "4"], "binder", id="forked service"
         ),
         pytest.param(
-            "gang-planner-1", ["python", "-m", "tutti.up.nursery"], "gang-planner", id="replica"
+            "gang-planner-1", ["python", "-m", "tutti.up.fork_server"], "gang-planner", id="replica"
         ),
         pytest.param(
-            "python", ["python", "-P", "-m", "tutti.up.nursery", "4"], "nursery", id="fork"
+            "python", ["python", "-P", "-m", "tutti.up.fork_server", "4"], "fork-server", id="fork"
         ),
         pytest.param(
             "python3.11", ["python3", "-m", "services.gang_planner"], "gang-planner", id="by hand"

@@ -171,7 +171,7 @@ class Monkey:
         return work
 
     async def _hang(self, *pids: int) -> None:
-        """Stop processes until each was replaced, or for long; what is left then goes on."""
+        """Stop processes until each was replaced, or for long; what is left then continues."""
         try:
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
@@ -186,7 +186,7 @@ class Monkey:
         os.kill(pid, signal.SIGTERM)
 
     async def _freeze(self, pid: int) -> None:
-        """Stop it for a while; it goes on whatever becomes of us."""
+        """Stop it for a while; it continues whatever becomes of us."""
         os.kill(pid, signal.SIGSTOP)
         try:
             await asyncio.sleep(self._rng.uniform(*_FROZEN_S))

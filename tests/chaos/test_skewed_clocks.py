@@ -16,11 +16,11 @@ from typing import Final
 
 import pytest
 
-from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
+from shared.bus.questions import ask_all
 from shared.bus.setup import ensure_streams
 from shared.contracts import annotations, codec, subjects
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import (

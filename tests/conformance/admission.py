@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core.case import Surroundings
+from services.admission_webhook.core.case import ReferenceObjects
 from services.admission_webhook.core.judge import defaults, subject, violations
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.resource_groups import read_groups
@@ -114,7 +114,7 @@ def play(theme: str) -> Iterator[Played]:
     """Every case of one file that can be played without an API server."""
     found = read(theme)
     queues, stored = _given(found.get("objects") or [])
-    known = Surroundings(
+    known = ReferenceObjects(
         scheduler_names=NAMES,
         queues=QueueTree(queues.values()),
         resource_groups=read_groups(found.get("admissionConf")),
@@ -129,7 +129,7 @@ def play(theme: str) -> Iterator[Played]:
             yield _play(kind, case, stored, known)
 
 
-def _play(kind: str, case: Object, stored: dict[str, Object], known: Surroundings) -> Played:
+def _play(kind: str, case: Object, stored: dict[str, Object], known: ReferenceObjects) -> Played:
     operation, namespace = case.get("operation", "CREATE"), case.get("namespace", "conformance")
     old, new = _objects(case, operation, stored, namespace, known)
     result = case["result"]
@@ -153,7 +153,7 @@ def _play(kind: str, case: Object, stored: dict[str, Object], known: Surrounding
 
 
 def _admit(
-    new: Object | None, old: Object | None, operation: str, namespace: str, known: Surroundings
+    new: Object | None, old: Object | None, operation: str, namespace: str, known: ReferenceObjects
 ) -> tuple[Object | None, Verdict]:
     """As an API server does: defaults first, then the checks of what came out."""
     shown = new if new is not None else old
@@ -174,7 +174,7 @@ def _admit(
 
 
 def _objects(
-    case: Object, operation: str, stored: dict[str, Object], namespace: str, known: Surroundings
+    case: Object, operation: str, stored: dict[str, Object], namespace: str, known: ReferenceObjects
 ) -> tuple[Object | None, Object | None]:
     """(old, new) of a case. What is stored already has its defaults."""
     if operation == "CREATE":

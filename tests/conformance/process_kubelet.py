@@ -203,7 +203,7 @@ class _PodLife:
         self._sending = asyncio.Lock()
 
     def update(self, pod: Object) -> None:
-        """The API server shows the pod anew."""
+        """The API server shows the pod again."""
         self.pod = pod
         asked = self._asked_exit(pod)
         if asked and asked != self._exit:

@@ -150,7 +150,7 @@ class ControlPlane:
         self._component(name).pause()
 
     def resume(self, name: str) -> None:
-        """Let a paused component go on."""
+        """Let a paused component continue."""
         self._component(name).resume()
 
     def restart(self, name: str) -> None:

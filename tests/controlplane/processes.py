@@ -87,7 +87,7 @@ class Component:
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused process go on."""
+        """Let a paused process continue."""
         self._running().send_signal(signal.SIGCONT)
 
     def log_tail(self, lines: int = 25) -> str:

@@ -122,7 +122,7 @@ class PodProcess:
         return self.kubelet.folder / f"{self._name}.{uid}.{container}.log"
 
     def update(self, pod: Object) -> None:
-        """The API server shows the pod anew."""
+        """The API server shows the pod again."""
         self.pod = pod
         if pod["metadata"].get("deletionTimestamp"):
             self.stopping.set()

@@ -45,7 +45,7 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Write the file again."""
     FILE.write_text(file_content(ensure_helm()), "utf-8")
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from shared.contracts import asking, cluster, decisions, observing, outcomes, verdicts
+from shared.contracts import cluster, decisions, observing, outcomes, questions, verdicts
 from shared.kinds.catalogue import CATALOGUE
 from shared.kinds.description import Description
 from shared.model import objects
@@ -24,7 +24,7 @@ from tutti.manifests.schemas import BuiltInSchema, root_schema
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 _MADE: Final = "<!-- Made from the code by `python -m tests.documents.tables`. -->\n"
 #: Where messages are told, in the order in which a gang meets them.
-_FAMILIES: Final = (cluster, decisions, outcomes, verdicts, asking, observing)
+_FAMILIES: Final = (cluster, decisions, outcomes, verdicts, questions, observing)
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -22,7 +22,7 @@ from services.controller.config import ControllerSettings
 from services.controller.reporting import Reporting as ControllerReporting
 from services.controller.volcano_metrics import ControllerMetrics
 from services.gang_planner.config import PlannerSettings
-from services.gang_planner.core.configuring import offered
+from services.gang_planner.core.configuration import unsupported
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.reporting import Reporting as PlannerReporting
 from services.observer.config import ObserverSettings
@@ -32,7 +32,7 @@ from services.watcher.reporting import Reporting as WatcherReporting
 from shared.dialects.marks import MARKS
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 from tests.deploy.values import values_told
 from tests.documents.reference import pages, table_of
 from tests.documents.rights import rights_tables
@@ -78,9 +78,9 @@ def tables() -> dict[str, str]:
     made["gang marks"] = table_of(("mark", "whose"), _gang_marks())
     made["policies"] = table_of(("plugin", "what it decides", "how it is told"), _policies())
     for name, found in (
-        ("policies left-out", offered.PLUGINS),
-        ("actions left-out", offered.ACTIONS),
-        ("flags left-out", offered.FLAGS),
+        ("policies left-out", unsupported.PLUGINS),
+        ("actions left-out", unsupported.ACTIONS),
+        ("flags left-out", unsupported.FLAGS),
     ):
         rows = ((f"`{one}`", reason) for one, reason in sorted(found.items()))
         made[name] = table_of(("name", "why it does nothing"), rows)
@@ -105,7 +105,7 @@ def _first(text: str) -> str:
 
 
 def with_tables(text: str) -> str:
-    """The document with every table made anew. Raises KeyError for a table of no known name."""
+    """The document with every table made again. Raises KeyError for a table of no known name."""
     made = tables()
     return _TABLE.sub(lambda found: f"{found[1]}{made[found[2]]}{found[3]}", text)
 

@@ -4,7 +4,7 @@ there is not.
 
 import pytest
 
-from services.gang_planner.core.configuring import offered
+from services.gang_planner.core.configuration import unsupported
 from services.gang_planner.core.policies import discovered
 from tests.documents.reference import FOLDER, pages
 from tests.documents.tables import DOCUMENTS, SETTINGS, named_in, tables, with_tables
@@ -29,7 +29,7 @@ def test_every_table_is_there_once_and_current() -> None:
 
 @pytest.mark.parametrize("name", VOLCANO.split())
 def test_every_plugin_of_volcanos_is_a_policy_or_left_out_with_a_reason(name: str) -> None:
-    assert (name in discovered()) != (name in offered.PLUGINS)
+    assert (name in discovered()) != (name in unsupported.PLUGINS)
 
 
 def test_a_table_out_of_date_is_noticed() -> None:
@@ -48,5 +48,5 @@ def test_a_messages_fields_are_told_with_the_words_above_them() -> None:
     said = "Prove all bindings by dryRun=All before the first is sent."
     assert f"| `preflight` | `bool` | {said} |" in pages()[FOLDER / "messages.md"]
     kinds = pages()[FOLDER / "kinds.md"]
-    assert "| `spec.minMember` | int32 | How many pods must find room at once;" in kinds
+    assert "| `spec.minMember` | int32 | How many pods must be placed together;" in kinds
     assert "| `-N, --name NAME` | Name of the Job. |" in pages()[FOLDER / "commands.md"]

@@ -17,9 +17,9 @@ from services.admission_webhook.errors import BadConfiguration, BadReview
 from services.admission_webhook.group_file import parsed_groups
 from services.controller.core.hypernodes.discovery import ConfigurationError as BadDiscovery
 from services.controller.core.hypernodes.discovery import discover, topologies
-from services.controller.core.hypernodes.matching import counted
-from services.gang_planner.core.configuring.arguments import ConfigurationError
-from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.controller.core.hypernodes.node_sets import counted
+from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.framework.arguments import ConfigurationError
 from shared.contracts import annotations, codec
 from shared.dialects.discovery import kinds
 from shared.dialects.numbers import natural
@@ -38,7 +38,7 @@ from shared.kube.quantities import INT64_MAX, QuantityError, amount, format_quan
 from shared.kube.resources import Resource
 from tests.fuzz.damaging import TooDeep, broken, damaged, lengthened
 from tests.fuzz.shaping import WORDS, Shaper
-from tests.services.admission_webhook.reviews import RESOURCES, surroundings, volcano_queue
+from tests.services.admission_webhook.reviews import RESOURCES, reference_objects, volcano_queue
 from tests.shared.contracts.samples import SAMPLES
 
 #: Makes one input; the number multiplies how often something in it is repeated.
@@ -62,7 +62,7 @@ NOTES: Final = (
     *("volcano.sh/hierarchy", "volcano.sh/preemptable", "volcano.sh/cooldown-time", "a.b/c"),
 )
 CONTEXT: Final = ReadingContext(scheduler_names=frozenset({"", "tutti", "volcano", "default"}))
-KNOWN: Final = surroundings(
+KNOWN: Final = reference_objects(
     volcano_queue("a", state="Open"), volcano_queue("default", parent="root", state="Open")
 )
 _ZONES: Final = (UTC, ZoneInfo("Europe/Berlin"), ZoneInfo("Australia/Lord_Howe"))

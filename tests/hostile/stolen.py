@@ -11,7 +11,7 @@ import nats
 from shared.bus.authorization import authorization, new_seed, public_key
 from shared.bus.permissions import User, users
 from shared.contracts import subjects
-from shared.contracts.strays import is_stray
+from shared.contracts.foreign_messages import is_foreign
 from tests.services.gang_planner.running import Hall, a_hall
 from tests.support.waiting import eventually
 from tutti.nats_server import running_nats_server
@@ -58,18 +58,18 @@ class Stolen:
             assert refused == []
 
             async def stored() -> bool:
-                return len(await self.strays(stream, before)) >= len(replies)
+                return len(await self.foreign_messages(stream, before)) >= len(replies)
 
             await eventually(stored, because="the server answers to whatever is named")
         finally:
             await thief.close()
 
-    async def strays(self, stream: str, behind: int = 0) -> list[str]:
+    async def foreign_messages(self, stream: str, behind: int = 0) -> list[str]:
         """Subjects of the messages of a stream that no writer of it wrote."""
         bus = self.hall.bus
         last = (await bus.stream_info(stream)).last_seq
         found = [await bus.get_message(stream, seq) for seq in range(behind + 1, last + 1)]
-        return [one.subject for one in found if one is not None and is_stray(stream, one.payload)]
+        return [one.subject for one in found if one is not None and is_foreign(stream, one.payload)]
 
 
 @asynccontextmanager

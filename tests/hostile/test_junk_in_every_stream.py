@@ -1,5 +1,5 @@
 """Junk that somebody has the server store with a service's key: in each stream, before the eyes of
-each that reads it, while it runs and when it begins anew.
+each that reads it, while it runs and when it begins again.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tests.hostile.stolen import API, Stolen, stolen
 from tests.services.gang_planner.running import Hall
 from tests.support.waiting import eventually
 from tutti.bundle.archive import Archive
-from tutti.bundle.collecting import streams
+from tutti.bundle.collection import streams
 from tutti.timeline.reading import read
 from tutti.trace.gathering import gather, read_reference
 
@@ -52,14 +52,14 @@ async def told(hall: Hall, gang: str) -> Verdict:
         except msgspec.DecodeError:
             return None
 
-    # A planner that begins anew holds back for 20 s that a gang is starting.
+    # A planner that begins again holds back for 20 s that a gang is starting.
     found = await eventually(readable, timeout_s=30.0, because="it is told, or told again")
     assert found is not None
     return found
 
 
 async def counted(hall: Hall) -> list[dict[str, float]]:
-    """By planner: strays by stream."""
+    """By planner: foreign messages by stream."""
     return [
         {stream: one.figures[f'strays_total{{stream="{stream}"}}'] for stream in subjects.STREAMS}
         for one in await hall.statuses()

@@ -52,7 +52,7 @@ async def test_junk_in_decisions_stops_no_planner_and_is_told(tmp_path: Path) ->
         await hall.wait_decided("fourth")
         assert len(await hall.decisions()) == 4
         told = (tmp_path / "planner-1.log").read_text()
-    assert told.count("was written by nobody who writes there and is stepped over") == 11
+    assert told.count("was not written by its writer and is skipped") == 11
 
 
 async def test_a_record_of_decisions_cannot_be_stored_a_second_time(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ class Auditor:
             self.refused.append(f"{metadata['namespace']}/{metadata['name']}: {reason}")
 
     def _count(self, gang: GangRecord) -> None:
-        """Keep the instants of a gang; one of which nothing is left starts anew."""
+        """Keep the instants of a gang; one of which nothing is left starts again."""
         now_s = self._clock_s()
         if not gang.placed:
             if gang.quorum_s is None and gang.first_bound_s is not None:

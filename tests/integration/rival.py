@@ -138,7 +138,7 @@ class Rival:
                 raise
 
     async def submits(self, name: str, replicas: int, cpu: str = "1") -> None:
-        """A user's Job, and what the rival's controllers make of it."""
+        """A user's Job, and what the other scheduler's controllers make of it."""
         job = await self._api.create(self._jobs, _job(name, replicas, cpu))
         group = f"{name}-{job['metadata']['uid']}"
         await self._api.create(self._groups, _group(group, job, replicas))

@@ -14,11 +14,11 @@ import aiohttp
 import msgspec
 import psutil
 
-from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
 from shared.bus.permissions import READER
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.bus.questions import ask_all
 from shared.contracts.codec import decode_status
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS
 from tests.rights.audit import FOLDER_VARIABLE
 from tests.support.waiting import eventually

@@ -24,7 +24,7 @@ async def test_of_two_applications_that_need_all_gpus_one_runs_whole_and_then_th
     await stage.bound("one", 1)
     await start(stage, "two")
     message = await stage.waits("two", "NotEnoughResources")
-    assert "no room for its minResources: " in message
+    assert "not enough free capacity for its minResources: " in message
     assert "4 nvidia.com/gpu needed, 0 free" in message
 
     # Its executors come late; the other application's would fit as well, and are not there.

@@ -1,4 +1,4 @@
-"""A NATS cluster of three that loses its leader: decisions and their outcomes go on."""
+"""A NATS cluster of three that loses its leader: decisions and their outcomes continue."""
 
 import logging
 import time

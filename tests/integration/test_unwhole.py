@@ -268,7 +268,7 @@ async def test_room_of_a_lost_member_is_held_told_and_given_to_its_successor(sta
     await stage.waits("next", "NotEnoughResources")
     await stage.delete_pods(["train-2"])
     held = await condition(stage, "train", "RoomHeld", "True")
-    words = f"room for its successor is held on {where['train-2']} until"
+    words = f"capacity for its successor is reserved on {where['train-2']} until"
     assert "train-2" in held["message"]
     assert words in held["message"]
     assert words in (await event(stage, "train", "RoomHeld"))["message"]

@@ -1,6 +1,6 @@
 """What binders, the consumer and the API server can do. Binders are the product's own machines.
 
-A binder's requests are under way until the API server takes them, in any order. What a binder that
+A binder's requests are in flight until the API server takes them, in any order. What a binder that
 was killed, or gave up waiting, has sent may arrive at any time later, or never.
 """
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-from services.binder.core.admission import EpochsSeen
 from services.binder.core.answers import Answer, Sight
 from services.binder.core.commands import (
     Command,
@@ -25,6 +24,7 @@ from services.binder.core.commands import (
     Undo,
 )
 from services.binder.core.commands import Mark as MarkVictim
+from services.binder.core.epoch_check import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.core.outcome import Sender
 from services.binder.core.removal import Removal
@@ -241,7 +241,7 @@ def _lose(state: State, rules: Rules, index: int) -> Iterator[Step]:
 
 
 def _wake(state: State, rules: Rules, index: int) -> Iterator[Step]:
-    """It goes on with what came meanwhile, if nobody else can have its decision."""
+    """It continues with what came meanwhile, if nobody else can have its decision."""
     binder = state.binders[index]
     delivery = state.deliveries[binder.seq - 1]
     assert delivery is not None

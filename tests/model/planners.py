@@ -269,7 +269,7 @@ def _not_bound(state: State, rules: Rules, memory: Memory, at: tuple[int, int], 
 def may_land(state: State, position: int, place: int) -> bool:
     """Whether a request may still bind that member: what two minutes are longer than.
 
-    One that is under way; or one that a binder has yet to send, unless it sleeps: whoever wakes up
+    One that is in flight; or one that a binder has yet to send, unless it sleeps: whoever wakes up
     after so long sends nothing.
     """
     post = Request("post", place)

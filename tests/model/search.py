@@ -108,7 +108,7 @@ def all_steps(state: State, rules: Rules) -> Iterator[Step]:
 
 def canonical(state: State, rules: Rules) -> State:
     """Of states that differ in nothing that could matter, one: the two binders are alike, and what
-    can have no effect any more is not under way.
+    can have no effect any more is not in flight.
     """
     if state.late:
         state = state._replace(late=state.late - without_effect(state, rules))

@@ -2,7 +2,7 @@
 
 One gang, a few nodes with room for one pod each. Everything that two parties could see
 differently is there twice: pods as the API server has them and as a planner sees them, records in
-the stream and records still under way.
+the stream and records still in flight.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ Record: TypeAlias = Bind | Remove | Mark
 
 
 class Told(NamedTuple):
-    """An outcome: a result per member, and whether a request of it may still be under way."""
+    """An outcome: a result per member, and whether a request of it may still be in flight."""
 
     delivered: int
     results: tuple[str, ...]

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.state.gangs import Gang
 from shared.contracts.decisions import GangDecision
 from shared.dialects.discovery import kinds
 from shared.dialects.protocol import Kind, ReadingContext

@@ -65,7 +65,7 @@ class RunningScheduler:
         self._runner.close()
 
     def judge(self, cluster: Cluster, pod: Json) -> Said | None:
-        """Write the cluster anew, then ask. None: the API server would not store the pod.
+        """Write the cluster again, then ask. None: the API server would not store the pod.
 
         Raises:
             AssertionError: the scheduler said nothing within a minute.

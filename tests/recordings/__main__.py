@@ -1,4 +1,4 @@
-"""`python -m tests.recordings`: take the tapes anew, from the planner as it is now.
+"""`python -m tests.recordings`: take the tapes again, from the planner as it is now.
 
 python -m tests.recordings seeds 1 24          # simulation
 python -m tests.recordings worlds              # worlds of bench.planner, smaller
@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.planner import evicting
 from bench.planner.world import HOSTNAME, RACK, ZONE, World, make_gang, make_nodes, make_storage
 from bench.planner.world import shape_of as make_shape
-from services.gang_planner.recording import read_segment
-from services.gang_planner.replay.reproducing import reproduce
+from services.gang_planner.recorder import read_segment
+from services.gang_planner.replay.reproduction import reproduce
 from shared.contracts.cluster import Gone, PodChanges
 from shared.model.objects import NetworkTopology
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, SpreadConstraint

@@ -15,26 +15,97 @@ from typing import Any, Final
 
 import msgspec
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
-from services.gang_planner.core.planner import Planner, Step
+from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.cycle import Step
+from services.gang_planner.core.planner import Planner
 from shared.contracts import codec
 
 #: Fields of verdicts and answers that hold sentences for people.
 _SENTENCES: Final = frozenset({"message", "sentence"})
+#: Wording that has changed since the tapes were taken. Verdicts, notes and decisions are read in
+#: today's words: a verdict that an earlier planner published is published again when its words
+#: differ, and the message of a note is part of later verdicts and decisions.
+_REWORDED: Final = (
+    (
+        "its members under way are being proved first, and the others count on them",
+        "its bindings in flight are validated first; its other members depend on them",
+    ),
+    (
+        "all of it is being evicted for another gang; it is placed whole when it has left",
+        "all its pods are being evicted for another gang; it is placed whole after that",
+    ),
+    ("the picture of the cluster is stale", "the view of the cluster is stale"),
+    ("and no room is held for the others", "and no capacity is reserved for the others"),
+    ("then their room is held", "then their capacity is reserved"),
+    ("; the others would fit alone", "; the other pods would fit alone"),
+    ("of the others: ", "of the other members: "),
+    ("and nobody would make them again", "and no controller would create them again"),
+    (
+        "what its controller makes again waits for room",
+        "pods that its controller creates again wait for capacity",
+    ),
+    ("s, and nobody restores it", "s, and no replacement is expected"),
+    ("; the others found no room", "; the other members found no free capacity"),
+    ("; the others do not exist", "; the other members do not exist"),
+    ("the kubelet says nothing", "the kubelet reports no reason"),
+    (
+        "each had a part of the room that one of them needs",
+        "each had a part of the capacity that one of them needs",
+    ),
+    (": room for its successor is held on", ": capacity for its successor is reserved on"),
+    (": no node has room, its successor", ": no node has free capacity, its successor"),
+    ("there is no room for it, and", "free capacity does not suffice for it, and"),
+    (" for room in queue", " for capacity in queue"),
+    (" has room for it again", " has quota for it again"),
+    ("takes back what it deserves", "reclaims what it deserves"),
+    ("no room for its minResources", "not enough free capacity for its minResources"),
+)
 _Decode = Callable[[bytes], Any]
 _decode_number: Final[_Decode] = msgspec.msgpack.Decoder(int | None).decode
 _decode_plain: Final[_Decode] = msgspec.msgpack.Decoder().decode
+
+
+def _in_todays_words(record: bytes) -> bytes:
+    """The same record, with the wording that has changed replaced."""
+    if not any(before.encode() in record for before, _ in _REWORDED):
+        return record
+    return msgspec.msgpack.encode(_reworded(_decode_plain(record)))
+
+
+def _decode_verdict(verdict: bytes) -> Any:
+    return codec.decode_verdict(_in_todays_words(verdict))
+
+
+def _decode_record(record: bytes) -> Any:
+    return codec.decode_decision_record(_in_todays_words(record))
+
+
+def _encode_reworded(record: bytes) -> bytes:
+    return codec.encode(_decode_record(record))
+
+
+def _reworded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _reworded(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_reworded(entry) for entry in value]
+    if isinstance(value, str):
+        for before, now in _REWORDED:
+            value = value.replace(before, now)
+    return value
+
+
 #: How the arguments of each taped method are decoded, in their order; the last one repeats.
 _ARGUMENTS: Final[Mapping[str, tuple[_Decode, ...]]] = {
     "apply_cluster": (_decode_number, codec.decode_cluster),
-    "apply_decision": (_decode_number, codec.decode_decision_record),
+    "apply_decision": (_decode_number, _decode_record),
     "apply_outcome": (_decode_number, codec.decode_outcome),
-    "apply_verdict": (codec.decode_verdict,),
+    "apply_verdict": (_decode_verdict,),
     "configure": (msgspec.msgpack.Decoder(str).decode,),
     "decided": (_decode_number,),
     "lead": (_decode_number,),
     "load_snapshot": (codec.decode_snapshot_answer,),
-    "restore": (codec.decode_decision_record,),
+    "restore": (_decode_record,),
     "step": (_decode_number,),
     "would_fit": (codec.decode_fit_request,),
 }
@@ -189,8 +260,8 @@ def _decode(call: Call) -> list[Any]:
 def _compare(number: int, call: Call, step: Step) -> None:
     decisions, notes, verdicts, next_wakeup_ms = _encoded_step(step)
     for name, expected, found in (
-        ("decisions", call.decisions, decisions),
-        ("notes", call.notes, notes),
+        ("decisions", tuple(map(_encode_reworded, call.decisions)), decisions),
+        ("notes", tuple(map(_encode_reworded, call.notes)), notes),
         ("verdicts", _plain(call.verdicts), _plain(verdicts)),
         ("next_wakeup_ms", call.next_wakeup_ms, next_wakeup_ms),
     ):

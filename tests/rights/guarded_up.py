@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
         patch("tutti.up.nats.keep_keys", lambda *_: (Keys(), _server_config(folder))),
         # Nobody removes these keys, and they are not where `tutti up` keeps its own.
         patch("tutti.up.nats.restorer", lambda _: lambda: None),
-        patch("tutti.up.suite.plan", planning),
+        patch("tutti.up.all_services.plan", planning),
     ):
         cli.main(args=list(arguments), prog_name="tutti")
 

@@ -5,7 +5,7 @@ import pathlib
 import msgspec
 import pytest
 
-from services.gang_planner.core.configuring.configuration import ACTIONS
+from services.gang_planner.core.configuration.configuration import ACTIONS
 from services.gang_planner.core.policies import discovered
 from tests.scenarios.reading import Expected, GangGiven, Members, Scenario, play, scenarios
 

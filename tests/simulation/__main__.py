@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="make what broke smaller")
     given = parser.parse_args()
     run_with_fixed_hashes()
-    # Imported late: with another hash seed this program starts anew.
+    # Imported late: with another hash seed this program starts again.
     from tests.simulation import many, telling
 
     if given.seed is not None:

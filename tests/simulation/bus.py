@@ -249,7 +249,7 @@ class SimWire:
             await callback()
 
     def _die(self) -> None:
-        """The process is dead: the connection breaks with what was under way."""
+        """The process is dead: the connection breaks with what was in flight."""
         link, self._link = self._link, None
         if link is not None:
             self._server.cut(link)

@@ -12,19 +12,20 @@ from typing import Any, Final
 import msgspec
 
 from services.binder.api import KubePods
-from services.binder.core.admission import EpochsSeen
+from services.binder.core.epoch_check import EpochsSeen
 from services.binder.core.machine import Machine
+from services.binder.outcome_ledger import Ledger
 from services.binder.service import Binder
-from services.binder.settling import Ledger
-from services.gang_planner.core.decisions import inflight, memory
+from services.gang_planner.core.ingest import decision_log
+from services.gang_planner.core.lifecycle import release, repair
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.core.preempting import asking, following
-from services.gang_planner.core.recovery import releasing, repairing
-from services.gang_planner.core.recovery.debts import DebtTable
-from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.tables.members import Seats
-from services.gang_planner.core.tables.room import Room, RoomTable
+from services.gang_planner.core.preemption import requests, tracking
+from services.gang_planner.core.state import in_flight
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import HoldTable
+from services.gang_planner.core.state.members import Seats
+from services.gang_planner.core.state.reservations import Reservation, ReservationTable
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
 from shared.contracts.decisions import NoteClosed, NoteOpened
@@ -63,9 +64,9 @@ def _second_outcome() -> Replaced:
 def _ack_before_the_effect() -> Replaced:
     start = Binder._start
 
-    async def hurried(self: Binder, holding: Any) -> None:
-        await holding.delivery.ack()
-        await start(self, holding)
+    async def hurried(self: Binder, lease: Any) -> None:
+        await lease.delivery.ack()
+        await start(self, lease)
 
     return [(Binder, "_start", hurried)]
 
@@ -113,44 +114,44 @@ def _preflight_skipped() -> Replaced:
 
 
 def _release_forgotten() -> Replaced:
-    return [(releasing, "begin", lambda *_: False)]
+    return [(release, "begin", lambda *_: False)]
 
 
 def _release_without_end() -> Replaced:
-    return [(releasing, "_decide", lambda *_: None)]
+    return [(release, "_decide", lambda *_: None)]
 
 
 def _hold_never_closed() -> Replaced:
-    notes = DebtTable.notes
+    notes = HoldTable.notes
 
-    def forgetful(self: DebtTable, *given: Any) -> Any:
+    def forgetful(self: HoldTable, *given: Any) -> Any:
         return [note for note in notes(self, *given) if not isinstance(note, NoteClosed)]
 
-    return [(DebtTable, "notes", forgetful)]
+    return [(HoldTable, "notes", forgetful)]
 
 
 def _hold_without_deadline() -> Replaced:
-    notes = DebtTable.notes
+    notes = HoldTable.notes
 
-    def endless(self: DebtTable, *given: Any) -> Any:
+    def endless(self: HoldTable, *given: Any) -> Any:
         return [
             msgspec.structs.replace(note, until_ms=0) if isinstance(note, NoteOpened) else note
             for note in notes(self, *given)
         ]
 
-    return [(DebtTable, "notes", endless)]
+    return [(HoldTable, "notes", endless)]
 
 
 def _assumed_room_dropped_on_restart() -> Replaced:
-    return [(memory, "_recall_act", lambda *_: None)]
+    return [(decision_log, "_recall_act", lambda *_: None)]
 
 
 def _late_room_ended_early() -> Replaced:
-    return [(inflight, "LATE_ROOM_MS", 0)]
+    return [(in_flight, "LATE_RESERVATION_MS", 0)]
 
 
 def _repair_never_opened() -> Replaced:
-    return [(repairing, "_open_when_due", lambda *_: None)]
+    return [(repair, "_open_when_due", lambda *_: None)]
 
 
 def _stale_epoch_obeyed() -> Replaced:
@@ -181,11 +182,11 @@ def _replay_off_by_one() -> Replaced:
 
 
 def _eviction_without_placement() -> Replaced:
-    return [(asking, "deciding", SimpleNamespace(assign=lambda *_: Seats([], [])))]
+    return [(requests, "commit", SimpleNamespace(assign=lambda *_: Seats([], [])))]
 
 
 def _preemption_without_end() -> Replaced:
-    return [(following, "follow", lambda _: None)]
+    return [(tracking, "follow", lambda _: None)]
 
 
 def _half_a_gang() -> Replaced:
@@ -199,13 +200,13 @@ def _bound_ignored() -> Replaced:
 
 
 def _answers_not_taken_off() -> Replaced:
-    end = RoomTable.end
+    end = ReservationTable.end
 
-    def leaking(self: RoomTable, room: Room, *, handed_over: bool = False) -> None:
+    def leaking(self: ReservationTable, room: Reservation, *, handed_over: bool = False) -> None:
         end(self, room, handed_over=handed_over)
         self.under_way += room.act is not None and room.act.counted
 
-    return [(RoomTable, "end", leaking)]
+    return [(ReservationTable, "end", leaking)]
 
 
 CANARIES: Final[dict[str, Canary]] = {

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from services.gang_planner.core.decisions.inflight import FORGOTTEN_MS
+from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
 from shared.contracts import annotations, subjects
 from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
 from shared.contracts.identity import nameless_gang_id
@@ -36,7 +36,7 @@ _RELEASED_WITHIN_S: Final = 10.0
 _REPAIR_DEADLINE_S: Final = 30
 #: The planner keeps room for two minutes of its own clock, which may be set in between.
 _LEFT_OPEN_MS: Final = 100_000
-#: Results after which no request of that delivery is under way.
+#: Results after which no request of that delivery is in flight.
 _DEFINITE: Final = ("refused", "conflict", "gone", "skipped", "unprepared")
 
 
@@ -269,7 +269,7 @@ class Checkers:
         return sum(self._ours.get(node, {}).values()), told
 
     def _leaves_room(self, act: GangDecision) -> None:
-        """Room that a request under way may still take is given to nobody else, nor room of which
+        """Room that a request in flight may still take is given to nobody else, nor room of which
         an outcome could not say that none is.
         """
         pairs = {(binding.uid, binding.node) for binding in act.bindings}
@@ -293,7 +293,7 @@ class Checkers:
                 )
 
     def _forget_answered(self) -> None:
-        """After so long no request is under way any more."""
+        """After so long no request is in flight any more."""
         ends_ms = self.loop.now_ms - _LEFT_OPEN_MS
         incarnation = self.truth.incarnations.get(subjects.DECISIONS)
         for pair, (since_ms, of) in list(self._left_open.items()):
@@ -429,7 +429,7 @@ class Checkers:
         left = {life.name for pod in self.etcd.all(PODS) if (life := self.world.lives.life_of(pod))}
         for name, watched in self.watched.items():
             if name not in left:
-                # Its group and all its pods are made anew: another gang, of which nobody knows.
+                # Its group and all its pods are made again: another gang, of which nobody knows.
                 watched.refused_seq = 0
 
     def _lately_restored(self) -> bool:

@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 
 from services.binder import claims
-from services.binder.core import preparing
+from services.binder.core import claim_preparation
 from services.binder.core.machine import Machine
-from services.gang_planner.core.devices.ledger import Devices
-from services.gang_planner.core.storage import ledger, provisioning
-from services.gang_planner.core.storage.demand import demand_of
-from services.gang_planner.core.storage.ledger import Storage
-from services.gang_planner.core.tables.surroundings import Surroundings
+from services.gang_planner.core.state.devices.ledger import Devices
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from services.gang_planner.core.state.storage import ledger, provisioning
+from services.gang_planner.core.state.storage.demand import demand_of
+from services.gang_planner.core.state.storage.ledger import Storage
 from shared.contracts.decisions import VolumeChoice
 from shared.model.objects import Shape
 from tests.simulation.claims import ClaimShape
@@ -39,7 +39,7 @@ def _volumes_anywhere() -> Replaced:
 
 
 def _devices_not_given_out() -> Replaced:
-    return [(claims, "device_step", lambda *_: preparing.DONE)]
+    return [(claims, "device_step", lambda *_: claim_preparation.DONE)]
 
 
 def _choices_forgotten() -> Replaced:
@@ -62,7 +62,7 @@ def _capacity_ignored() -> Replaced:
 def _former_pods_claim_used() -> Replaced:
     """A claim made for a pod serves the next one of its name, too."""
 
-    def trusting(shape: Shape, tables: Surroundings) -> Any:
+    def trusting(shape: Shape, tables: ReferenceObjects) -> Any:
         return demand_of(msgspec.structs.replace(shape, own_claims=()), tables)
 
     return [(ledger, "demand_of", trusting)]
@@ -70,14 +70,17 @@ def _former_pods_claim_used() -> Replaced:
 
 def _selected_node_taken_off() -> Replaced:
     """What was written for a volume that may be on its way is taken back like the rest."""
-    undo = preparing.volume_undo
+    undo = claim_preparation.volume_undo
 
     def tidy(claim: Any, volume: Any, choice: VolumeChoice) -> Any:
         notes = ((claim or {}).get("metadata") or {}).get("annotations") or {}
-        if choice.volume or notes.get(preparing.SELECTED_NODE) != choice.node:
+        if choice.volume or notes.get(claim_preparation.SELECTED_NODE) != choice.node:
             return undo(claim, volume, choice)
-        return preparing.Write(
-            "claim", preparing._patch(claim, {"annotations": {preparing.SELECTED_NODE: None}})
+        return claim_preparation.Write(
+            "claim",
+            claim_preparation._patch(
+                claim, {"annotations": {claim_preparation.SELECTED_NODE: None}}
+            ),
         )
 
     return [(claims, "volume_undo", tidy)]

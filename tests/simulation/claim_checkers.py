@@ -32,7 +32,7 @@ from tests.simulation.volumes import (
 from tests.simulation.world import World
 
 _BINDERS: Final = "binder"
-#: The controller of claims takes a second; after a fault it starts anew.
+#: The controller of claims takes a second; after a fault it starts again.
 _RESERVED_S: Final = 15.0
 _GIB: Final = 1 << 30
 

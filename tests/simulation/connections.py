@@ -1,4 +1,4 @@
-"""Connections between clients and the simulated nats-server, and what is under way on them."""
+"""Connections between clients and the simulated nats-server, and what is in flight on them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol

@@ -3,7 +3,7 @@
 The driver of a node publishes its devices when the node joins; with the node they are gone. The
 controller makes claims from templates and tells the pod their names, takes reservations of pods
 away that are gone or have ended, gives devices back with the last reservation, and deletes claims
-with their pods. It acts on what etcd holds, some time later, and looks at everything anew when it
+with their pods. It acts on what etcd holds, some time later, and looks at everything again when it
 starts.
 """
 

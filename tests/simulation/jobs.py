@@ -12,9 +12,9 @@ import hashlib
 from typing import Final
 
 from services.controller.job_controller import JobReconciler
+from services.controller.other_controllers import OtherControllers
 from services.controller.reconciling.controller import Controller, Runtime
 from services.controller.reconciling.sharding import Shards
-from services.controller.rivals import Rivals
 from shared.kube.resources import (
     COMMANDS,
     CONFIGMAPS,
@@ -117,7 +117,11 @@ class JobRun:
         client = SimKubeClient(self.api, incarnation)
         runtime = Runtime(client, writes_per_s=1_000)
         shards = Shards(
-            client, incarnation.name, ["job"], namespace="kube-system", rivals=Rivals(client, ())
+            client,
+            incarnation.name,
+            ["job"],
+            namespace="kube-system",
+            others=OtherControllers(client, ()),
         )
         controller = Controller(JobReconciler(runtime, ("volcano",)), runtime.informers, shards)
         async with asyncio.TaskGroup() as group:

@@ -1,8 +1,8 @@
 """A client of the simulated API server: the real `KubeClient` on a simulated transport.
 
 Everything above one request and one watch (encoding, decoding, errors, list-watch) is the real
-code. A request is handed to the server at once and counts as an effect of its incarnation; the
-answer comes back in the world's time and finds nobody when the incarnation was killed meanwhile.
+code. A request is handed to the server at once and counts as an effect of its generation; the
+answer comes back in the world's time and finds nobody when the generation was killed meanwhile.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _NO_PARAMS: Final[Mapping[str, str]] = {}
 
 
 class SimKubeClient(KubeClient):
-    """Who asks is the incarnation; its name is what the server's truth records as the writer."""
+    """Who asks is the generation; its name is what the server's truth records as the writer."""
 
     def __init__(self, server: ApiServer, incarnation: Incarnation) -> None:
         # Not super().__init__: there are no credentials and no connections here.

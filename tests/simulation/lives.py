@@ -269,7 +269,7 @@ class Lives:
         self.loop.at(0.02 + self._rng.random() * 0.6, self._make, life, slot)
 
     def _bare_loss(self, life: Life, slot: int) -> None:
-        """Nobody makes it again: the gang goes on without that place, if it still can."""
+        """Nobody makes it again: the gang continues without that place, if it still can."""
         del slot
         life.short = True
         self._maybe_done(life)
@@ -373,7 +373,7 @@ class Lives:
             self._note(life.name, f"the image of place {life.never_runs} is gone")
 
     def _restored(self) -> None:
-        """etcd went back: controllers look at what there is, and go on from it."""
+        """etcd went back: controllers look at what there is, and continue from it."""
         found: dict[tuple[str, int], Obj] = {}
         for pod in self.etcd.all(PODS):
             place = self.places.get(pod["metadata"]["uid"])

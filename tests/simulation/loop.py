@@ -1,8 +1,8 @@
 """An event loop on a virtual clock that runs several simulated processes, and kills and pauses
 them.
 
-Every callback belongs to an *incarnation*, one life of one process; tasks and timers inherit it
-through their context. Within an incarnation callbacks run in asyncio's order; between incarnations,
+Every callback belongs to an *generation*, one life of one process; tasks and timers inherit it
+through their context. Within an generation callbacks run in asyncio's order; between generations,
 where real processes promise no order either, the seed decides. The clock stands still while
 anything can run and then jumps to the next timer, so a simulated hour costs what happens in it.
 
@@ -271,7 +271,7 @@ class SimLoop:
             listener()
 
     def pause(self, incarnation: Incarnation) -> None:
-        """SIGSTOP: its callbacks and timers wait while time goes on."""
+        """SIGSTOP: its callbacks and timers wait while time continues."""
         if not incarnation.paused:
             incarnation.paused = True
             if incarnation in self._runnable:

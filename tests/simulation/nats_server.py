@@ -2,7 +2,7 @@
 
 Messages between a client and the server take time, are never lost on a connection that lives, and
 never overtake each other on their way to the server or to one subscription. When a connection
-breaks, whatever was under way arrives up to some point and not beyond it. The streams are on disk:
+breaks, whatever was in flight arrives up to some point and not beyond it. The streams are on disk:
 they outlive the server; requests for messages, atomic batches begun and the newest
 acknowledgements do not.
 
@@ -71,7 +71,7 @@ class Observer(Protocol):
         ...
 
     def recreated(self, stream: str, incarnation: str) -> None:
-        """A stream that was lost begins anew."""
+        """A stream that was lost begins again."""
         ...
 
 
@@ -151,7 +151,7 @@ class SimNats:
         self.is_up = True
 
     def wipe(self) -> None:
-        """Its disk is lost. Somebody has to set it up anew."""
+        """Its disk is lost. Somebody has to set it up again."""
         self._lost.update(self.streams)
         self.streams.clear()
         self._owners.clear()
@@ -166,7 +166,7 @@ class SimNats:
         return link
 
     def cut(self, link: Link) -> None:
-        """A connection breaks; how much of what is under way arrives is chance."""
+        """A connection breaks; how much of what is in flight arrives is chance."""
         if not link.alive:
             return
         link.alive = False
@@ -227,7 +227,7 @@ class SimNats:
             self.deliver(reply, reply, "", b"", _NO_RESPONDERS)
 
     def _answer_without_leader(self, reply: str) -> None:
-        """An election is under way: silence, or "temporarily unavailable"."""
+        """An election is in flight: silence, or "temporarily unavailable"."""
         if reply and self._random() < 0.5:
             answer = _error(503, _NO_LEADER, "JetStream system temporarily unavailable")
             self.deliver(reply, reply, "", _encode(answer), _NO_HEADERS)

@@ -198,7 +198,7 @@ class Nodes:
     def _run(self, kubelet: Kubelet, pod: Obj, runs_ms: int) -> None:
         uid = pod["metadata"]["uid"]
         if not kubelet.alive:
-            # Looked at anew when the machine is back.
+            # Looked at again when the machine is back.
             kubelet.admitted.pop(uid, None)
             return
         if uid not in kubelet.admitted:
@@ -228,7 +228,7 @@ class Nodes:
         return self.etcd.change(PODS, pod, lambda now: with_(now, status=members), by="kubelet")
 
     def _restored(self) -> None:
-        """etcd went back: every kubelet looks at everything anew, and says that it is there."""
+        """etcd went back: every kubelet looks at everything again, and says that it is there."""
         for kubelet in list(self.kubelets.values()):
             kubelet.admitted.clear()
             if kubelet.alive and self._node(kubelet.name) is None:

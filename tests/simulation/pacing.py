@@ -7,14 +7,14 @@ hold: pods of decisions that have no outcome, and that are there and not bound.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.decisions.inflight import UNANSWERED_MS
+from services.gang_planner.core.state.in_flight import UNANSWERED_MS
 from shared.contracts.decisions import GangDecision
 from tests.simulation.truth import Stored, Truth
 
 if TYPE_CHECKING:
     from shared.contracts.decisions import Act, Binding
 
-#: Notes of gangs that are made whole, whatever is under way.
+#: Notes of gangs that are made whole, whatever is in flight.
 _OWED: Final = ("repair", "hold")
 
 

@@ -150,7 +150,7 @@ class _InlineLease:
 
 
 def run_with_fixed_hashes() -> None:
-    """Start this program anew if strings hash differently in each process: sets would then have
+    """Start this program again if strings hash differently in each process: sets would then have
     another order in each.
     """
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:

@@ -47,7 +47,7 @@ _PREEMPTION_EVERY: Final = 4
 #: Every other one of them has evictions, too.
 _CLAIMS_EVERY: Final = 10
 _CLAIMS_WAIT_S: Final = 12.0
-#: Runs in which few pods may be under way, so that gangs wait for binders in each.
+#: Runs in which few pods may be in flight, so that gangs wait for binders in each.
 _THROTTLING_EVERY: Final = 3
 _THROTTLED_PODS: Final = 4
 _PREEMPTING: Final = Path(__file__).with_name("preempting.conf")
@@ -160,7 +160,7 @@ class Run:
         return self._result(drawn, cpu_ms)
 
     def close(self) -> None:
-        """Forget everything that is still under way."""
+        """Forget everything that is still in flight."""
         self.loop.discard()
 
     def _go(self) -> list[storms.Fault]:

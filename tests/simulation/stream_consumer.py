@@ -156,7 +156,7 @@ class SimConsumer:
             self._arm_heartbeat(pull, pull.heartbeat_ns)
 
     def reset(self, seq: int) -> None:
-        """Deliver from that record on, numbered from 1; what waits for it goes on waiting."""
+        """Deliver from that record on, numbered from 1; what waits for it continues waiting."""
         self._next = max(1, seq)
         self._number = 0
         self._last_sent_seq = self._next - 1

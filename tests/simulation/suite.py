@@ -2,7 +2,7 @@
 does.
 
 Two watchers, two planners, two binders and the controllers run their real `live` of the lifecycle:
-settings, health, signals, the order of shutting down. A process that dies starts anew after the
+settings, health, signals, the order of shutting down. A process that dies starts again after the
 supervisor's own delay and the time that a Python process takes to import itself.
 """
 

@@ -1,5 +1,5 @@
-"""What the simulated NATS does to connections and streams when it is told to misbehave. How it
-behaves otherwise is tested in `tests/shared/bus`, on it and on the real server.
+"""The faults that the simulated NATS injects into connections and streams. Its normal behaviour is
+tested in `tests/shared/bus`, together with that of the real server.
 """
 
 import asyncio
@@ -210,7 +210,7 @@ def test_a_wiped_server_has_streams_of_another_incarnation(stage: Stage) -> None
             ends.append(str(error))
 
     stage.process("early", look, for_s=2.0)
-    assert ends == ["cluster.pod: nobody listens"]
+    assert ends == ["cluster.pod: no process listens"]
     stage.process("setup", ensure_streams, for_s=2.0)
     assert stage.nats.streams[CLUSTER].incarnation not in {"", before}
 

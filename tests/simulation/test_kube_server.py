@@ -102,7 +102,7 @@ def test_a_version_that_is_compacted_is_gone() -> None:
         scene.run(watch())
 
 
-class Picture:
+class ClusterState:
     """What a list-watch tells: the version of each pod by name."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ def churn(scene: Scene) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_list_watch_ends_with_the_truth_whatever_goes_wrong(seed: int) -> None:
     scene = Scene(seed)
-    loop, etcd, picture = scene.loop, scene.etcd, Picture()
+    loop, etcd, picture = scene.loop, scene.etcd, ClusterState()
     scene.server.rates = KubeRates(
         lost_request=0.04, lost_reply=0.04, throttled=0.04, broken=0.04, slow=0.04,
         watch_late=0.2, watch_cut=0.05,

@@ -4,7 +4,7 @@ planners and watchers die meanwhile.
 
 import pytest
 
-from services.gang_planner.core.recovery import successors
+from services.gang_planner.core.state import successors
 from shared.contracts.decisions import GangDecision, NoteOpened
 from shared.kube.resources import PODGROUPS_VOLCANO
 from tests.simulation.running import Options, Run

@@ -97,7 +97,7 @@ class Truth:
             listener(stream, seq, record)
 
     def recreated(self, stream: str, incarnation: str) -> None:
-        """The stream's storage is lost; it begins anew."""
+        """The stream's storage is lost; it begins again."""
         self.incarnations[stream] = incarnation
         if stream == subjects.DECISIONS:
             self.unanswered.clear()
@@ -106,7 +106,7 @@ class Truth:
             self.started.clear()
             self.planner_epoch = 0
         elif stream == subjects.OUTCOMES:
-            # Whoever still holds a decision of the lost DECISIONS may answer it once more.
+            # Whoever still holds a decision of the lost DECISIONS may answer it again.
             self.outcomes.clear()
         elif stream == subjects.CLUSTER:
             self.cluster_epoch = 0

@@ -2,9 +2,9 @@
 
 Three classes: `local` (volumes that are there, one node each), `zonal` (made for a claim when its
 node is chosen, for that node's zone; limited room and so many to a node) and `ready` (made at
-once). The controllers act only on what etcd holds, some time later, and look at everything anew
+once). The controllers act only on what etcd holds, some time later, and look at everything again
 when they start. A provisioner that finds no room takes the chosen node off the claim; what it has
-begun goes on even if somebody else does.
+begun continues even if somebody else does.
 """
 
 from collections.abc import Callable
@@ -179,7 +179,7 @@ class VolumeControllers:
             self._reclaim(volume)
 
     def _reclaim(self, volume: Obj) -> None:
-        """Whoever had it is gone: made ones are deleted, local ones are wiped and offered anew."""
+        """Whoever had it is gone: made ones are deleted, local ones are wiped and offered again."""
         self.etcd.remove(VOLUMES, volume, by=_PROVISIONER)
         spec = volume["spec"]
         if spec["storageClassName"] == LOCAL:

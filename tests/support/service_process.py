@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
+from shared.bus.questions import ask_all
 from shared.contracts import codec, subjects
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
 

@@ -11,9 +11,9 @@ from shared.runtime.health import Readiness
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.settings import CommonSettings
 from shared.runtime.steady_clock import SteadyClock
+from shared.telemetry.foreign_messages import ForeignMessageCounter
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.strays import StrayCounter
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 
 S = TypeVar("S", bound=CommonSettings)
 
@@ -29,7 +29,7 @@ class Stand(Context[S], Generic[S]):
         self.bus = bus
         self.ready = Readiness()
         self.metrics = Metrics(service)
-        self.strays = StrayCounter(self.metrics)
+        self.foreign_messages = ForeignMessageCounter(self.metrics)
         self.tracer = tracer_for("", service=service, instance=instance)
         self.stopping = asyncio.Event()
         self.active = True

@@ -21,7 +21,10 @@ MAIN_LINES_MAX = 40
 
 SOURCE_ROOTS = ("services", "shared", "tutti", "bench")
 # And errors.py, where a service has errors of its own.
-SERVICE_FILES = ("__init__.py", "__main__.py", "service.py", "state.py", "config.py")
+SERVICE_FILES = ("__init__.py", "__main__.py", "service.py", "config.py")
+# One of each: a file, or a package inside the core where one file is too small for it.
+SERVICE_CORES = ("core.py", "core/__init__.py")
+SERVICE_STATES = ("state.py", "core/state/__init__.py")
 BANNED_NAMES = frozenset(
     ["util", "utils", "helper", "helpers", "common", "misc", "base", "stuff", "tools"]
 )
@@ -30,7 +33,7 @@ PURE = re.compile(
 )
 # Found by scanning their folder, so nothing imports them by name.
 DISCOVERED = re.compile(
-    r"^(shared/dialects|services/.+/(policies|filters|scores|plugins))/[^/]+\.py$"
+    r"^(shared/dialects|services/.+/(policies|filters|scoring|plugins))/[^/]+\.py$"
 )
 ENTRY_POINTS = re.compile(r"(^|/)(__init__|__main__)\.py$|^tutti/cli\.py$|^bench/")
 
@@ -123,11 +126,26 @@ def services_have_the_same_files(files: list[File]) -> Iterator[str]:
     paths = {str(file.path) for file in files}
     for service in _folders(files, "services"):
         missing = [name for name in SERVICE_FILES if f"services/{service}/{name}" not in paths]
-        cores = {f"services/{service}/core.py", f"services/{service}/core/__init__.py"}
-        if not cores & paths:
-            missing.append("core.py or core/")
+        missing += [
+            " or ".join(places)
+            for places in (SERVICE_CORES, SERVICE_STATES)
+            if not any(f"services/{service}/{name}" in paths for name in places)
+        ]
         if missing:
             yield f"services/{service}: lacks {', '.join(missing)}"
+
+
+def public_classes_of_a_service_have_names_of_their_own(files: list[File]) -> Iterator[str]:
+    """A class's name says which one it is."""
+    first: dict[tuple[str, str], PurePosixPath] = {}
+    for file in files:
+        if file.path.parts[0] != "services" or file.path.suffix != ".py":
+            continue
+        for node in file.tree().body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                known = first.setdefault((file.path.parts[1], node.name), file.path)
+                if known != file.path:
+                    yield f"{file.path}: {node.name} is also a class of {known}"
 
 
 def service_packages_open_with_prose(files: list[File]) -> Iterator[str]:
@@ -279,6 +297,7 @@ RULES: tuple[Rule, ...] = (
     pure_code_never_asks_for_now,
     service_packages_open_with_prose,
     services_have_the_same_files,
+    public_classes_of_a_service_have_names_of_their_own,
     tests_mirror_the_source,
     waivers_have_reasons,
 )

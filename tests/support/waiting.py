@@ -32,7 +32,7 @@ async def eventually(
 
     Args:
         probe: A function, plain or async, without arguments.
-        timeout_s: How long to go on; the deadline also interrupts an async probe that hangs.
+        timeout_s: How long to continue; the deadline also interrupts an async probe that hangs.
         because: What is waited for, for the message.
 
     Raises:

@@ -179,7 +179,7 @@ async def test_a_refused_attempt_is_an_error_and_the_next_one_begins_where_it_en
     (proof,) = first.named("preflight")
     assert proof.failed
     assert "403" in proof.error
-    assert "told to misbehave" in proof.error
+    assert "configured to misbehave" in proof.error
     assert not first.named("bind"), "nothing was bound"
     assert not any(each.failed for each in second.spans)
     assert second.root.values["decision.attempt"] == 2

@@ -138,12 +138,13 @@ class Trace:
 
 
 def check_retry(first: Trace, second: Trace) -> None:
-    """A gang of three of which one binding was refused, so that it was released and placed anew."""
+    """A gang of three of which one binding was refused, so that it was released and placed
+    again."""
     first.check()
     second.check()
     (bind,) = first.named("bind")
     assert bind.failed
-    assert "told to misbehave" in bind.error
+    assert "configured to misbehave" in bind.error
     assert bind.values["bound"] == 2
     assert first.root.failed
     assert first.root.error == "1 of 3 members not bound: refused"

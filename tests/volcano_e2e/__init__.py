@@ -1,4 +1,4 @@
-"""Volcano's own end-to-end tests, each told anew and played on a real control plane.
+"""Volcano's own end-to-end tests, each told again and played on a real control plane.
 
 What a case there asserts is asserted here through the same door: phases as a watch shows them,
 conditions, events by reason, names, what `vcctl` prints. The nodes are simulated and their pods

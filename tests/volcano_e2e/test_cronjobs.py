@@ -1,4 +1,4 @@
-"""Volcano's e2e/cronjob: every minute once more, until somebody says otherwise."""
+"""Volcano's e2e/cronjob: every minute again, until somebody says otherwise."""
 
 import asyncio
 from datetime import datetime

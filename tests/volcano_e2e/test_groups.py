@@ -71,7 +71,7 @@ async def a_pod_without_a_group_runs(e2e: Cluster, name: str, scheduler: str) ->
 
 
 async def a_pod_joins_the_group_that_it_names(e2e: Cluster, name: str, cpu: str) -> None:
-    """It may be made while the group waits; a group that asks for more than there is goes on
+    """It may be made while the group waits; a group that asks for more than there is continues
     waiting.
     """
     group = {

@@ -13,9 +13,9 @@ from typing_extensions import override
 
 from shared.kube.resources import Resource
 from tutti.api.access import Access
-from tutti.api.completing import completion
+from tutti.api.completion import completion
 from tutti.api.conventions import conventions
-from tutti.api.failing import Refusal
+from tutti.api.failures import Refusal
 from tutti.api.output import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -143,7 +143,7 @@ def access_flags(function: F) -> F:
             expose_value=False,
             callback=tell,
             metavar="LEVEL",
-            help="From 4 on, tell every request.",
+            help="At level 4 and above, log every request.",
         ),
     )
     return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags

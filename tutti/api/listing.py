@@ -10,8 +10,8 @@ from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
 from tutti.api import flags
 from tutti.api.access import Access, opened
-from tutti.api.failing import Refusal
-from tutti.api.fetching import Wanted, fetch, follow, get
+from tutti.api.failures import Refusal
+from tutti.api.fetches import Wanted, fetch, follow, get
 from tutti.api.flags import namespace_or_default, split_selector
 from tutti.api.objects import Object, name_of
 from tutti.api.output import Format, Printer
@@ -33,7 +33,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
         selector: As given.
         labels: A label selector of the command's own.
         output: The format.
-        watch: Whether to go on.
+        watch: Whether to continue.
         keep: Which of the objects found are meant; filters that the API server cannot apply.
     """
 

@@ -13,7 +13,7 @@ from multidict import MultiMapping
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import Resource
-from tutti.api.failing import Refusal, explained
+from tutti.api.failures import Refusal, explained
 from tutti.api.objects import Object, name_of, namespace_of
 from tutti.api.output import echo
 
@@ -92,7 +92,7 @@ def warnings_of(headers: Mapping[str, str]) -> list[str]:
 async def create_all(
     client: KubeClient, resource: Resource, manifests: Sequence[Object], namespace: str
 ) -> None:
-    """Create each, say so, and go on after a failure.
+    """Create each, say so, and continue after a failure.
 
     Raises:
         Refusal: Some could not be created; says which, and why.
@@ -113,7 +113,7 @@ async def create_all(
 async def delete_all(
     client: KubeClient, resource: Resource, keys: Sequence[tuple[str, str]]
 ) -> None:
-    """Delete each (namespace, name), say so, and go on after a failure.
+    """Delete each (namespace, name), say so, and continue after a failure.
 
     Raises:
         Refusal: Some could not be deleted; says which, and why.

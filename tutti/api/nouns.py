@@ -9,8 +9,8 @@ import msgspec
 from shared.kube.resources import Resource
 from tutti.api import flags, manifests
 from tutti.api.access import Access, opened
-from tutti.api.failing import Refusal, run
-from tutti.api.fetching import Wanted, fetch, get
+from tutti.api.failures import Refusal, run
+from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.objects import Object, name_of, namespace_of, without_managed_fields
 from tutti.api.output import NOTHING, Format, as_json, as_yaml, echo

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from shared.kube.client import KubeClient
 from shared.kube.resources import COMMANDS, Resource
-from tutti.api.fetching import get
+from tutti.api.fetches import get
 from tutti.api.objects import Object, text
 
 Action: TypeAlias = Literal["AbortJob", "ResumeJob", "OpenQueue", "CloseQueue"]

@@ -12,23 +12,23 @@ import click
 from shared.bus.errors import BusError
 from shared.kube.errors import CredentialsError, KubeError
 from tutti.api.access import Access, opened
-from tutti.api.failing import explained
-from tutti.bundle import collecting, pods
+from tutti.api.failures import explained
+from tutti.bundle import collection, pods
 from tutti.bundle.archive import Archive, Manifest
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 
 _MIB: Final = 1 << 20
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
-@suite_options
+@service_options
 @click.option(
     "--namespace",
     "-n",
     default="",
     metavar="NAME",
-    help="Namespace of the suite in the cluster: take its pods' logs.",
+    help="Namespace of Tutti in the cluster: collect the logs of its pods.",
 )
 @click.option(
     "--recordings",
@@ -46,7 +46,7 @@ _MIB: Final = 1 << 20
 def bundle(
     *,
     file: Path | None,
-    suite: SuiteBus,
+    suite: ServiceBus,
     namespace: str,
     recordings: Path | None,
     recording_mib: int,
@@ -72,33 +72,33 @@ def bundle(
     except FileExistsError:
         click.echo(f"tutti: {path} exists", err=True)
         sys.exit(1)
-    except (BusError, KubeError, OSError, NoSuite) as error:
+    except (BusError, KubeError, OSError, NotReachable) as error:
         click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     _tell(path, manifest)
 
 
 async def _collect(
-    archive: Archive, suite: SuiteBus, namespace: str, recordings: Path | None, bytes_max: int
+    archive: Archive, suite: ServiceBus, namespace: str, recordings: Path | None, bytes_max: int
 ) -> None:
     data_dir = await suite.folder()
     async with suite.connected("tutti-bundle") as bus:
-        found = await collecting.services(archive, bus)
-        collecting.versions(archive, bus, found, _version())
-        await collecting.streams(archive, bus)
+        found = await collection.services(archive, bus)
+        collection.versions(archive, bus, found, _version())
+        await collection.streams(archive, bus)
     if data_dir is not None:
         # Only of a suite on this machine: elsewhere its ports are somebody else's.
-        await collecting.metrics(archive, found)
-        await asyncio.to_thread(collecting.logs, archive, data_dir)
+        await collection.metrics(archive, found)
+        await asyncio.to_thread(collection.logs, archive, data_dir)
     folder = recordings or (data_dir / "recordings" if data_dir is not None else None)
     if folder is None:
         archive.miss("recording", "give --recordings, with a copy of the standby's folder")
     else:
-        await asyncio.to_thread(collecting.recordings, archive, folder, bytes_max)
+        await asyncio.to_thread(collection.recordings, archive, folder, bytes_max)
     await _of_cluster(archive, suite, namespace)
 
 
-async def _of_cluster(archive: Archive, suite: SuiteBus, namespace: str) -> None:
+async def _of_cluster(archive: Archive, suite: ServiceBus, namespace: str) -> None:
     try:
         async with opened(Access(kubeconfig=suite.kubeconfig, context=suite.context)) as client:
             await pods.cluster(archive, client)

@@ -9,7 +9,7 @@ from shared.kube.errors import KubeError
 from shared.kube.objects import Pod
 from shared.kube.resources import PODS
 from tutti.bundle.archive import Archive
-from tutti.bundle.collecting import readable
+from tutti.bundle.collection import readable
 
 #: As the chart labels its pods.
 _SELECTOR: Final = "app.kubernetes.io/name=tutti"

@@ -58,7 +58,7 @@ class Rule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=T
         return ApiError(
             self.status,
             _REASONS[self.status],
-            "told to misbehave",
+            "configured to misbehave",
             details=details_of(call.resource, call.name),
             retry_after_s=self.retry_after_s,
         )

@@ -20,7 +20,7 @@ from tutti.cluster.errors import (
 from tutti.cluster.objects import Obj, Value, decode
 from tutti.cluster.resources import PODS, Registry, Resource
 from tutti.cluster.selectors import Predicate, selector
-from tutti.cluster.watching import WATCH_S, Wish
+from tutti.cluster.watches import WATCH_S, Wish
 
 _TRUE = ("1", "true", "True")
 _JSON_TYPES = ("", "application/json", "application/octet-stream")

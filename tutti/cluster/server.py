@@ -15,7 +15,7 @@ from tutti.cluster.queries import body_of, call_of, delete_options_of, selected,
 from tutti.cluster.resources import PODS
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
-from tutti.cluster.watching import lines
+from tutti.cluster.watches import lines
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from shared.kube.resources import CRONJOBS_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access, opened
 from tutti.api.ages import since
-from tutti.api.failing import run
+from tutti.api.failures import run
 from tutti.api.nouns import Noun, add_reading, add_writing
 from tutti.api.objects import Object, created, field, name_of, namespace_of, text
 from tutti.api.output import echo, reference
@@ -59,7 +59,7 @@ add_writing(cronjob, Noun(resource=CRONJOBS_VOLCANO, layout=_layout))
 @_names
 @flags.access_flags
 def suspend(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
-    """Start no more Jobs; those that run go on."""
+    """Start no more Jobs; those that run continue."""
     run(_set_suspended(access, namespace, name, names, suspended=True))
 
 

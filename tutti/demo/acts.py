@@ -100,7 +100,9 @@ async def waits_its_turn(stage: Stage) -> None:
         )
     )
     stage.claim(
-        claims.gives_reason("`tutti why` says so in one sentence", answer.state, answer.sentence)
+        claims.gives_reason(
+            "`tutti why` explains it in one sentence", answer.state, answer.sentence
+        )
     )
     stage.say("Job 1's workers end.")
     await stage.finish(first)
@@ -108,7 +110,7 @@ async def waits_its_turn(stage: Stage) -> None:
     record = observer.record
     stage.claim(
         claims.starts_after(
-            "Job 2 starts only when job 1 makes room", second, first, record, ends=2
+            "Job 2 starts only when job 1 frees its capacity", second, first, record, ends=2
         )
     )
     stage.claim(claims.runs_whole("Job 2 runs whole", second, record))
@@ -206,7 +208,7 @@ async def by_budget(stage: Stage) -> None:
     stage.act(
         "Act 4: a gang declared by a PodDisruptionBudget",
         "Seed 002's TFJob v1alpha2: its operator makes a budget, no PodGroup, and no annotation. "
-        "N = 7 pods (one ps, six workers), room for N - 2.",
+        "N = 7 pods (one ps, six workers), capacity for N - 2.",
     )
     observer = stage.observer
     await stage.ground.order("gang pdb")
@@ -219,7 +221,7 @@ async def by_budget(stage: Stage) -> None:
     await stage.let_read()
     pods = [observer.specs[each.uid] for each in observer.of(job)]
     fit = len(fitting(pods, observer.nodes, observer.pods.values()))
-    stage.claim(claims.has_room_for("There is room for N - 2 pods", job, fit, short=2))
+    stage.claim(claims.has_room_for("N - 2 pods fit", job, fit, short=2))
     stage.claim(
         claims.waits_whole(
             "All N pods stay pending",
@@ -230,7 +232,9 @@ async def by_budget(stage: Stage) -> None:
         )
     )
     stage.claim(
-        claims.gives_reason("`tutti why` says why, from the budget", answer.state, answer.sentence)
+        claims.gives_reason(
+            "`tutti why` names the budget as the reason", answer.state, answer.sentence
+        )
     )
     stage.say("Two more nodes join the cluster.")
     for name in ("node-5", "node-6"):
@@ -244,7 +248,7 @@ async def by_budget(stage: Stage) -> None:
 
 def invariants(stage: Stage) -> None:
     """What must have held all the time."""
-    stage.act("All the time", "What was watched from the first act to the last.")
+    stage.act("All the time", "What was observed from the first act to the last.")
     record = stage.observer.record
     stage.claim(
         claims.never_in_part(

@@ -88,7 +88,9 @@ def waits_whole(text: str, job: Job, record: Record, *, from_s: float, until_s: 
 def gives_reason(text: str, state: str, sentence: str) -> Claim:
     """`tutti why` says in one sentence that a job waits, and for what."""
     held = state == "waiting" and bool(sentence) and "\n" not in sentence
-    return Claim(text=text, held=held, evidence=sentence or f"nothing was said; state {state}")
+    return Claim(
+        text=text, held=held, evidence=sentence or f"no verdict was published; state {state}"
+    )
 
 
 def starts_after(text: str, job: Job, first: Job, record: Record, *, ends: int) -> Claim:
@@ -129,7 +131,7 @@ def takes_place(text: str, dead: Sighting, job: Job, record: Record) -> Claim:
                 held=each.job == job.uid,
                 evidence=f"{each.name} went to {dead.node} when {dead.name} was gone",
             )
-    return Claim(text=text, held=False, evidence=f"nobody went to {dead.node}")
+    return Claim(text=text, held=False, evidence=f"no pod went to {dead.node}")
 
 
 def gets_place_back(text: str, dead: Sighting, other: Job, record: Record) -> Claim:
@@ -160,9 +162,9 @@ def gets_place_back(text: str, dead: Sighting, other: Job, record: Record) -> Cl
 
 
 def holds_room(text: str, dead: Sighting, message: str) -> Claim:
-    """The job's group says that room is held for a pod that has gone, on the node where it was."""
-    held = dead.name in message and f"held on {dead.node} until" in message
-    return Claim(text=text, held=held, evidence=message or "nothing was said")
+    """The job's group says that capacity is reserved for a pod that has gone, on its node."""
+    held = dead.name in message and f"reserved on {dead.node} until" in message
+    return Claim(text=text, held=held, evidence=message or "no verdict was published")
 
 
 def has_room_for(text: str, job: Job, fit: int, *, short: int) -> Claim:
@@ -248,9 +250,9 @@ def all_survived(
 
 
 def stuck(what: str, timeout_s: float) -> Claim:
-    """The story could not go on."""
+    """The story could not continue."""
     return Claim(
-        text="The story goes on", held=False, evidence=f"waited {timeout_s:.0f} s in vain: {what}"
+        text="The demo continues", held=False, evidence=f"waited {timeout_s:.0f} s in vain: {what}"
     )
 
 

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from shared.bus.errors import BusError
 from shared.kube.errors import KubeError
-from tutti.demo.playing import Options, play
+from tutti.demo.performance import Options, play
 from tutti.demo.processes import ProcessFailed
 from tutti.demo.screen import WIDTH
-from tutti.up.suite import first_of
+from tutti.up.all_services import first_of
 
 #: As shells tell of a process that a signal ended.
 _SIGNALLED = 128
@@ -23,8 +23,8 @@ _SIGNALLED = 128
 @click.command()
 @click.option("--fast", is_flag=True, help="Nothing to read, everything checked: for CI.")
 @click.option("--color/--no-color", default=True, help="Colours; where the terminal has them.")
-@click.option("--keep", is_flag=True, help="Leave cluster and suite running until Ctrl-C.")
-@click.option("--kill", is_flag=True, help="Kill every process of the suite once meanwhile.")
+@click.option("--keep", is_flag=True, help="Leave the cluster and Tutti running until Ctrl-C.")
+@click.option("--kill", is_flag=True, help="Kill every process of Tutti once meanwhile.")
 @click.option(
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),

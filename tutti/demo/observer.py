@@ -19,7 +19,7 @@ from shared.kube.decoding import Undecodable
 from shared.kube.listwatch import Batch, Changes, HasMetadata, Listed, ListWatch
 from shared.kube.requests import amounts, effective_requests
 from shared.kube.resources import DISRUPTION_BUDGETS, NODES, PODGROUPS_INCUBATOR, PODS, Resource
-from tutti.demo.record import Job, Picture, Sighting, of_job
+from tutti.demo.record import ClusterState, Job, Sighting, of_job
 
 _ROLE: Final = "tf-replica-type"
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
@@ -47,7 +47,7 @@ class Observer:
 
     def __init__(self, client: KubeClient) -> None:
         self.record: list[Sighting] = []
-        self.pods: Picture = {}
+        self.pods: ClusterState = {}
         self.nodes: dict[str, dict[str, int]] = {}
         self.specs: dict[str, kube.Pod] = {}
         self.verdicts: dict[str, Verdict] = {}

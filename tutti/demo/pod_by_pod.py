@@ -1,7 +1,7 @@
 """The contrast: a plain scheduler that places one pod after the other. Not Tutti, and labelled so.
 
 It does what any scheduler does that knows pods only: take the oldest pod without a node, bind it to
-the first node where it fits, go on. `fitting` is pure; the demo also counts room with it.
+the first node where it fits, continue. `fitting` is pure; the demo also counts room with it.
 """
 
 from collections import Counter

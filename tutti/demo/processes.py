@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from tutti.demo.ground import READY
+from tutti.demo.cluster_process import READY
 from tutti.lifeline import dying_with_parent
 from tutti.up.readiness import ReadyFile
 
@@ -33,7 +33,7 @@ class ProcessFailed(Exception):
 
 
 class Ground:
-    """The embedded cluster's process; see `tutti.demo.ground` for the orders."""
+    """The embedded cluster's process; see `tutti.demo.cluster_process` for the orders."""
 
     def __init__(self, process: Process, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -68,7 +68,7 @@ async def ground(folder: Path) -> AsyncIterator[Ground]:
             sys.executable,
             "-P",
             "-m",
-            "tutti.demo.ground",
+            "tutti.demo.cluster_process",
             str(kubeconfig),
             stdin=PIPE,
             stdout=PIPE,

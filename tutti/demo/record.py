@@ -58,13 +58,13 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Record = Sequence[Sighting]
-Picture = dict[str, Sighting]
+ClusterState = dict[str, Sighting]
 """The last sighting of each pod that was ever seen, by UID."""
 
 
-def replay(record: Record) -> Iterator[tuple[Sighting, Picture]]:
-    """Each sighting, with the picture that it makes: one dict, which goes on changing."""
-    picture: Picture = {}
+def replay(record: Record) -> Iterator[tuple[Sighting, ClusterState]]:
+    """Each sighting, with the picture that it makes: one dict, which continues changing."""
+    picture: ClusterState = {}
     for sighting in record:
         picture[sighting.uid] = sighting
         yield sighting, picture

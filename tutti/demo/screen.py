@@ -139,7 +139,7 @@ def _counts(seen: Sequence[Sighting]) -> Text:
 def summary(claims: Sequence[Claim]) -> Table:
     """Every claim, whether it held, and what was seen."""
     table = Table(
-        title="What was claimed, and what the API server showed",
+        title="Each claim, and what the API server showed",
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,

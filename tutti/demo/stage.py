@@ -151,7 +151,7 @@ class Stage:
             verdict = self.observer.verdicts.get(job.uid)
             return verdict is not None and verdict.why is not None and verdict.members == job.size
 
-        await self.until(judged, f"a verdict that says why {job.title} waits")
+        await self.until(judged, f"a verdict that explains why {job.title} waits")
         gatherer = Gatherer(self.client, job.namespace, SCHEDULER_NAMES)
         return explain(await gatherer.gather("tfjob", job.name), SCHEDULER_NAMES)
 
@@ -169,7 +169,7 @@ class Stage:
             found = (one for one in conditions if one.type == "RoomHeld" and one.status == "True")
             return next((one.message for one in found), "")
 
-        await self.until(lambda: bool(held()), f"{job.title} says that room is held for it")
+        await self.until(lambda: bool(held()), f"{job.title} says that capacity is reserved for it")
         return held()
 
     async def finish(self, job: Job) -> None:

@@ -11,16 +11,16 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from shared.bus.asking import ask
 from shared.bus.errors import BusError, NoAnswer
+from shared.bus.questions import ask
 from shared.contracts import codec, subjects
-from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.questions import FitAnswer, FitRequest
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import CredentialsError, KubeError, TransportError
 from tutti.fits.admission import Admitted, admit
 from tutti.fits.expanding import BadManifest, expand, flattened
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 from tutti.up.options import SCHEDULER_NAMES
 
 #: A standby answers between two looks at its streams; a large gang takes it a while.
@@ -61,13 +61,13 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     metavar="NAME",
     help="Names that Tutti serves on this cluster; repeatable.",
 )
-@suite_options
+@service_options
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
 def fits(
     *,
     files: Sequence[IO[str]],
     namespace: str,
-    suite: SuiteBus,
+    suite: ServiceBus,
     scheduler_names: tuple[str, ...],
     output: str,
 ) -> None:
@@ -87,7 +87,7 @@ def fits(
         _fail("\n  ".join(["admission would refuse this:", *rejected.args]))
     except NoAnswer:
         _fail("no standby of the planner answers")
-    except (BadManifest, yaml.YAMLError, BusError, KubeError, OSError, NoSuite) as error:
+    except (BadManifest, yaml.YAMLError, BusError, KubeError, OSError, NotReachable) as error:
         _fail(str(error))
     else:
         if output == "json":
@@ -125,7 +125,7 @@ def _displaced(answer: FitAnswer) -> str:
 
 
 async def _fits(
-    suite: SuiteBus, documents: Sequence[Any], namespace: str, scheduler_names: Sequence[str]
+    suite: ServiceBus, documents: Sequence[Any], namespace: str, scheduler_names: Sequence[str]
 ) -> list[Fit]:
     """Check, expand, ask.
 
@@ -147,7 +147,7 @@ async def _fits(
 
 
 async def _admitted(
-    suite: SuiteBus,
+    suite: ServiceBus,
     documents: Sequence[tuple[str, dict[str, Any]]],
     namespace: str,
     scheduler_names: Sequence[str],
@@ -161,7 +161,7 @@ async def _admitted(
         return await admit(None, documents, namespace=namespace, scheduler_names=names)
 
 
-async def _ask(suite: SuiteBus, asked: Sequence[FitRequest]) -> list[Fit]:
+async def _ask(suite: ServiceBus, asked: Sequence[FitRequest]) -> list[Fit]:
     async with suite.connected("tutti-fits") as bus:
         return [
             Fit(

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.contracts.asking import FitRequest
+from shared.contracts.questions import FitRequest
 from shared.dialects.discovery import dialects
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import REPLICATED, declared, template_pod

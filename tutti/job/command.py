@@ -10,7 +10,7 @@ from shared.kinds.durations import duration_ms
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access, opened
-from tutti.api.failing import Refusal, fail, run
+from tutti.api.failures import Refusal, fail, run
 from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.objects import Object
 from tutti.api.orders import Action, order
@@ -51,7 +51,7 @@ def job() -> None:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Store nothing; say whether it would be accepted, and where it would fit.",
+    help="Store nothing; report whether it would be accepted, and where it would fit.",
 )
 @click.option("--wait", is_flag=True, help="Show how it gets on, until it is finished.")
 @click.option(
@@ -212,7 +212,9 @@ async def delete_jobs(access: Access, namespace: str, name: str, names: tuple[st
 @click.option("--previous", "-p", is_flag=True, help="Of the containers' previous runs.")
 @click.option("--timestamps", is_flag=True, help="With the instant of each line.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="The last N lines of each.")
-@click.option("--since", default="", metavar="DURATION", help="What is younger, such as 5m.")
+@click.option(
+    "--since", default="", metavar="DURATION", help="Only logs newer than this, such as 5m."
+)
 @click.option("--prefix/--no-prefix", default=None, help="Say whose line it is; else if several.")
 @_names
 @flags.access_flags

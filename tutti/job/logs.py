@@ -15,8 +15,8 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import JOBS_VOLCANO, PODS
 from tutti.api.access import CONNECTIONS_MAX, Access, opened
-from tutti.api.failing import Refusal
-from tutti.api.fetching import Wanted, fetch, follow, get
+from tutti.api.failures import Refusal
+from tutti.api.fetches import Wanted, fetch, follow, get
 from tutti.api.flags import namespace_or_default
 from tutti.api.objects import Object, field, labels_of, name_of, text
 from tutti.api.output import echo

@@ -5,7 +5,7 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.access import Access, opened
-from tutti.api.failing import Refusal
+from tutti.api.failures import Refusal
 from tutti.api.flags import namespace_or_default
 from tutti.api.manifests import create, read
 from tutti.api.objects import Object, name_of, namespace_of

@@ -10,7 +10,7 @@ import msgspec
 
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import JOBS_VOLCANO
-from tutti.api.failing import Refusal, fail
+from tutti.api.failures import Refusal, fail
 from tutti.api.flags import F, together
 from tutti.api.objects import Object
 

@@ -11,7 +11,7 @@ from shared.kube.errors import ApiError
 from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO, PODGROUPS_VOLCANO
 from tutti.api.access import Access, opened
 from tutti.api.ages import since
-from tutti.api.fetching import Wanted, fetch, get
+from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import namespace_or_default
 from tutti.api.objects import (
     Object,

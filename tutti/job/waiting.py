@@ -13,7 +13,7 @@ import click
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, Resource
-from tutti.api.fetching import Wanted, follow
+from tutti.api.fetches import Wanted, follow
 from tutti.api.objects import Object, name_of, namespace_of, number, text, why_unschedulable
 from tutti.api.output import echo
 from tutti.job.columns import FINAL_PHASES, phase, replicas

@@ -1,4 +1,4 @@
-"""``python -m tutti.manifests``: write deploy/crds and the chart's tables of rights anew."""
+"""``python -m tutti.manifests``: write deploy/crds and the chart's tables of rights again."""
 
 import argparse
 import json

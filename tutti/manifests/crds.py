@@ -23,7 +23,7 @@ OPT_IN_FOLDER: Final = "kube-batch"
 
 
 def manifests() -> list[dict[str, Any]]:
-    """Every CRD, made anew: the caller may change them."""
+    """Every CRD, made again: the caller may change them."""
     return [manifest(description) for description in CATALOGUE]
 
 

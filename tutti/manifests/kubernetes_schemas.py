@@ -94,7 +94,7 @@ def _with_key_defaults(items: Schema, keys: list[str]) -> Schema:
 
 
 def take(openapi: Mapping[str, Any]) -> None:
-    """Write kubernetes.json anew from a published /openapi/v3/api/v1."""
+    """Write kubernetes.json again from a published /openapi/v3/api/v1."""
     published = openapi["components"]["schemas"]
     taken: dict[str, Schema] = {}
     waiting = sorted(_ROOTS.values())

@@ -13,7 +13,7 @@ from rich.console import Console
 from shared.kube.errors import KubeError
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.access import Access, opened
-from tutti.api.failing import explained
+from tutti.api.failures import explained
 from tutti.migrate import gangs, installed, people, stored
 from tutti.migrate.findings import Check, in_order
 from tutti.migrate.gathering import look

@@ -107,16 +107,16 @@ def _partial(seen: Seen) -> Iterator[Finding]:
 def _cure(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:
     needs = max(group.min_member, 1)
     if len(found) < needs:
-        return f"only {len(found)} of its pods exist; Tutti waits for the others"
+        return f"only {len(found)} of its pods exist; Tutti waits for the rest"
     alone = sum(1 for pod in bound if pod.owner is None)
     if alone:
         return (
             f"Tutti places the missing members; {alone} bound pods have no controller, so they are "
-            "left where they are if there is no room (condition PartlyBound)"
+            "left where they are if capacity is short (condition PartlyBound)"
         )
     return (
-        "Tutti places the missing members once there is room, and releases nothing before it has "
-        "decided something of the gang itself"
+        "Tutti places the missing members when capacity is free, and releases nothing of the gang "
+        "before it has made a decision of its own on it"
     )
 
 

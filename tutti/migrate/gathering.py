@@ -24,14 +24,14 @@ from shared.kube.resources import (
     Resource,
 )
 from shared.model.objects import ClusterObject, Pod, PodGroup
-from shared.model.surroundings import ResourceClaim
-from tutti.api.fetching import Wanted, fetch
+from shared.model.reference_objects import ResourceClaim
+from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import Object, field, name_of, namespace_of, text
 from tutti.migrate import judging
 from tutti.migrate.seen import COSCHEDULING, GROUPS, JUDGED, PolicyText, Seen
 from tutti.up.cluster_checks import look_around
+from tutti.up.other_schedulers import find_other_schedulers
 from tutti.up.presence import is_dead
-from tutti.up.rivals import find_rivals
 
 _LISTED: Final = tuple(
     dict.fromkeys(
@@ -96,7 +96,7 @@ async def look(
         groups=_read(objects, GROUPS, PodGroup, context),
         claims=_read(objects, (RESOURCE_CLAIMS,), ResourceClaim, context),
         templates=tuple(_templates(objects[JOBS_VOLCANO], context)),
-        rivals=tuple(find_rivals(sight.around, names, is_dead)),
+        others=tuple(find_other_schedulers(sight.around, names, is_dead)),
         policies=tuple([await judging.judged(policy) for policy in policies]),
         admission_files=admission_files,
         refused=await judging.refused(stored, scheduler_names),

@@ -140,11 +140,11 @@ def _webhooks(seen: Seen) -> Iterator[Finding]:
             shuts = (
                 "refuses what it is asked about once its process has stopped"
                 if closed
-                else ("goes on defaulting and refusing beside Tutti's")
+                else ("continues to default and refuse beside Tutti's")
             )
             yield Finding(
                 level="step",
                 topic="webhook",
                 what=f"{resource.kind} {name}",
-                message=f"delete it when the rival stops: it {shuts}",
+                message=f"delete it when the other scheduler stops: it {shuts}",
             )

@@ -16,18 +16,18 @@ _HOLDS: Final = {"name": "scheduler", "suite": "tutti up", "podgroups": "control
 
 
 def findings(seen: Seen) -> Iterator[Finding]:
-    """All names that pods use or rivals serve, and all rivals."""
+    """All names that pods use or other schedulers serve, and all other schedulers."""
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in seen.pods:
         if pod.scheduler_name not in {"", _DEFAULT}:
             pods[pod.scheduler_name].append(pod)
     served: dict[str, list[str]] = defaultdict(list)
-    for rival in seen.rivals:
-        if rival.holding == "name":
-            served[rival.name].append(rival.who)
+    for other in seen.others:
+        if other.holding == "name":
+            served[other.name].append(other.who)
     for name in sorted({*pods, *served}):
         waiting = sum(1 for pod in pods[name] if not pod.node)
-        who = "; ".join(served[name]) or "nobody that was seen"
+        who = "; ".join(served[name]) or "no scheduler that was seen"
         ours = name in seen.scheduler_names
         told = "Tutti answers to it" if ours else "Tutti leaves it alone (--scheduler-name adds it)"
         yield Finding(
@@ -36,9 +36,9 @@ def findings(seen: Seen) -> Iterator[Finding]:
             what=name,
             message=f"{len(pods[name])} pods, {waiting} of them wait; served by {who}; {told}",
         )
-    for rival in seen.rivals:
+    for other in seen.others:
         yield Finding(
-            level="step", topic="rival", what=_HOLDS[rival.holding], message=_stop(rival.who)
+            level="step", topic="rival", what=_HOLDS[other.holding], message=_stop(other.who)
         )
 
 

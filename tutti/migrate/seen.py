@@ -19,9 +19,9 @@ from shared.kube.resources import (
     Resource,
 )
 from shared.model.objects import Pod, PodGroup
-from shared.model.surroundings import ResourceClaim
+from shared.model.reference_objects import ResourceClaim
 from tutti.api.objects import Object
-from tutti.up.rivals import Rival
+from tutti.up.other_schedulers import OtherScheduler
 
 #: PodGroups of kube-scheduler's coscheduling plugin, which Tutti does not read.
 COSCHEDULING: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
@@ -60,7 +60,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[ResourceClaim, ...] = ()
     #: Pods that Jobs would make, by the Job's "namespace/name".
     templates: tuple[tuple[str, Pod], ...] = ()
-    rivals: tuple[Rival, ...] = ()
+    others: tuple[OtherScheduler, ...] = ()
     policies: tuple[PolicyText, ...] = ()
     #: ConfigMaps with resource groups of Volcano's admission.
     admission_files: tuple[str, ...] = ()

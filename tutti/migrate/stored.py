@@ -24,7 +24,7 @@ _MARKS: Final = {mark.key: mark for mark in MARKS if mark.place != "field"}
 #: Keys that Tutti stores and does not act upon, with what stands for them.
 _WITHOUT_EFFECT: Final = {
     "volcano.sh/numa-topology-policy": "NUMA placement is the kubelet's topology manager's",
-    "volcano.sh/qos-level": "Volcano's node agent reads it, and goes on doing so",
+    "volcano.sh/qos-level": "Volcano's node agent reads it, and continues to",
 }
 #: Kinds whose annotations and labels are their users'.
 _ANNOTATED: Final = (PODS, *GROUPS, COSCHEDULING, JOBS_VOLCANO)
@@ -40,7 +40,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
             level="changes",
             topic="stored object",
             what=f"{refused.kind} {refused.name}",
-            message="goes on as it is, and would be refused if it were created again: "
+            message="continues as it is, and would be refused if it were created again: "
             f"{errors}{f' (and {more} more)' if more > 0 else ''}",
         )
     for group in seen.of(COSCHEDULING):

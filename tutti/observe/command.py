@@ -9,17 +9,17 @@ import click
 import msgspec
 from rich.console import Console
 
-from shared.bus.asking import ask
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError, NoAnswer
+from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.observing import Observation, ObservationRequest
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
-from tutti.api.failing import explained
+from tutti.api.failures import explained
 from tutti.observe.showing import show
 from tutti.observe.summary import Summary, summarize
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 from tutti.up.options import OBSERVED_DIR, default_data_dir
 
 #: Of a table that goes to a file or another program.
@@ -41,7 +41,7 @@ def observe() -> None:
 
 
 @observe.command()
-@suite_options
+@service_options
 @click.option(
     "--file",
     "-f",
@@ -50,14 +50,14 @@ def observe() -> None:
     help="A report that `tutti up --observe --report` wrote, instead of asking.",
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
-def report(*, suite: SuiteBus, path: Path | None, output: str) -> None:
+def report(*, suite: ServiceBus, path: Path | None, output: str) -> None:
     """Say per gang when the rival bound it, when Tutti would have, and what stays partial."""
     try:
         found = _read(path) if path is not None else asyncio.run(_ask(suite))
     except NoAnswer:
         click.echo("tutti: no observer answers", err=True)
         sys.exit(1)
-    except (BusError, KubeError, OSError, NoSuite, msgspec.MsgspecError) as error:
+    except (BusError, KubeError, OSError, NotReachable, msgspec.MsgspecError) as error:
         click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     if output == "json":
@@ -71,7 +71,7 @@ def _read(path: Path) -> Observation:
     return msgspec.json.decode(path.read_bytes(), type=Observation)
 
 
-async def _ask(suite: SuiteBus) -> Observation:
+async def _ask(suite: ServiceBus) -> Observation:
     if not suite.nats:
         folder = suite.data_dir
         if folder is None:

@@ -34,10 +34,10 @@ def sentences(observation: Observation) -> list[str]:
     lines = [
         f"observed {found.gangs} gangs for {hours:.1f} h, of which {found.before} were bound "
         "already; times are counted from the moment a gang had the members that it needs",
-        f"rival: {found.whole} bound whole{_words(found.rival)}; {found.partial_ever} were bound "
+        f"rival: {found.whole} bound whole{_words(found.other)}; {found.partial_ever} were bound "
         f"in part for {found.partial_s:.0f} s in all, {found.partial_now} are now",
         f"tutti: {found.decided} would have been bound whole{_words(found.tutti)}; "
-        f"{found.only_tutti} of those still wait for the rival",
+        f"{found.only_tutti} of those still wait for the other scheduler",
     ]
     lines += _remarks(found)
     if observation.left_out:
@@ -48,7 +48,9 @@ def sentences(observation: Observation) -> list[str]:
 def _remarks(found: Summary) -> list[str]:
     lines: list[str] = []
     if found.only_rival:
-        lines.append(f"{found.only_rival} gangs were bound by the rival before Tutti decided them")
+        lines.append(
+            f"{found.only_rival} gangs were bound by the other scheduler before Tutti decided them"
+        )
     if found.evicting or found.releasing:
         lines.append(
             f"Tutti would have evicted other pods for {found.evicting} gangs, and released what "

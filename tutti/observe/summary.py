@@ -28,7 +28,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     #: Of the others: bound whole by the rival; decided by Tutti.
     whole: int
     decided: int
-    #: Decided by Tutti, and waiting in the rival's hands (none of it bound, or a part).
+    #: Decided by Tutti, and waiting in the other scheduler's hands (none of it bound, or a part).
     only_tutti: int
     #: Bound whole by the rival, and never decided before that.
     only_rival: int
@@ -36,7 +36,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     partial_ever: int
     partial_now: int
     partial_s: float
-    rival: Waits | None
+    other: Waits | None
     tutti: Waits | None
     #: Gangs for which Tutti would have evicted others' pods, or released their own.
     evicting: int
@@ -61,7 +61,7 @@ def summarize(observation: Observation) -> Summary:
         partial_ever=sum(1 for row in rows if partial_ms(row, observation.at_ms)),
         partial_now=sum(1 for row in rows if row.partial_since_ms),
         partial_s=sum(partial_ms(row, observation.at_ms) for row in rows) / 1000,
-        rival=_waits(row.whole_ms - row.complete_ms for row in fresh if row.whole_ms),
+        other=_waits(row.whole_ms - row.complete_ms for row in fresh if row.whole_ms),
         tutti=_waits(row.decided_ms - row.complete_ms for row in fresh if row.decided_ms),
         evicting=sum(1 for row in rows if row.evicts),
         releasing=sum(1 for row in rows if row.release),

@@ -14,8 +14,8 @@ from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import SECRETS
 from tutti.provision.planning import BadSecret, Kept, names, plan
 
-#: So often it is looked at anew when another one that provisions was quicker: more often than there
-#: are Secrets to be quicker with.
+#: So often it is looked at again when another one that provisions was quicker: more often than
+#: there are Secrets to be quicker with.
 _ATTEMPTS: Final = 20
 
 

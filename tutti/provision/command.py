@@ -73,7 +73,9 @@ def provision(
     try:
         if directory is not None:
             if not addresses:
-                raise click.UsageError("--folder: say by --address where the NATS servers are")
+                raise click.UsageError(
+                    "--folder: give the addresses of the NATS servers with --address"
+                )
             for path in folder.provision(directory, who, addresses):
                 click.echo(f"wrote {path}")
         elif namespace and release:

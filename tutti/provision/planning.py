@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 
 from shared.bus.authorization import BadSeed, authorization, new_seed, public_key
 from shared.bus.permissions import User
-from shared.runtime.issuing import (
+from shared.runtime.certificate_authority import (
     BACKDATED,
     Issued,
     Unreadable,
@@ -48,7 +48,7 @@ Stored = Mapping[str, Kept]
 
 
 class BadSecret(Exception):
-    """Something stored is not what it should be. It is not made anew: others hold its counterpart.
+    """Something stored is not what it should be. It is not made again: others hold its counterpart.
     The message says where it is.
     """
 

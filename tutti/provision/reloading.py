@@ -2,7 +2,7 @@
 
 The server reads certificates and users at its start and on SIGHUP only; mounted Secrets change by
 themselves. Connections stay: new ones are judged by the new files. The server does not take a file
-that it cannot read, and goes on with what it has.
+that it cannot read, and continues with what it has.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ async def keep_loaded(
         pid = await asyncio.to_thread(_hang_up, pid_file)
         if pid:
             known = found
-            say(f"told nats-server {pid} to read again: {', '.join(changed)}")
+            say(f"signalled nats-server {pid} to read again: {', '.join(changed)}")
         else:
             say(f"no nats-server is named in {pid_file}")
 

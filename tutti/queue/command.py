@@ -8,8 +8,8 @@ from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access, opened
 from tutti.api.conventions import conventions
-from tutti.api.failing import Refusal, run
-from tutti.api.fetching import Wanted, fetch, get
+from tutti.api.failures import Refusal, run
+from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import split_selector
 from tutti.api.manifests import create
 from tutti.api.objects import Object, name_of

@@ -8,14 +8,14 @@ import click
 import msgspec
 from rich.console import Console
 
-from shared.bus.asking import ask
 from shared.bus.errors import BusError, NoAnswer
+from shared.bus.questions import ask
 from shared.contracts import codec, subjects
-from shared.contracts.asking import LedgerAnswer, LedgerRequest
+from shared.contracts.questions import LedgerAnswer, LedgerRequest
 from shared.kube.errors import KubeError
-from tutti.api.failing import explained
+from tutti.api.failures import explained
 from tutti.queues.showing import show
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 
 #: A standby answers between two looks at its streams.
 _ANSWER_S: Final = 3.0
@@ -23,12 +23,12 @@ _ANSWER_S: Final = 3.0
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[QUEUE]...")
-@suite_options
+@service_options
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
 def queues(
     *,
     names: tuple[str, ...],
-    suite: SuiteBus,
+    suite: ServiceBus,
     output: str,
 ) -> None:
     """Show what queues hold, deserve, were promised and are owed, and why.
@@ -40,7 +40,7 @@ def queues(
     except NoAnswer:
         click.echo("tutti: no standby of the planner answers", err=True)
         sys.exit(1)
-    except (BusError, KubeError, OSError, NoSuite) as error:
+    except (BusError, KubeError, OSError, NotReachable) as error:
         click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     if names:
@@ -56,7 +56,7 @@ def queues(
         show(found, Console())
 
 
-async def _ask(suite: SuiteBus) -> LedgerAnswer:
+async def _ask(suite: ServiceBus) -> LedgerAnswer:
     async with suite.connected("tutti-queues") as bus:
         return await ask(
             bus,

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 from shared.kube.quantities import format_quantity
 
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")

@@ -120,7 +120,7 @@ _BINDER: Final = (
     _may("create", PODS, "bind pods to nodes", at="binding"),
     _may("create", PODS, "evict victims of preemption", at="eviction"),
     _may("get delete", PODS, "read back what a lost answer left open; release pods of a gang"),
-    _may("patch", PODS, "say why a pod is released (DisruptionTarget)", at="status"),
+    _may("patch", PODS, "set the reason of a release (DisruptionTarget)", at="status"),
     _may("get patch", VOLUMES, "claim a chosen volume"),
     _may("get patch", VOLUME_CLAIMS, "name the node that a volume is made for"),
     _may("get patch", RESOURCE_CLAIMS, "the finalizer of an allocation"),
@@ -141,18 +141,18 @@ _WEBHOOK: Final = (
     _may(
         "get",
         CLUSTER_ROLES,
-        "whom its configurations belong to: they go when it is uninstalled",
+        "the owner of its configurations: they are deleted when it is uninstalled",
         names=(f"{RELEASE}-admission-webhook",),
     ),
 )
 
-_TELL: Final = _may("create get patch", CORE_EVENTS, "tell and count Events")
+_TELL: Final = _may("create get patch", CORE_EVENTS, "create and count Events")
 
 #: By the names that `--controllers` takes.
 CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     "status": (
         *_of_dialects("controller", "write phases, conditions and verdicts on groups"),
-        _may("patch", PODS, "say on waiting pods why they wait", at="status"),
+        _may("patch", PODS, "set the pending reason on waiting pods", at="status"),
         _may(
             "list",
             LEASES,
@@ -171,10 +171,10 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     "podgroup": (
         _may("get patch", PODS, "write its group's name on a bare pod"),
         *(
-            _may("get", resource, "find out who owns a bare pod")
+            _may("get", resource, "find the owner of a bare pod")
             for resource in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
         ),
-        _may("get", QUEUES_VOLCANO, "what a queue says of the groups in it"),
+        _may("get", QUEUES_VOLCANO, "the status of a queue: the groups in it"),
         _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
     ),
     "workload": (
@@ -201,7 +201,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("get create patch delete", CONFIGMAPS, "host lists (plugin svc)"),
         _may("get create delete", SECRETS, "keys (plugin ssh)"),
         _may("get create delete", SERVICES, "names of pods (plugins svc, ray)"),
-        _may("get create delete", NETWORK_POLICIES, "who may talk to pods (plugin svc)"),
+        _may("get create delete", NETWORK_POLICIES, "network policies of pods (plugin svc)"),
         _may("get create", VOLUME_CLAIMS, "volumes of Jobs"),
         _TELL,
     ),
@@ -267,7 +267,7 @@ _CRDS: Final = (
 )
 
 ACCOUNTS: Final = (
-    Account(name="watcher", rights=_of_dialects("watcher", "the picture of the cluster")),
+    Account(name="watcher", rights=_of_dialects("watcher", "the state of the cluster")),
     Account(name="gang-planner", token=False),
     Account(name="binder", rights=_BINDER),
     Account(name="admission-webhook", rights=_WEBHOOK),

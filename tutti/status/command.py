@@ -13,11 +13,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shared.bus.asking import ask, ask_all
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError, NoAnswer
-from shared.contracts.asking import LedgerAnswer, LedgerRequest, ServiceStatus, StatusRequest
+from shared.bus.questions import ask, ask_all
 from shared.contracts.codec import decode_ledger_answer, decode_status
+from shared.contracts.questions import LedgerAnswer, LedgerRequest, ServiceStatus, StatusRequest
 from shared.contracts.subjects import (
     ASK_LEDGER,
     ASK_STATUS,
@@ -27,12 +27,12 @@ from shared.contracts.subjects import (
     VERDICTS,
 )
 from shared.kube.errors import KubeError
-from tutti.api.failing import explained
+from tutti.api.failures import explained
 from tutti.nats_store import NoHealth, store_problem
 from tutti.redrawing import redraw
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 from tutti.status.live import Watched
 from tutti.status.report import Report, StreamLine, report
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
@@ -40,7 +40,7 @@ _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 
 
 @click.command()
-@suite_options
+@service_options
 @click.option(
     "--interval",
     "interval_s",
@@ -53,7 +53,7 @@ _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 @click.option("--watch", "-w", is_flag=True, help="Go on, on one screen; with -o json a line each.")
 def status(
     *,
-    suite: SuiteBus,
+    suite: ServiceBus,
     interval_s: float,
     output: str,
     watch: bool,
@@ -66,7 +66,7 @@ def status(
         if watch:
             asyncio.run(_watch(suite, interval_s, output))
         found = asyncio.run(_collect(suite, interval_s))
-    except (BusError, KubeError, OSError, NoSuite) as error:
+    except (BusError, KubeError, OSError, NotReachable) as error:
         click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
@@ -78,7 +78,7 @@ def status(
     sys.exit(0 if found.ready else 1)
 
 
-async def _collect(suite: SuiteBus, interval_s: float) -> Report:
+async def _collect(suite: ServiceBus, interval_s: float) -> Report:
     async with suite.connected("tutti-status") as bus:
         started_s = time.monotonic()
         first = await _ask(bus)
@@ -89,7 +89,7 @@ async def _collect(suite: SuiteBus, interval_s: float) -> Report:
     return report(first, second, seconds, streams, await _store_problem(suite))
 
 
-async def _watch(suite: SuiteBus, interval_s: float, output: str) -> NoReturn:
+async def _watch(suite: ServiceBus, interval_s: float, output: str) -> NoReturn:
     """Show a round each interval until interrupted."""
     async with suite.connected("tutti-status") as bus:
         if output == "json":
@@ -100,7 +100,7 @@ async def _watch(suite: SuiteBus, interval_s: float, output: str) -> NoReturn:
     raise AssertionError("rounds do not end")
 
 
-async def _screens(bus: Bus, suite: SuiteBus, interval_s: float) -> AsyncIterator[RenderableType]:
+async def _screens(bus: Bus, suite: ServiceBus, interval_s: float) -> AsyncIterator[RenderableType]:
     watched = Watched()
     async for found, ledger, seconds in _rounds(bus, suite, interval_s):
         watched.take(found, ledger, seconds)
@@ -108,7 +108,7 @@ async def _screens(bus: Bus, suite: SuiteBus, interval_s: float) -> AsyncIterato
 
 
 async def _rounds(
-    bus: Bus, suite: SuiteBus, interval_s: float
+    bus: Bus, suite: ServiceBus, interval_s: float
 ) -> AsyncIterator[tuple[Report, LedgerAnswer | None, float]]:
     """Without end: a report, what queues hold (None: no standby answers), and the seconds since
     the round before.
@@ -140,7 +140,7 @@ async def _ask(bus: Bus) -> Sequence[ServiceStatus]:
     return await ask_all(bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S)
 
 
-async def _store_problem(suite: SuiteBus) -> str:
+async def _store_problem(suite: ServiceBus) -> str:
     """What our own NATS says of its store; "" where it was given or does not answer."""
     url = (await suite.find()).nats_monitor_url
     try:
@@ -166,7 +166,7 @@ def show(found: Report, console: Console, now: datetime) -> None:
     gangs = ", ".join(f"{count} {phase}" for phase, count in found.gangs.items()) or "none"
     console.print(Text(f"gangs: {gangs}"))
     if found.holds:
-        console.print(Text(f"holds: room of {found.holds} lost members is held or sought"))
+        console.print(Text(f"holds: capacity of {found.holds} lost members is reserved or sought"))
     console.print(
         Text(
             f"decisions: {found.decisions_per_s:g} a second; "

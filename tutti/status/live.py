@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from shared.contracts.asking import LedgerAnswer, LedgerQueue
+from shared.contracts.questions import LedgerAnswer, LedgerQueue
 from tutti.drawing import bar, counted, shortened, sparkline
 from tutti.status.report import Report, ServiceLine, StreamLine
 
@@ -79,7 +79,7 @@ class Watched:
         if not found.gangs:
             table.add_row(Text("none", "dim"), "", "")
         if found.holds:
-            table.add_row(Text("held room", "magenta"), str(found.holds), "")
+            table.add_row(Text("reserved", "magenta"), str(found.holds), "")
         for title, values in (("decisions/s", self._decisions), ("pods bound/s", self._bound)):
             last = values[-1] if values else 0.0
             table.add_row(Text(title, "bold"), f"{last:g}", Text(sparkline(values), "cyan"))

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from shared.contracts.asking import ServiceStatus
+from shared.contracts.questions import ServiceStatus
 
 #: Without each of these no gang is bound.
 NEEDED: Final = ("watcher", "gang-planner", "binder")

@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from shared.bus.errors import BusError
 from shared.kube.errors import KubeError
-from tutti.api.failing import explained
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.api.failures import explained
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 from tutti.timeline.reading import Read, read
 from tutti.timeline.story import Story, story, trimmed
 from tutti.timeline.strips import by_gang, by_node
@@ -45,7 +45,7 @@ class _Duration(click.ParamType[int]):
 
 
 @click.command()
-@suite_options
+@service_options
 @click.option(
     "--since",
     "since_ms",
@@ -61,11 +61,11 @@ class _Duration(click.ParamType[int]):
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write a picture, a row for each node, instead.",
+    help="Write an SVG drawing, a row for each node, instead.",
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
 def timeline(
-    *, suite: SuiteBus, since_ms: int, by: str, namespace: str, svg: Path | None, output: str
+    *, suite: ServiceBus, since_ms: int, by: str, namespace: str, svg: Path | None, output: str
 ) -> None:
     """Draw when gangs waited, and on which nodes they were.
 
@@ -74,7 +74,7 @@ def timeline(
     """
     try:
         found, told = asyncio.run(_collect(suite, since_ms, namespace))
-    except (BusError, KubeError, OSError, NoSuite) as error:
+    except (BusError, KubeError, OSError, NotReachable) as error:
         click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     for stream in found.cut:
@@ -88,7 +88,7 @@ def timeline(
         _print(told, by)
 
 
-async def _collect(suite: SuiteBus, since_ms: int, namespace: str) -> tuple[Read, Story]:
+async def _collect(suite: ServiceBus, since_ms: int, namespace: str) -> tuple[Read, Story]:
     to_ms = time.time_ns() // 1_000_000
     async with suite.connected("tutti-timeline") as bus:
         found = await read(bus, to_ms - since_ms)

@@ -89,7 +89,7 @@ async def _newest(
 
 
 def _decoded(message: StoredMessage, decode: Callable[[bytes], T]) -> T | None:
-    """None: not of interest, a stray, or of a newer version than this program."""
+    """None: not of interest, a foreign message, or of a newer version than this program."""
     if message.subject.startswith("cluster.") and message.subject not in _TOLD:
         return None
     try:
@@ -111,5 +111,5 @@ def _seen_ms(record: ClusterRecord) -> int | None:
 
 
 def _last_words(verdicts: list[tuple[int, Verdict]]) -> list[Verdict]:
-    """One of each gang: a second subject has those that want a PodGroup made once more."""
+    """One of each gang: a second subject has those that want a PodGroup made again."""
     return list({one.gang_id: one for _, one in verdicts}.values())

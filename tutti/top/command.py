@@ -10,21 +10,21 @@ import msgspec
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from shared.bus.asking import ask
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError, NoAnswer
+from shared.bus.questions import ask
 from shared.contracts import codec, subjects
-from shared.contracts.asking import LedgerAnswer, LedgerRequest
+from shared.contracts.questions import LedgerAnswer, LedgerRequest
 from shared.kube import objects
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
 from shared.kube.errors import KubeError
 from shared.kube.resources import NODES, PODS, Resource
 from tutti.api.access import Access, opened
-from tutti.api.failing import explained, run
+from tutti.api.failures import explained, run
 from tutti.api.flags import access_flags
 from tutti.redrawing import redraw
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 from tutti.top.nodes import NodeUse, by_share, uses
 from tutti.top.tables import of_nodes, of_queues
 
@@ -51,11 +51,11 @@ def top() -> None:
 
 
 @top.command()
-@suite_options
+@service_options
 @_watch
 @_interval
 @_output
-def queues(*, suite: SuiteBus, watch: bool, interval_s: float, output: str) -> None:
+def queues(*, suite: ServiceBus, watch: bool, interval_s: float, output: str) -> None:
     """Show queues, those that hold the largest part of their share first.
 
     The share is what a queue deserves while others claim theirs, else its limit. The planner's
@@ -82,7 +82,7 @@ def queues(*, suite: SuiteBus, watch: bool, interval_s: float, output: str) -> N
     except NoAnswer:
         click.echo("tutti: no standby of the planner answers", err=True)
         sys.exit(1)
-    except (BusError, KubeError, OSError, NoSuite) as error:
+    except (BusError, KubeError, OSError, NotReachable) as error:
         click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
 

@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from tutti.drawing import bar, shortened
 from tutti.top.nodes import NodeUse, Room
 

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from shared.bus.errors import BusError
 from shared.kube.errors import KubeError
-from tutti.api.failing import explained
-from tutti.suite_bus import NoSuite, SuiteBus, suite_options
+from tutti.api.failures import explained
+from tutti.service_bus import NotReachable, ServiceBus, service_options
 from tutti.trace import jaeger
 from tutti.trace.gathering import UnknownGang, Wanted, gather, read_reference
 from tutti.trace.jaeger import JaegerError
@@ -22,7 +22,7 @@ from tutti.trace.timeline import Line, Timeline, timeline, traces
 @click.command()
 @click.argument("gang", metavar="GANG")
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
-@suite_options
+@service_options
 @click.option(
     "--jaeger",
     "address",
@@ -32,7 +32,7 @@ from tutti.trace.timeline import Line, Timeline, timeline, traces
     help="Ask this Jaeger, too, and print links to it.  [env: TUTTI_JAEGER]",
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
-def trace(*, gang: str, namespace: str, suite: SuiteBus, address: str, output: str) -> None:
+def trace(*, gang: str, namespace: str, suite: ServiceBus, address: str, output: str) -> None:
     """Show what happened to a gang, and when.
 
     GANG is the name of a PodGroup, of a Volcano Job, NAMESPACE/NAME, or a gang's id: a PodGroup's
@@ -41,7 +41,7 @@ def trace(*, gang: str, namespace: str, suite: SuiteBus, address: str, output: s
     wanted = read_reference(gang, namespace)
     try:
         found = asyncio.run(_ask(suite, wanted, address))
-    except (BusError, KubeError, OSError, NoSuite, UnknownGang) as error:
+    except (BusError, KubeError, OSError, NotReachable, UnknownGang) as error:
         click.echo(f"tutti: {explained(error)}", err=True)
         sys.exit(1)
     if output == "json":
@@ -50,7 +50,7 @@ def trace(*, gang: str, namespace: str, suite: SuiteBus, address: str, output: s
         show(found, Console(), address)
 
 
-async def _ask(suite: SuiteBus, wanted: Wanted, address: str) -> Timeline:
+async def _ask(suite: ServiceBus, wanted: Wanted, address: str) -> Timeline:
     async with suite.connected("tutti-trace") as bus:
         story = await gather(bus, wanted)
     return timeline(story, await _told(address, traces(story)))

@@ -8,15 +8,15 @@ from uuid import UUID
 
 from shared.bus.connection import Bus, StoredMessage
 from shared.contracts import codec, subjects
+from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.outcomes import Outcome
-from shared.contracts.strays import is_stray, unless_stray
 from shared.contracts.verdicts import Verdict
 from tutti.trace.timeline import Story
 
 _UUID_CHARACTERS: Final = 36
 
-_decode_outcome: Final = unless_stray(subjects.OUTCOMES, codec.decode_outcome)
-_decode_verdict: Final = unless_stray(subjects.VERDICTS, codec.decode_verdict)
+_decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
+_decode_verdict: Final = unless_foreign(subjects.VERDICTS, codec.decode_verdict)
 
 
 class UnknownGang(Exception):
@@ -61,7 +61,7 @@ async def gather(bus: Bus, wanted: Wanted) -> Story:
         (found.seq, codec.decode_decision_record(found.payload))
         for subject in (subjects.act(gang_id), subjects.note(gang_id))
         async for found in _records(bus, subjects.DECISIONS, subject)
-        if not is_stray(subjects.DECISIONS, found.payload)
+        if not is_foreign(subjects.DECISIONS, found.payload)
     ]
     outcomes: dict[int, Outcome] = {}
     async for found in _records(bus, subjects.OUTCOMES, f"outcomes.{gang_id}.*"):

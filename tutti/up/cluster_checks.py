@@ -17,7 +17,7 @@ from shared.kube.decoding import Undecodable
 from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, TransportError, Unauthorized
 from shared.kube.leases import Lease
 from shared.kube.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, Resource
-from tutti.up.rivals import ConfigMap, Deployment, Surroundings
+from tutti.up.other_schedulers import ConfigMap, Deployment, ReferenceObjects
 
 _REACH_TIMEOUT_S: Final = 10.0
 #: Pages of this many, so that a cluster with thousands of Deployments is not read in one answer.
@@ -33,12 +33,12 @@ class ClusterUnreachable(Exception):
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen, and in words what could not be."""
 
-    around: Surroundings
+    around: ReferenceObjects
     blind: tuple[str, ...] = ()
 
 
 async def look_around(client: KubeClient, scheduler_names: Iterable[str]) -> Sight:
-    """Look for everything that `rivals` judges.
+    """Look for everything that `others` judges.
 
     Raises:
         ClusterUnreachable: See there.
@@ -59,7 +59,7 @@ async def look_around(client: KubeClient, scheduler_names: Iterable[str]) -> Sig
             )
             for name in scheduler_names
         ]
-    around = Surroundings(
+    around = ReferenceObjects(
         now=now,
         leases=leases.result(),
         deployments=deployments.result(),

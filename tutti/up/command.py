@@ -79,11 +79,11 @@ from tutti.up.options import (
     show_default=True,
     help="Share of traces that is sent there.",
 )
-@click.option("--take-over", is_flag=True, help="Start beside a live rival.")
+@click.option("--take-over", is_flag=True, help="Start beside another live scheduler.")
 @click.option(
     "--observe",
     is_flag=True,
-    help="Beside a rival: write nothing to the cluster, tell what would have been done.",
+    help="Beside another scheduler: write nothing to the cluster, report what would be done.",
 )
 @click.option(
     "--report",
@@ -131,16 +131,16 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
 def _launcher(
     options: UpOptions, heartbeats: "Heartbeats", say: Callable[[str], None]
 ) -> "Launching":
-    """Started first of all: the nursery imports while we do."""
+    """Started first of all: the fork server imports while we do."""
     if sys.platform != "linux":
         # Forking without exec is not safe everywhere, and there is no request to die with us.
         from tutti.up.processes import ExecLauncher
 
         return ExecLauncher(heartbeats.environ)
-    from tutti.up.nursery_launcher import TRACING, NurseryLauncher
+    from tutti.up.fork_server_launcher import TRACING, ForkServerLauncher
 
     modules = TRACING if options.otlp_endpoint and options.trace_ratio else ()
-    return NurseryLauncher(modules, heartbeats, say)
+    return ForkServerLauncher(modules, heartbeats, say)
 
 
 def _run(options: UpOptions) -> int:
@@ -157,11 +157,11 @@ def _run(options: UpOptions) -> int:
     from shared.bus.errors import BusError
     from shared.kube.errors import KubeError
     from tutti.nats_server import NatsServerError
+    from tutti.up.all_services import DataDirBusy, OtherSchedulersFound, run_services
     from tutti.up.cluster_checks import ClusterUnreachable
     from tutti.up.crds import CrdsNotEstablished
     from tutti.up.keys import BadKey
     from tutti.up.presence import AnotherIsHere
-    from tutti.up.suite import DataDirBusy, RivalsFound, run_suite
     from tutti.up.supervisor import ServiceRefused
 
     expected = (
@@ -174,7 +174,7 @@ def _run(options: UpOptions) -> int:
         KubeError,
         NatsServerError,
         OSError,
-        RivalsFound,
+        OtherSchedulersFound,
         ServiceRefused,
     )
 
@@ -186,7 +186,7 @@ def _run(options: UpOptions) -> int:
         click.echo(f"tutti: {line}")
 
     try:
-        asyncio.run(run_suite(options, launcher, heartbeats, say, announce))
+        asyncio.run(run_services(options, launcher, heartbeats, say, announce))
     except expected as error:
         for line in str(error).splitlines():
             say(line)

@@ -24,7 +24,7 @@ _BEFORE: Final = "$G"
 
 
 class BadKey(Exception):
-    """A file holds no seed of a user; the message names it. It is not made anew unasked."""
+    """A file holds no seed of a user; the message names it. It is not made again unasked."""
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ class Nats:
         """Start our server again, on the same port and store, whenever it ends, hangs or has lost
         its store and could have one again; for ever.
 
-        Then have it set up once more: it may have lost its store, and services wait for their
+        Then have it set up again: it may have lost its store, and services wait for their
         streams as long as it takes.
         """
         server = self._server

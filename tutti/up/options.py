@@ -56,7 +56,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         replicas: Processes per service, where it differs from the default.
         otlp_endpoint: OTLP/HTTP endpoint for traces; "" for none.
         trace_ratio: Share of traces that is told.
-        take_over: Whether to start beside live rivals.
+        take_over: Whether to start beside live other schedulers.
         verbose: Services log to standard error, as text.
         ready_file: Where to write the ports and pids once all are ready.
         observe: Whether to write nothing, and to tell what would have been done.
@@ -138,7 +138,9 @@ def check_observing(options: UpOptions) -> None:
     }
     for flag, given in told.items():
         if given:
-            raise OptionError(f"{flag}: not with --observe, which writes nothing and serves nobody")
+            raise OptionError(
+                f"{flag}: not with --observe, which writes nothing and serves no requests"
+            )
 
 
 def default_data_dir(server: str, environ: Mapping[str, str] = os.environ) -> Path:

@@ -46,7 +46,7 @@ def plan(
         data_dir: Where processes may keep files.
         keys: With which they show NATS who they are.
         podgroups: Whether our controllers of Volcano's kinds run, and make PodGroups for bare pods;
-            of an observation, whether the rival's make them.
+            of an observation, whether the other scheduler's make them.
     """
     specs: list[ProcessSpec] = []
     for service in options.services:

@@ -14,7 +14,7 @@ from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES, Resource
 from tutti.rights.rendering import rules
 from tutti.rights.table import EVERYBODY
-from tutti.up.rivals import OWN_LEASE
+from tutti.up.other_schedulers import OWN_LEASE
 
 _ROLE: Final = "tutti-up-everybody"
 _REMOVE_TIMEOUT_S: Final = 2.0

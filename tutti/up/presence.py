@@ -1,7 +1,7 @@
 """Tells the cluster that a `tutti up` is here: a Lease, as information.
 
-Nothing depends on it but the next `tutti up`, which looks for it (`rivals`). Safety is the fence's
-(`shared.bus.fence`). Without the right to write it we go on and say so.
+Nothing depends on it but the next `tutti up`, which looks for it (`others`). Safety is the fence's
+(`shared.bus.fence`). Without the right to write it we continue and say so.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.leases import LIVES_S, Lease, micro_time
 from shared.kube.resources import LEASES
+from tutti.up.other_schedulers import OWN_LEASE
 from tutti.up.own_process import start_ticks
-from tutti.up.rivals import OWN_LEASE
 
 _RENEW_S: Final = 20.0
 _RELEASE_TIMEOUT_S: Final = 2.0

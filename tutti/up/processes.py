@@ -59,7 +59,7 @@ class Launching(Launcher, Protocol):
 
 
 class ExecLauncher:
-    """Starts `python -m services.NAME` with this interpreter: where there is no nursery.
+    """Starts `python -m services.NAME` with this interpreter: where there is no fork server.
 
     Call it from the thread of the event loop that lives as long as the program: the kernel kills
     the child when the thread that started it ends.

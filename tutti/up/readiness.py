@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from shared.bus.asking import ask_all
 from shared.bus.connection import Bus
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.bus.questions import ask_all
 from shared.contracts.codec import decode_status
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS
 from shared.runtime.whole_files import write_whole
 from tutti.up.supervisor import Keeper
@@ -139,5 +139,5 @@ def webhook_row(answer: ServiceStatus | None, *, wanted: bool) -> WebhookRow:
         return WebhookRow(registered=False, reason="--replicas admission-webhook=0")
     note = answer.notes.get(WEBHOOK_NOTE, "")
     if answer.figures.get(WEBHOOK_REGISTERED, 0.0) != 1.0:
-        return WebhookRow(registered=False, reason=note or "it does not say why")
+        return WebhookRow(registered=False, reason=note or "it gives no reason")
     return WebhookRow(registered=True, url=note)

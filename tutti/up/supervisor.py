@@ -64,7 +64,7 @@ class Keeper:
     async def run(self) -> None:
         """Start the process, and again whenever it ends; returns after `stop`.
 
-        When cancelled the process goes on: `stop` ends it.
+        When cancelled the process continues: `stop` ends it.
 
         Raises:
             ServiceRefused: It refused its flags.
@@ -149,7 +149,7 @@ class Supervisor:
         self._hurry = asyncio.Event()
 
     async def run(self) -> None:
-        """Keep all running until cancelled; the processes then go on until `stop`.
+        """Keep all running until cancelled; the processes then continue until `stop`.
 
         Raises:
             ServiceRefused: See `Keeper.run`.

@@ -13,7 +13,7 @@ from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO
 from tutti.api import flags
 from tutti.api.access import Access
 from tutti.api.conventions import VOLCANO
-from tutti.api.failing import run
+from tutti.api.failures import run
 from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.output import Format
 from tutti.job.columns import layout

@@ -11,7 +11,7 @@ from rich.console import Console
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ApiError, Forbidden, KubeError
-from tutti.api.failing import explained
+from tutti.api.failures import explained
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explaining import Answer, explain
 from tutti.why.gathering import Gatherer

@@ -165,15 +165,15 @@ def _nothing(facts: Facts) -> Answer:
         what = " and ".join(facts.forbidden)
         sentence = (
             f"{facts.title}: not allowed to list {what} in namespace {facts.namespace}, "
-            "so nothing can be said"
+            "so its state is unknown"
         )
     elif facts.troubles:
         sentence = f"{facts.title} has no pods and no PodGroup: {facts.troubles[0]}"
         return _answer(facts, sentence, "stuck", [])
     else:
         sentence = (
-            f"{facts.title} has no pods and no PodGroup yet: whoever makes them "
-            "(its operator or controller) has not"
+            f"{facts.title} has no pods and no PodGroup yet: its operator "
+            "or controller has not created them"
         )
     return _answer(facts, sentence, "unknown", [])
 
@@ -332,7 +332,7 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
         return (
             "starting",
             f"{name} is placed {where}: {phases['Running']} of {len(members)} members run, "
-            "the others start",
+            "the rest are starting",
         )
     waiting = sum(1 for member in members if not member.pod.node)
     extra = f"; {waiting} beyond its quorum of {least} wait" if waiting else ""
@@ -387,7 +387,7 @@ def _loose_answer(
     elif said:
         state, sentence = "waiting", f"{title} waits{said}"
     else:
-        state, sentence = "unknown", f"{title} waits, nobody has said why yet: does Tutti run?"
+        state, sentence = "unknown", f"{title} waits, and no reason is known yet: does Tutti run?"
     if state in {"waiting", "unknown"}:
         sentence = "; ".join([sentence, *_foreign_members(members, scheduler_names), *facts.faults])
     owner = members[0].pod.owner

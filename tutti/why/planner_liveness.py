@@ -124,7 +124,7 @@ def _served(lease: Lease) -> set[str]:
 
 def _judge(leases: Sequence[Lease], now: datetime | None) -> PlannerLiveness:
     if now is None:
-        return PlannerLiveness(detail="the API server does not say its time")
+        return PlannerLiveness(detail="the API server does not report its time")
     ages = [one.spec.age_s(now) for one in leases if one.spec.renew_time is not None]
     if not ages:
         return PlannerLiveness(state="missing", now=now)

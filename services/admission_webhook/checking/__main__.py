@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from services.admission_webhook.checking.judging import Question, objections
+from services.admission_webhook.checking.stored_objects import Question, objections
 
 
 def start() -> int:

@@ -15,7 +15,7 @@ from shared.dialects.protocol import JsonObject
 VOLCANO: Final = "volcano"
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
     """What is known besides the review."""
 
     #: Names of schedulers that we are.
@@ -40,7 +40,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     candidate: JsonObject
     old: JsonObject
-    known: Surroundings
+    known: ReferenceObjects
 
 
 def job_scheduler(job: JsonObject) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from services.admission_webhook.core.judge import Subject
 from services.admission_webhook.core.parts import as_object, member
 from services.admission_webhook.core.review import AdmissionRequest, plain_object
-from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.questions import FitAnswer, FitRequest
 from shared.dialects.discovery import dialect_of
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import declared, template_pod

@@ -5,7 +5,7 @@ from typing import Final
 
 from services.admission_webhook.core.parts import as_list, as_object, text_at
 from services.admission_webhook.core.suggestions import Hints
-from shared.dialects.checking import shown
+from shared.dialects.field_checks import shown
 from shared.dialects.protocol import FieldError, JsonObject
 
 #: Plugins by name -> plugins that a Job gets with them.

@@ -9,7 +9,7 @@ from typing import Final
 
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
 from services.admission_webhook.core.suggestions import Hints
-from shared.dialects.checking import shown
+from shared.dialects.field_checks import shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kinds.durations import duration_ms
 from shared.kinds.job import ACTIONS, EVENTS, INTERNAL_ACTIONS, INTERNAL_EVENTS

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
-from services.admission_webhook.core.case import Case, Surroundings
+from services.admission_webhook.core.case import Case, ReferenceObjects
 from services.admission_webhook.core.kinds import BY_RESOURCE, Guarded
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.queue_tree import DEFAULT, ROOT
@@ -29,7 +29,7 @@ class Subject(NamedTuple):
     case: Case
 
 
-def subject(request: AdmissionRequest, known: Surroundings) -> Subject | None:
+def subject(request: AdmissionRequest, known: ReferenceObjects) -> Subject | None:
     """What the request is about; None when it is nothing of ours."""
     guarded = BY_RESOURCE.get((request.resource.group, request.resource.resource))
     if guarded is None or request.sub_resource or request.operation not in _OPERATIONS:
@@ -46,7 +46,7 @@ def subject(request: AdmissionRequest, known: Surroundings) -> Subject | None:
     return Subject(guarded, case) if guarded.is_ours(case) else None
 
 
-def knowing(asked: Subject, known: Surroundings) -> Subject:
+def knowing(asked: Subject, known: ReferenceObjects) -> Subject:
     """The same subject, judged by newer knowledge."""
     return Subject(asked.guarded, msgspec.structs.replace(asked.case, known=known))
 

@@ -1,7 +1,7 @@
 """Taking JSON of unknown shape apart for those who fill in defaults.
 
 What is of the wrong type is as if it were not there. (Who validates uses
-`shared.dialects.checking`, which notes it.)
+`shared.dialects.field_checks`, which notes it.)
 """
 
 from typing import Any, TypeGuard

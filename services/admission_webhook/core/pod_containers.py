@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from services.admission_webhook.core import names
 from services.admission_webhook.core.parts import as_int, as_list, as_object, lacks_text, text_at
-from shared.dialects.checking import amount_of, shown
+from shared.dialects.field_checks import amount_of, shown
 from shared.dialects.protocol import JsonObject
 from shared.kube.quantities import QuantityError, amount
 

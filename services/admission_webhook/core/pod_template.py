@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from services.admission_webhook.core import names
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
 from services.admission_webhook.core.pod_containers import Pod, container_errors
-from shared.dialects.checking import INT32_MAX, shown
+from shared.dialects.field_checks import INT32_MAX, shown
 from shared.dialects.protocol import JsonObject
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")

@@ -87,7 +87,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allowed(self) -> bool:
-        """Whether the operation may go on."""
+        """Whether the operation may continue."""
         return not self.errors
 
 

@@ -12,7 +12,7 @@ import msgspec
 from services.admission_webhook.core import validate_job
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.parts import as_object, text_at
-from shared.dialects.checking import Findings, shown
+from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError
 from shared.kinds.cron_schedule import is_schedule
 

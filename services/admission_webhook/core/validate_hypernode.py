@@ -6,7 +6,7 @@ dialects know (look-around, back-references) is refused.
 
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.parts import as_object, text_at
-from shared.dialects.checking import Findings, shown
+from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError
 from shared.kinds.patterns import Pattern, PatternError
 

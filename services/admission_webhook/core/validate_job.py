@@ -18,7 +18,7 @@ from services.admission_webhook.core.parts import as_int, as_list, as_object, te
 from services.admission_webhook.core.pod_template import template_errors
 from services.admission_webhook.core.queue_tree import ROOT
 from services.admission_webhook.core.suggestions import Hints, did_you_mean
-from shared.dialects.checking import Findings, shown
+from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import QuantityError, cpu_milli
 

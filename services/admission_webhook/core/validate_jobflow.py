@@ -6,7 +6,7 @@ from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.dependencies import ring
 from services.admission_webhook.core.parts import as_list, as_object, text_at
 from services.admission_webhook.core.suggestions import Hints
-from shared.dialects.checking import Findings, shown
+from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
 
 

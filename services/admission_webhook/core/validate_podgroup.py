@@ -3,7 +3,7 @@
 from services.admission_webhook.core.case import Case
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects import incubator, sigs, volcano
-from shared.dialects.checking import Findings, shown
+from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError
 
 

@@ -15,7 +15,7 @@ from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects import incubator, sigs, volcano
-from shared.dialects.checking import Findings, amount_of, shown
+from shared.dialects.field_checks import Findings, amount_of, shown
 from shared.dialects.kubebatch_fields import HIERARCHY
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import format_quantity

@@ -73,7 +73,7 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
 
 def is_shed(answer: Answer) -> bool:
     """Say whether the API server had no time for the request: nothing was looked at, nothing is
-    under way. A budget and a webhook answer 429, too, of one pod.
+    in flight. A budget and a webhook answer 429, too, of one pod.
     """
     if answer.status != 429:
         return False

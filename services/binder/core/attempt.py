@@ -13,8 +13,8 @@ A first delivery skips `looking`. What has no verdict of the API server is asked
 jittered delays, at most `posts_max` times and `patience_ms` long; then the pod is read; what even
 that does not tell is `unknown`.
 
-Invariants: at most one request per pod is under way; a pod settled is never asked again; `Finish`
-or `Forget` is given exactly once, when nothing is under way. An answer that belongs to no request
+Invariants: at most one request per pod is in flight; a pod settled is never asked again; `Finish`
+or `Forget` is given exactly once, when nothing is in flight. An answer that belongs to no request
 raises `InvariantViolation`.
 """
 
@@ -136,7 +136,7 @@ class Attempt(ABC, Generic[D_co]):
 
     @abstractmethod
     def _next(self, now_ms: int) -> tuple[Command, ...]:
-        """Go to the next phase once nothing of this one is under way."""
+        """Go to the next phase once nothing of this one is in flight."""
 
     @abstractmethod
     def _never_told(self, doubt: Doubt) -> Finding:
@@ -195,7 +195,7 @@ class Attempt(ABC, Generic[D_co]):
         return self._next(now_ms)
 
     def _still_there(self, index: int, doubt: Doubt, now_ms: int) -> tuple[Command, ...]:
-        """Try once more after a 409 whose reason is no longer there; else nothing settled it."""
+        """Try again after a 409 whose reason is no longer there; else nothing settled it."""
         if self._may_try_again(doubt, now_ms):
             self._under_way.add(index)
             return (self._ask_again(index, self._delay_ms(index, doubt.posts, 0)),)

@@ -11,7 +11,7 @@ Proving asks by dry run whether each binding of the gang would be taken and each
 evicted: nobody is evicted for a gang that a policy would refuse, or while a budget protects one of
 the victims. Then each victim is marked and evicted as in `removal`, but by the eviction API, which
 counts it against its PodDisruptionBudgets: one that is refused there all the same is told, the
-others go on.
+others continue.
 
 Victims come last among the targets, behind the gang's bindings. Doing all of it twice is harmless,
 as there.

@@ -30,6 +30,7 @@ from services.binder.core.answers import (
     meaning_of_sight,
 )
 from services.binder.core.attempt import NOTHING, Attempt, Doubt
+from services.binder.core.claim_preparation import Progress, failed_members, preparations_of
 from services.binder.core.commands import (
     Command,
     Finish,
@@ -40,7 +41,6 @@ from services.binder.core.commands import (
     Undo,
 )
 from services.binder.core.outcome import Finding, Sender, outcome_of
-from services.binder.core.preparing import Progress, failed_members, preparations_of
 from shared.contracts.decisions import DeviceChoice, GangDecision
 
 _SKIPPED: Final = Finding("skipped")
@@ -136,7 +136,7 @@ class Machine(Attempt[GangDecision]):
             if now_ms + delay_ms - self._preparing_ms <= limits.claims_ms:
                 self._under_way.add(index)
                 return (Prepare(index, again=progress.state == "waiting", delay_ms=delay_ms),)
-            what = progress.message or "nobody completed it"
+            what = progress.message or "no retry completed it"
             self._unprepared[index] = f"{self._named(index)} after {limits.claims_ms} ms: {what}"
         return self._next(now_ms)
 

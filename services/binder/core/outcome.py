@@ -48,7 +48,7 @@ class Sender(msgspec.Struct, frozen=True):
 
     binder: str
     decision_seq: int
-    #: At least 1; above 1 another binder may have requests under way.
+    #: At least 1; above 1 another binder may have requests in flight.
     delivered: int
     #: Of the DECISIONS in which `decision_seq` counts.
     incarnation: str = ""

@@ -1,7 +1,7 @@
 """How many requests the API server gets at once: fewer when it sheds load, more while it answers.
 
 As TCP does it. A request that was shed (429), or not answered in time, halves the window, once for
-all that were under way together; each answer widens it by its own share. So a binder finds by
+all that were in flight together; each answer widens it by its own share. So a binder finds by
 itself what its share of a busy API server is (priority and fairness gives it seats), and goes to
 full width within a few hundred answers. Pure: instants are arguments, of one clock that does not
 go back.
@@ -19,7 +19,7 @@ class Window:
 
     @property
     def width(self) -> int:
-        """Requests that may be under way now; at least 1."""
+        """Requests that may be in flight now; at least 1."""
         return int(self._size)
 
     def answered(self) -> None:

@@ -1,7 +1,7 @@
 """What one verdict asks to be written, given what is written already: the status controller's core.
 
 In: the newest verdict of a gang, its memory, the instant. Out: a plan: what to write now, most
-urgent first, and when to ask again. Planning anew after every write is how the controller works
+urgent first, and when to ask again. Planning again after every write is how the controller works
 through a gang, so a plan depends on nothing but its arguments, and what has been written is not in
 it again.
 
@@ -10,7 +10,7 @@ When things are written:
 * a phase that lasts (Running, Unknown, Completed), or a change of one already shown: at once,
 * a phase that usually passes (Pending, Inqueue): when it has lasted `settle_ms`, so that a gang
   that is bound a moment later costs one write of its group and one event,
-* Starting: when it has lasted `starting_ms`; its bindings are under way, and writes would only slow
+* Starting: when it has lasted `starting_ms`; its bindings are in flight, and writes would only slow
   them down; when they are known to hang, after `settle_ms`,
 * what is being released, bound in part, degraded, or held room for: at once, with its event,
 * changes of numbers and wording only: at most every `refresh_ms`,
@@ -26,10 +26,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from services.controller.core.annotation import annotation_of
-from services.controller.core.announcing import RAN, announcements, pressing
+from services.controller.core.announcements import RAN, announcements, pressing
 from services.controller.core.events import MESSAGE_CHARS_MAX, EventIntent, group_event, group_topic
 from services.controller.core.waiting import MarkWaiting, mark_waiting
-from services.controller.state import Memory
+from services.controller.state import WrittenGang
 from shared.contracts import annotations
 from shared.contracts.verdicts import PodRef, Verdict
 from shared.dialects.protocol import StatusPatch
@@ -50,7 +50,7 @@ MARK: Final = 3
 CHECK: Final = 4
 
 
-class Knobs(msgspec.Struct, frozen=True, kw_only=True):
+class WriteIntervals(msgspec.Struct, frozen=True, kw_only=True):
     """How patient the controller is."""
 
     #: Gangs first seen before this instant may have been written by an earlier process.
@@ -80,21 +80,23 @@ class PatchGroup(msgspec.Struct, frozen=True):
     meaning: tuple[object, ...]
 
 
-class TellPlaced(msgspec.Struct, frozen=True):
+class ReportPlaced(msgspec.Struct, frozen=True):
     """Tell `Scheduled` of these pods as far as the rate allows."""
 
     pods: tuple[PodRef, ...]
     placed: frozenset[str]
 
 
-class TellEvicted(msgspec.Struct, frozen=True):
+class ReportEvicted(msgspec.Struct, frozen=True):
     """Tell `Evict` of these pods as far as the rate allows."""
 
     pods: tuple[PodRef, ...]
     evicted: frozenset[str]
 
 
-Intent: TypeAlias = CompareGroup | PatchGroup | EventIntent | MarkWaiting | TellPlaced | TellEvicted
+Intent: TypeAlias = (
+    CompareGroup | PatchGroup | EventIntent | MarkWaiting | ReportPlaced | ReportEvicted
+)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -125,9 +127,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     compared: bool = False
 
 
-def plan(situation: Situation, memory: Memory, now_ms: int, knobs: Knobs) -> Plan:
+def plan(situation: Situation, memory: WrittenGang, now_ms: int, intervals: WriteIntervals) -> Plan:
     """Plan the next writes. See the module."""
-    timed = sorted(_timed(situation, memory, now_ms, knobs), key=_order)
+    timed = sorted(_timed(situation, memory, now_ms, intervals), key=_order)
     due = tuple(one for one in timed if one.due_ms <= now_ms)
     later = [one.due_ms for one in timed if one.due_ms > now_ms]
     first = due[0] if due else (timed[0] if timed else None)
@@ -148,7 +150,7 @@ def meaning_of(verdict: Verdict) -> tuple[object, ...]:
     )
 
 
-def remember_stored(memory: Memory, stored: str, verdict: Verdict, now_ms: int) -> None:
+def remember_stored(memory: WrittenGang, stored: str, verdict: Verdict, now_ms: int) -> None:
     """Take over what was read from the group: `stored` is its annotation, "" when it has none."""
     memory.annotation = stored
     memory.group_at_ms = now_ms
@@ -168,7 +170,7 @@ def remember_stored(memory: Memory, stored: str, verdict: Verdict, now_ms: int) 
             memory.events[topic] = (one.why, one.message[:MESSAGE_CHARS_MAX], now_ms)
 
 
-def notice(memory: Memory, verdict: Verdict) -> None:
+def notice(memory: WrittenGang, verdict: Verdict) -> None:
     """Let go of what a newer verdict makes meaningless: call it once for each."""
     for reason in _OVER_WHEN_PLACED if verdict.phase in RAN else _OVER_WHEN_NOT:
         memory.events.pop(group_topic(verdict, reason), None)
@@ -181,59 +183,65 @@ def _order(one: _Timed) -> tuple[int, int]:
     return (one.urgency, one.due_ms)
 
 
-def _timed(situation: Situation, memory: Memory, now_ms: int, knobs: Knobs) -> Iterator[_Timed]:
+def _timed(
+    situation: Situation, memory: WrittenGang, now_ms: int, intervals: WriteIntervals
+) -> Iterator[_Timed]:
     verdict, patch = situation.verdict, situation.patch
     if verdict.phase == "Gone":
         return
     if patch is not None and not memory.group_missing:
-        group = _group(situation, patch, memory, knobs)
+        group = _group(situation, patch, memory, intervals)
         if group is not None:
             yield group
             if isinstance(group.intent, CompareGroup) and memory.annotation is None:
                 return  # what was told already depends on what is stored
-        yield from _group_events(situation, patch.resource, memory, now_ms, knobs)
-    yield from _marks(situation, memory, knobs)
+        yield from _group_events(situation, patch.resource, memory, now_ms, intervals)
+    yield from _marks(situation, memory, intervals)
     if verdict.phase in RAN:
         fresh = [pod for pod in verdict.placed if pod.node and pod.uid not in memory.placed]
         if fresh:
             placed = frozenset(pod.uid for pod in verdict.placed)
-            yield _Timed(0, CHECK, TellPlaced(tuple(fresh), placed))
+            yield _Timed(0, CHECK, ReportPlaced(tuple(fresh), placed))
     gone = tuple(pod for pod in verdict.evicted if pod.uid not in memory.evicted)
     if gone:
         evicted = frozenset(pod.uid for pod in verdict.evicted)
-        yield _Timed(0, CHECK, TellEvicted(gone, evicted))
+        yield _Timed(0, CHECK, ReportEvicted(gone, evicted))
 
 
-def _group(situation: Situation, patch: StatusPatch, memory: Memory, knobs: Knobs) -> _Timed | None:
+def _group(
+    situation: Situation, patch: StatusPatch, memory: WrittenGang, intervals: WriteIntervals
+) -> _Timed | None:
     verdict = situation.verdict
     wanted = situation.annotation or annotation_of(verdict)
-    unread = memory.annotation is None and verdict.first_seen_ms < knobs.started_ms
+    unread = memory.annotation is None and verdict.first_seen_ms < intervals.started_ms
     if wanted == memory.annotation or unread:
         if situation.compared:
             return None
         compare = CompareGroup(patch.resource, patch.namespace, patch.name, verdict.uid)
         urgency = GROUP if unread else CHECK
-        return _Timed(_settled_ms(situation, memory, knobs) if unread else 0, urgency, compare)
+        return _Timed(_settled_ms(situation, memory, intervals) if unread else 0, urgency, compare)
     urgency = ADMIT if verdict.phase == "Inqueue" else GROUP
-    due_ms = _settled_ms(situation, memory, knobs)
+    due_ms = _settled_ms(situation, memory, intervals)
     return _Timed(due_ms, urgency, _patch_group(verdict, patch, wanted))
 
 
-def _settled_ms(situation: Situation, memory: Memory, knobs: Knobs) -> int:
+def _settled_ms(situation: Situation, memory: WrittenGang, intervals: WriteIntervals) -> int:
     """When the verdict is written on its group."""
     verdict = situation.verdict
     shown = memory.meaning is not None
     if shown and memory.meaning == meaning_of(verdict):
-        return memory.group_at_ms + knobs.refresh_ms
+        return memory.group_at_ms + intervals.refresh_ms
     if pressing(verdict):
         return 0
     if verdict.phase == "Starting":
-        # With a reason it hangs; without one its bindings are under way.
-        return situation.since_ms + (knobs.starting_ms if verdict.why is None else knobs.settle_ms)
+        # With a reason it hangs; without one its bindings are in flight.
+        return situation.since_ms + (
+            intervals.starting_ms if verdict.why is None else intervals.settle_ms
+        )
     passing = not shown and (
         verdict.phase == "Pending" or (verdict.phase == "Inqueue" and verdict.members > 0)
     )
-    return situation.since_ms + knobs.settle_ms if passing else 0
+    return situation.since_ms + intervals.settle_ms if passing else 0
 
 
 def _patch_group(verdict: Verdict, patch: StatusPatch, wanted: str) -> PatchGroup:
@@ -261,7 +269,11 @@ def without_annotations(patch: StatusPatch) -> StatusPatch | None:
 
 
 def _group_events(
-    situation: Situation, resource: Resource, memory: Memory, now_ms: int, knobs: Knobs
+    situation: Situation,
+    resource: Resource,
+    memory: WrittenGang,
+    now_ms: int,
+    intervals: WriteIntervals,
 ) -> Iterator[_Timed]:
     verdict = situation.verdict
     for one in announcements(verdict):
@@ -271,22 +283,24 @@ def _group_events(
         told = memory.events.get(event.topic)
         if one.once and told is not None and told[1] == event.message:
             continue
-        due_ms = _repeat_ms(told, one.why, event.message, knobs)
+        due_ms = _repeat_ms(told, one.why, event.message, intervals)
         if due_ms is not None:
-            waited_ms = _waited_ms(situation, knobs) if one.patient else 0
+            waited_ms = _waited_ms(situation, intervals) if one.patient else 0
             yield _Timed(max(due_ms, waited_ms), EVENT, event)
 
 
-def _marks(situation: Situation, memory: Memory, knobs: Knobs) -> Iterator[_Timed]:
+def _marks(
+    situation: Situation, memory: WrittenGang, intervals: WriteIntervals
+) -> Iterator[_Timed]:
     """PodScheduled=False of the members that wait, the first few that are due."""
     verdict = situation.verdict
     why = verdict.why
     if why is None or why.reason == "NotStarting":
         return  # of what has a node the kubelet speaks
-    waited_ms = _waited_ms(situation, knobs)
+    waited_ms = _waited_ms(situation, intervals)
     marks = 0
     for pod in verdict.waiting:
-        due_ms = _repeat_ms(memory.marked.get(pod.uid), why.reason, why.sentence, knobs)
+        due_ms = _repeat_ms(memory.marked.get(pod.uid), why.reason, why.sentence, intervals)
         if due_ms is None:
             continue
         mark = mark_waiting(verdict.namespace, pod, why, at_ms=why.since_ms or situation.since_ms)
@@ -296,17 +310,17 @@ def _marks(situation: Situation, memory: Memory, knobs: Knobs) -> Iterator[_Time
             return
 
 
-def _waited_ms(situation: Situation, knobs: Knobs) -> int:
+def _waited_ms(situation: Situation, intervals: WriteIntervals) -> int:
     """When the gang has waited long enough to be told. A clock that runs ahead delays nothing."""
     why = situation.verdict.why
     since_ms = situation.since_ms if why is None else min(why.since_ms, situation.since_ms)
-    return since_ms + knobs.waiting_ms
+    return since_ms + intervals.waiting_ms
 
 
 def _repeat_ms(
-    told: tuple[str, str, int] | None, reason: str, words: str, knobs: Knobs
+    told: tuple[str, str, int] | None, reason: str, words: str, intervals: WriteIntervals
 ) -> int | None:
     """When to tell it: 0 for something new, later for other words only, None for nothing new."""
     if told is None or told[0] != reason:
         return 0
-    return None if told[1] == words else told[2] + knobs.repeat_ms
+    return None if told[1] == words else told[2] + intervals.repeat_ms

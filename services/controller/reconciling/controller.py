@@ -90,7 +90,7 @@ class Alone:
 
 
 #: Keys worked at together: each waits for the API server most of the time, and how many writes are
-#: under way is bounded for all of them (`writes.IN_FLIGHT`).
+#: in flight is bounded for all of them (`writes.IN_FLIGHT`).
 _WORKERS: Final = 16
 
 
@@ -126,7 +126,7 @@ class Controller:
         self._queue.stop()
 
     async def finish(self) -> None:
-        """Let what is under way end."""
+        """Let what is in flight end."""
         await self._queue.quiet()
 
     def _wake(self, key: str) -> bool:

@@ -228,7 +228,7 @@ class Informer(Generic[T]):
             elif _version(now) < _version(known):
                 self._objects[key] = now
                 self._index(key, known, now)
-                self._tell(known, now)
+                self._report(known, now)
 
     def _keep_only(self, listed: dict[str, T]) -> None:
         for key in [key for key in self._objects if key not in listed]:
@@ -249,7 +249,7 @@ class Informer(Generic[T]):
             return
         self._objects[key] = thing
         self._index(key, old, thing)
-        self._tell(old, thing)
+        self._report(old, thing)
 
     def _drop(self, thing: T) -> None:
         """A DELETED change carries the last state, which can hold more than the one known."""
@@ -264,7 +264,7 @@ class Informer(Generic[T]):
     def _remove(self, key: str) -> None:
         old = self._objects.pop(key)
         self._index(key, old, None)
-        self._tell(old, None)
+        self._report(old, None)
 
     def _index(self, key: str, old: T | None, new: T | None) -> None:
         was = {owner.uid for owner in old.metadata.owner_references} if old is not None else set()
@@ -277,7 +277,7 @@ class Informer(Generic[T]):
         for uid in now - was:
             self._by_owner.setdefault(uid, set()).add(key)
 
-    def _tell(self, old: T | None, new: T | None) -> None:
+    def _report(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:
             handler(old, new)
 

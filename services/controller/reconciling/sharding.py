@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from services.controller.other_controllers import OtherControllers
 from services.controller.reconciling.membership import Membership, Word
 from services.controller.reconciling.work_queue import WorkQueue
-from services.controller.rivals import Rivals
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.leases import Lease
@@ -44,7 +44,7 @@ class Shards:
         controllers: Iterable[str],
         *,
         namespace: str,
-        rivals: Rivals,
+        others: OtherControllers,
         pod_uid: str = "",
         renew_s: float = RENEW_S,
         expire_s: float = EXPIRE_S,
@@ -56,7 +56,7 @@ class Shards:
             identity: This replica's name, the same when it is started again.
             controllers: What it runs: only replicas that run the same divide keys.
             namespace: Where the Leases are.
-            rivals: While one lives, nothing is ours.
+            others: While one lives, nothing is ours.
             pod_uid: Of the pod named `identity` in that namespace, if there is one: it owns our
                 Lease, so that garbage collection removes it where `leave` cannot.
             renew_s: Seconds between rounds.
@@ -72,7 +72,7 @@ class Shards:
         self._expire_s = expire_s
         self._members = Membership(identity, expire_s=expire_s)
         self._left = asyncio.Event()
-        self._rivals = rivals
+        self._others = others
         self._queues: list[tuple[WorkQueue, Callable[[], Iterable[str]]]] = []
         #: Keys have become ours and are not woken yet: a round that fails leaves it to the next.
         self._gained = False
@@ -82,7 +82,7 @@ class Shards:
 
     def owns(self, key: str) -> bool:
         """Whether this replica may act on the key now."""
-        return self._rivals.none_lives and self._members.owns(key, _now_s())
+        return self._others.none_lives and self._members.owns(key, _now_s())
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
         """Divide the keys of one more controller."""
@@ -107,7 +107,7 @@ class Shards:
             await self._client.delete(LEASES, self._name, namespace=self._namespace)
 
     async def _round(self) -> None:
-        self._gained |= await self._rivals.look()
+        self._gained |= await self._others.look()
         # First be seen, then look: of two that start together, each sees the other.
         await self._renew()
         said = self._members.said
@@ -128,7 +128,7 @@ class Shards:
         words = await self._words()
         self._gained |= self._members.hear(words, self._at_work(), _now_s())
         for member in self._members.silent(_now_s(), self._expire_s * _FORGOTTEN_AFTER):
-            # Killed, and started anew under another name. Were it alive, it would say so again.
+            # Killed, and started again under another name. Were it alive, it would say so again.
             with contextlib.suppress(NotFound):
                 await self._client.delete(LEASES, self._lease_of(member), namespace=self._namespace)
 

@@ -1,6 +1,6 @@
 """Keys to be looked at, each once, never two calls for one key at a time.
 
-A key added while it waits is one; a key added while it is worked at is worked at once more. What
+A key added while it waits is one; a key added while it is worked at is worked at again. What
 fails comes back after a delay that doubles per failure of that key; what raises anything but a
 KubeError is logged with its story, and holds up no other key. `after` wakes a key later; the
 earliest wish counts, and being worked at fulfils it.

@@ -64,7 +64,7 @@ class Writes:
 
     @property
     def all_taken(self) -> bool:
-        """Whether another write would have to wait for those under way."""
+        """Whether another write would have to wait for those in flight."""
         return self._slots.locked()
 
     async def create(self, resource: Resource, manifest: object, *, namespace: str = "") -> Written:

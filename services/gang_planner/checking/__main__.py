@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from services.gang_planner.core.configuring.configuration import (
+from services.gang_planner.core.configuration.configuration import (
     ConfigurationError,
     parse_configuration,
 )

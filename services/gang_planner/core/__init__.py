@@ -1,14 +1,24 @@
 """The planner's pure core: records and instants in, decisions, notes and verdicts out.
 
-The door is `planner.Planner`. Below it, in the order in which a cycle runs through them:
+`planner.Planner` is its interface. Each package may import those listed before it, and no others
+(`.importlinter`); no module imports itself through others.
 
-* `picture` applies records to the `tables`; claims and terms about other pods have tables of their
-  own in `storage`, `devices` and `pairwise`, HyperNodes in `topology`;
-* `telling.assessing` says of each changed gang what it waits for;
-* `actions` take gangs in the order of `queueing` and the `policies` that `configuring` has read,
-  and place them by `placement`, with `filters` and `scores`, or make room by `preempting`;
-* `decisions` holds what was decided until it is answered, `recovery` mends what went wrong;
-* `telling.verdicts` say what became of each gang; `questions` are answered beside all this.
+* `state`: tables of the cluster, gangs, queues, reservations and decisions in flight;
+* `constraints`, `scoring`: which nodes a shape may use, how often it fits, and where best;
+* `framework`, `policies`, `configuration`: what a policy may contribute; one file per policy; the
+  file that selects them;
+* `placement`: from a gang to nodes for its members, all or nothing;
+* `cycle_context`: what one cycle has decided so far;
+* `queueing`: needs, fair shares, turns;
+* `allocation`: from a gang in the backlog to its decision, in batches and with extras;
+* `preemption`: the victims that make room for a gang;
+* `lifecycle`: what a gang waits for; repairs, releases, backoff, holds, deadlines;
+* `actions`: enqueue, allocate, backfill, preempt, reclaim, in the configured order;
+* `ingest`: applies records of CLUSTER and DECISIONS to the state;
+* `verdicts`: what users read of each gang;
+* `queries`: questions that change nothing, answered on copies;
+* `invariants`: what must hold after every cycle;
+* `cycle`: the phases of a cycle.
 
-No clock, no randomness, no I/O, no logging: the same inputs give the same bytes.
+The core has no clock, no randomness, no I/O and no logging: the same inputs give the same bytes.
 """

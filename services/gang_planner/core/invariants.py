@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from services.gang_planner.core.decisions import attaching
-from services.gang_planner.core.pairwise import labelling
-from services.gang_planner.core.pairwise.counts import PairCounts
-from services.gang_planner.core.recovery import repairing
-from services.gang_planner.core.recovery.debts import Debt
-from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.tables.members import STATE_NAMES, STATES, WAITING, state_of
-from services.gang_planner.core.tables.ports import PortTable
-from services.gang_planner.core.tables.room import BY_EVENT, Room
-from services.gang_planner.state import State
+from services.gang_planner.core.lifecycle import repair
+from services.gang_planner.core.state import claim_choices
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.host_ports import PortTable
+from services.gang_planner.core.state.inter_pod import profiles
+from services.gang_planner.core.state.inter_pod.counts import PairCounts
+from services.gang_planner.core.state.member_states import STATE_NAMES, STATES, WAITING
+from services.gang_planner.core.state.members import state_of
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.decisions.open_acts import OpenAct
+    from services.gang_planner.core.state.open_decisions import OpenAct
 
 
 class InvariantViolation(AssertionError):
@@ -40,31 +41,34 @@ def validate(state: State, now_ms: int) -> None:
     Raises:
         InvariantViolation: One does not hold.
     """
-    _check_ground(state)
+    _check_node_capacity(state)
     for gang in state.gangs.gangs.values():
         _check_gang(state, gang)
     _check_members(state)
-    _check_rooms(state)
-    _check_debts(state)
+    _check_reservations(state)
+    _check_holds(state)
     _check_preemptions(state)
     _check_starts(state, now_ms)
     _check_queues(state)
 
 
-def _check_ground(state: State) -> None:
-    ground, nodes = state.ground, state.nodes
-    ground.fit_cells()
-    nodes.allocatable.ensure(*ground.free.cells.shape)
-    expected = nodes.allocatable.cells[: ground.free.cells.shape[0], : nodes.size].copy()
+def _check_node_capacity(state: State) -> None:
+    node_capacity, nodes = state.node_capacity, state.nodes
+    node_capacity.fit_cells()
+    nodes.allocatable.ensure(*node_capacity.free.cells.shape)
+    expected = nodes.allocatable.cells[: node_capacity.free.cells.shape[0], : nodes.size].copy()
     ports = PortTable()
     loads = [(one.slot, one.shape, uid) for uid, one in state.members.items() if one.slot >= 0]
-    loads += [(room.slot, room.shape, room.uid) for room in state.rooms.every()]
+    loads += [
+        (reservation.slot, reservation.shape, reservation.uid)
+        for reservation in state.reservations.every()
+    ]
     for slot, shape, _ in loads:
         for row, amount in shape.pairs:
             expected[row, slot] -= amount
         if shape.shape.host_ports:
             ports.take(slot, shape.shape.host_ports)
-    found = ground.free.cells[: len(expected), : nodes.size]
+    found = node_capacity.free.cells[: len(expected), : nodes.size]
     wrong = np.argwhere(expected != found)
     if len(wrong):
         row, slot = (int(one) for one in wrong[0])
@@ -74,18 +78,22 @@ def _check_ground(state: State) -> None:
             f"{found[row, slot]} {state.resources.names[row]} free, "
             f"{expected[row, slot]} by its pods and room {on_it}",
         )
-    if ports.content() != ground.ports.content():
-        raise InvariantViolation("host ports", f"{ground.ports.content()} != {ports.content()}")
-    wrong_claims = attaching.contradiction(
-        ground, [(slot, shape) for slot, shape, _ in loads if shape.attached]
+    if ports.content() != node_capacity.ports.content():
+        raise InvariantViolation(
+            "host ports", f"{node_capacity.ports.content()} != {ports.content()}"
+        )
+    wrong_claims = claim_choices.contradiction(
+        node_capacity, [(slot, shape) for slot, shape, _ in loads if shape.attached]
     )
     if wrong_claims:
         raise InvariantViolation("claims", wrong_claims)
-    pairs = PairCounts(ground.pairs.domains)
+    pairs = PairCounts(node_capacity.pairs.domains)
     for slot, shape, _ in loads:
         pairs.add(slot, shape.tallies, 1)
-    if pairs.content() != ground.pairs.content():
-        raise InvariantViolation("pods by terms", f"{ground.pairs.content()} != {pairs.content()}")
+    if pairs.content() != node_capacity.pairs.content():
+        raise InvariantViolation(
+            "pods by terms", f"{node_capacity.pairs.content()} != {pairs.content()}"
+        )
 
 
 def _check_gang(state: State, gang: Gang) -> None:
@@ -100,8 +108,8 @@ def _check_gang(state: State, gang: Gang) -> None:
             waiting.setdefault((member.pod.role, member.shape.id), set()).add(uid)
         if member.gang is not gang:
             raise InvariantViolation(gang.full_name, f"{uid} believes to be in another gang")
-    held.update(debt.shape.id for debt in state.debts.of(gang) if debt.room is not None)
-    held.update(room.shape.id for room in state.preemptions.held_of(gang))
+    held.update(hold.shape.id for hold in state.holds.of(gang) if hold.reservation is not None)
+    held.update(reservation.shape.id for reservation in state.preemptions.held_of(gang))
     if counts != gang.counts:
         raise InvariantViolation(gang.full_name, f"counts {gang.counts}, members say {counts}")
     if dict(held) != gang.held:
@@ -122,22 +130,26 @@ def _check_members(state: State) -> None:
             )
         if member.slot >= 0 and state.residents.get(member.slot, {}).get(uid) is not member:
             raise InvariantViolation(f"pod {uid}", "is accounted on a node that does not know it")
-        if state.shapes.terms.any and labelling.entry_of(state, member.pod) is not member.shape:
+        if state.shapes.terms.any and profiles.entry_of(state, member.pod) is not member.shape:
             raise InvariantViolation(f"pod {uid}", "means something else to others by its labels")
-        if member.room is not None and member.room not in state.rooms.rows(uid):
-            raise InvariantViolation(f"pod {uid}", "believes in room that nobody keeps")
+        if member.reservation is not None and member.reservation not in state.reservations.rows(
+            uid
+        ):
+            raise InvariantViolation(f"pod {uid}", "refers to a reservation that does not exist")
 
 
-def _check_rooms(state: State) -> None:
+def _check_reservations(state: State) -> None:
     assumed: Counter[str] = Counter()
     rows: Counter[OpenAct | None] = Counter()
-    for room in state.rooms.of_decisions():
-        wrong = _room_error(state, room)
+    for reservation in state.reservations.of_decisions():
+        wrong = _reservation_error(state, reservation)
         if wrong:
-            seq = room.act.seq if room.act is not None else 0
-            raise InvariantViolation(f"{room.reason} for {room.uid} by decision {seq}", wrong)
-        assumed[room.uid] += room.reason == "assumed"
-        rows[room.act] += 1
+            seq = reservation.act.seq if reservation.act is not None else 0
+            raise InvariantViolation(
+                f"{reservation.reason} for {reservation.uid} by decision {seq}", wrong
+            )
+        assumed[reservation.uid] += reservation.reason == "assumed"
+        rows[reservation.act] += 1
     for uid, count in assumed.items():
         if count > 1:
             raise InvariantViolation(f"pod {uid}", f"has {count} open decisions")
@@ -146,89 +158,100 @@ def _check_rooms(state: State) -> None:
             wrong = f"believes to have {act.rows} rows of room, and has {kept}"
             raise InvariantViolation(f"decision {act.seq}", wrong)
     under_way = sum(kept for act, kept in rows.items() if act is not None and act.counted)
-    if state.rooms.under_way != under_way:
-        wrong = f"are believed to be {state.rooms.under_way}, and are {under_way}"
-        raise InvariantViolation("pods under way", wrong)
+    if state.reservations.under_way != under_way:
+        wrong = f"are believed to be {state.reservations.under_way}, and are {under_way}"
+        raise InvariantViolation("pods in flight", wrong)
     for seq, act in state.open.items():
         if not rows[act] and seq not in state.unresolved:
-            raise InvariantViolation(f"decision {seq}", "is open and keeps no room")
+            raise InvariantViolation(f"decision {seq}", "is open and has no reservation")
 
 
-def _room_error(state: State, room: Room) -> str:
-    member = state.members.get(room.uid)
-    if not room.owner:
+def _reservation_error(state: State, reservation: Reservation) -> str:
+    member = state.members.get(reservation.uid)
+    if not reservation.owner:
         return "has no owner"
     if member is None:
         return "its pod is gone"
     if member.slot >= 0:
         return "its pod is on a node already"
-    if room.reason == "assumed":
-        if room.until_ms != BY_EVENT or member.room is not room:
+    if reservation.reason == "assumed":
+        if reservation.until_ms != BY_EVENT or member.reservation is not reservation:
             return "does not end by its pod's event"
-    elif room.until_ms == BY_EVENT:
+    elif reservation.until_ms == BY_EVENT:
         return "has no deadline"
-    act = room.act
+    act = reservation.act
     if act is None or (act.seq and state.open.get(act.seq) is not act):
         return "belongs to a decision that is not open"
     return ""
 
 
-def _check_debts(state: State) -> None:
-    """Every row for a lost pod has exactly one debt, and every debt an owner, a reason, a deadline
+def _check_holds(state: State) -> None:
+    """Every row for a lost pod has exactly one hold, and every hold an owner, a reason, a deadline
     and a note in the log that says so.
     """
-    table, owed = state.debts, state.rooms.owed
-    for uid, room in owed.items():
-        debt = table.by_uid.get(uid)
-        if debt is None or debt.room is not room:
+    table, replacements = state.holds, state.reservations.replacements
+    for uid, reservation in replacements.items():
+        hold = table.by_uid.get(uid)
+        if hold is None or hold.reservation is not reservation:
             raise InvariantViolation(f"room for lost pod {uid}", "is kept and not owed")
-    for uid, debt in table.by_uid.items():
-        wrong = _debt_error(state, debt)
+    for uid, hold in table.by_uid.items():
+        wrong = _hold_error(state, hold)
         if wrong:
-            raise InvariantViolation(f"debt for lost pod {uid} ({debt.reason})", wrong)
-        if debt.room is not None and owed.get(uid) is not debt.room:
-            raise InvariantViolation(f"debt for lost pod {uid}", "has room that nobody keeps")
+            raise InvariantViolation(f"hold for lost pod {uid} ({hold.reason})", wrong)
+        if hold.reservation is not None and replacements.get(uid) is not hold.reservation:
+            raise InvariantViolation(
+                f"hold for lost pod {uid}", "has a reservation that the table does not hold"
+            )
     for gang in state.gangs.gangs.values():
-        for debt in table.of(gang):
-            if table.by_uid.get(debt.uid) is not debt:
-                raise InvariantViolation(gang.full_name, f"is owed for {debt.uid}, which is over")
+        for hold in table.of(gang):
+            if table.by_uid.get(hold.uid) is not hold:
+                raise InvariantViolation(gang.full_name, f"is owed for {hold.uid}, which is over")
 
 
-def _debt_error(state: State, debt: Debt) -> str:
-    if not debt.gang_id or not debt.reason:
+def _hold_error(state: State, hold: Hold) -> str:
+    if not hold.gang_id or not hold.reason:
         return "has no owner or no reason"
-    if debt.until_ms <= 0:
+    if hold.until_ms <= 0:
         return "has no deadline"
-    if debt.dirty or not debt.logged:
+    if hold.dirty or not hold.logged:
         return "is not what the log says"
-    room = debt.room
-    if room is None:
-        return "names a node and keeps no room" if debt.node else ""
-    if room.owner != debt.gang_id or room.until_ms != debt.until_ms or room.shape is not debt.shape:
-        return "keeps room for somebody else, of another shape or until another instant"
-    if room.reason != debt.room_reason:
-        return f"keeps room as {room.reason}"
-    if state.nodes.names[room.slot] != debt.node:
-        return f"keeps room on {state.nodes.names[room.slot]}, says {debt.node}"
+    reservation = hold.reservation
+    if reservation is None:
+        return "names a node and has no reservation" if hold.node else ""
+    if (
+        reservation.owner != hold.gang_id
+        or reservation.until_ms != hold.until_ms
+        or reservation.shape is not hold.shape
+    ):
+        return "has a reservation of another owner, shape or deadline"
+    if reservation.reason != hold.reservation_reason:
+        return f"keeps room as {reservation.reason}"
+    if state.nodes.names[reservation.slot] != hold.node:
+        return f"keeps room on {state.nodes.names[reservation.slot]}, says {hold.node}"
     return ""
 
 
 def _check_preemptions(state: State) -> None:
     """Every row for a preemptor belongs to one open preemption, and ends by its deadline."""
-    kept = {room.uid: room for room in state.preemptions.rooms()}
-    if kept != state.rooms.promised:
+    kept = {reservation.uid: reservation for reservation in state.preemptions.reservations()}
+    if kept != state.reservations.promised:
         raise InvariantViolation(
-            "room for preemptors", f"{sorted(state.rooms.promised)} kept, {sorted(kept)} promised"
+            "reservations of preemptors",
+            f"{sorted(state.reservations.promised)} kept, {sorted(kept)} promised",
         )
     owners: set[str] = set()
     for one in state.preemptions.opened:
         if one.act.gang_id in owners:
             raise InvariantViolation(one.act.gang, "has two open preemptions")
         owners.add(one.act.gang_id)
-        for room, gang in one.rooms.values():
-            if room.reason != "preemptor" or room.until_ms <= 0 or not room.owner:
+        for reservation, gang in one.reservations.values():
+            if (
+                reservation.reason != "preemptor"
+                or reservation.until_ms <= 0
+                or not reservation.owner
+            ):
                 raise InvariantViolation(
-                    f"room for preemptor {room.uid}", "has no owner, reason or deadline"
+                    f"room for preemptor {reservation.uid}", "has no owner, reason or deadline"
                 )
             if gang is not one.gang:
                 raise InvariantViolation(one.act.gang, f"{gang.full_name} is charged for its room")
@@ -240,11 +263,11 @@ def _check_starts(state: State, now_ms: int) -> None:
     """
     for gang in state.gangs.gangs.values():
         history = gang.history
-        if gang.key in state.gangs.changed or not repairing.partial(gang):
+        if gang.key in state.gangs.changed or not repair.partial(gang):
             continue
         if history.releasing or "repair" in history.notes:
             continue
-        if now_ms >= state.view.local_ms(gang.bound_ms) + repairing.QUIET_MS:
+        if now_ms >= state.view.local_ms(gang.bound_ms) + repair.QUIET_MS:
             raise InvariantViolation(
                 gang.full_name,
                 f"{gang.bound} members are bound since {gang.bound_ms}, it is {now_ms}, "
@@ -252,14 +275,16 @@ def _check_starts(state: State, now_ms: int) -> None:
             )
     for key, gang in state.repairs.items():
         if gang.key not in state.gangs.changed and "repair" not in gang.history.notes:
-            raise InvariantViolation(f"gang {key}", "is repaired, and no note says so")
+            raise InvariantViolation(f"gang {key}", "is repaired without a note")
 
 
 def _check_queues(state: State) -> None:
     for entry in state.queues.entries.values():
         holders = {one for one in state.gangs.gangs.values() if one.held and one.queue is entry}
         if holders != {one for one in entry.holders if state.gangs.gangs.get(one.key) is one}:
-            raise InvariantViolation(f"queue {entry.name}", "does not know which gangs hold room")
+            raise InvariantViolation(
+                f"queue {entry.name}", "does not list the gangs that hold capacity"
+            )
         used: Counter[int] = Counter()
         shapes: Counter[int] = Counter()
         for gang in state.gangs.gangs.values():

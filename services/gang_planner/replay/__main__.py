@@ -4,9 +4,9 @@ import argparse
 import pathlib
 import sys
 
-from services.gang_planner.core.configuring.configuration import ConfigurationError
-from services.gang_planner.recording import read_segment
-from services.gang_planner.replay.reporting import compared, reproduced
+from services.gang_planner.core.configuration.configuration import ConfigurationError
+from services.gang_planner.recorder import read_segment
+from services.gang_planner.replay.report import compared, reproduced
 
 
 def start(argv: list[str]) -> int:

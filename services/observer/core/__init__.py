@@ -1,5 +1,5 @@
 """The observer's pure core: the cluster as CLUSTER tells it, and what follows for each gang.
 
-`picture` keeps pods, nodes and groups; `gangs` tells gangs apart and counts how they get on;
+`cluster_state` keeps pods, nodes and groups; `gangs` tells gangs apart and counts how they get on;
 `standing` keeps the decisions that stand; `proving` recounts them; `answers` are the outcomes.
 """

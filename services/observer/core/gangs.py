@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from services.observer.core.picture import Picture
-from services.observer.core.proving import Recount
+from services.observer.core.cluster_state import ClusterState
+from services.observer.core.recount import Recount
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.observing import GangObserved, Observation
 from shared.model.gang_keys import GangKey, key_of, key_of_group
@@ -57,8 +57,8 @@ class _Gang:
 class Gangs:
     """All rows. Told of pods and groups after the picture took them, with the record's instant."""
 
-    def __init__(self, picture: Picture, *, gone_max: int) -> None:
-        self._picture = picture
+    def __init__(self, cluster_state: ClusterState, *, gone_max: int) -> None:
+        self._cluster_state = cluster_state
         self._gone_max = gone_max
         self._gangs: dict[GangKey, _Gang] = {}
         self._groups: dict[GangKey, PodGroup] = {}
@@ -72,7 +72,7 @@ class Gangs:
 
     def recall(self, earlier: Observation) -> None:
         """Go on with an earlier life's report, before the first picture. Decisions are counted
-        anew, since the log tells them again; instants stay.
+        again, since the log tells them again; instants stay.
         """
         for row in earlier.gangs:
             if row.ended_ms:
@@ -97,7 +97,7 @@ class Gangs:
                 gang = self._gangs.get(before)
                 if gang is not None and known is not None and known.by_owner:
                     gang.budget_minimum = known.min_member
-            group = self._picture.groups.get(uid)
+            group = self._cluster_state.groups.get(uid)
             if group is not None:
                 key = self._group_keys[uid] = key_of_group(group)
                 self._groups[key] = group
@@ -116,7 +116,7 @@ class Gangs:
         """
         touched: dict[GangKey, None] = {}
         for uid in uids:
-            pod = self._picture.pods.get(uid)
+            pod = self._cluster_state.pods.get(uid)
             key = None if pod is None or not pod.ours else key_of(pod)
             before = self._keys.get(uid)
             if before is not None and before != key:

@@ -1,3 +1,3 @@
-"""The watcher's pure core: the picture of the cluster, its change records and its snapshots. No
+"""The watcher's pure core: the state of the cluster, its change records and its snapshots. No
 clock, no I/O.
 """

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from services.watcher.core.changes import RECORDS, ChangeRecord, fitting, record
-from services.watcher.core.picture import Frozen
+from services.watcher.core.cluster_state import Frozen
 from shared.contracts.cluster import SnapshotPage, SnapshotUnavailable, Synced
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
 #: A reader fetches all pages of a 50,000-pod picture in about a second; one that is slower than
-#: this asks anew.
+#: this asks again.
 LIFETIME_MS: Final = 30_000
 #: Planners, a webhook and a recorder may start at once; more distinct pictures than this would only
 #: be memory.
@@ -79,7 +79,7 @@ def _parts(
             yield part, len(encoded)
 
 
-class SnapshotShelf:
+class SnapshotCache:
     """The snapshots that readers may still be fetching: at most `SNAPSHOTS_MAX`, each at most
     `LIFETIME_MS` old.
     """
@@ -137,7 +137,7 @@ class SnapshotShelf:
         self._expire(now_ms)
         snapshot = self._snapshots.get(name)
         if snapshot is None:
-            return SnapshotUnavailable(reason=f"snapshot {name} is not kept any more: ask anew")
+            return SnapshotUnavailable(reason=f"snapshot {name} is not kept any more: ask again")
         if not 0 <= number < len(snapshot.pages):
             return SnapshotUnavailable(
                 reason=f"snapshot {name} has pages 0 to {len(snapshot.pages) - 1}, not {number}"

@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core.case import Surroundings
+from services.admission_webhook.core.case import ReferenceObjects
 from services.admission_webhook.core.judge import Subject, defaults, subject, violations
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.review import Verdict, decode_review
@@ -55,11 +55,11 @@ def volcano_queue(name: str, *, version: int = 1, **fields: Any) -> Queue:
     return Queue(uid=f"u-{name}", dialect="volcano", name=name, resource_version=version, **fields)
 
 
-def surroundings(
+def reference_objects(
     *queues: Queue, names: tuple[str, ...] = NAMES, known: bool = True
-) -> Surroundings:
+) -> ReferenceObjects:
     """What is known: these queues, or with `known` False none."""
-    return Surroundings(scheduler_names=names, queues=QueueTree(queues) if known else None)
+    return ReferenceObjects(scheduler_names=names, queues=QueueTree(queues) if known else None)
 
 
 def a_job(*tasks: Object, name: str = "trial", **spec: Any) -> Object:
@@ -154,24 +154,26 @@ def _name(shown: Object) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def asked(body: bytes, known: Surroundings | None = None) -> Subject | None:
+def asked(body: bytes, known: ReferenceObjects | None = None) -> Subject | None:
     """What the review is about."""
-    return subject(decode_review(body), known or surroundings())
+    return subject(decode_review(body), known or reference_objects())
 
 
-def judged(body: bytes, known: Surroundings | None = None) -> Verdict:
+def judged(body: bytes, known: ReferenceObjects | None = None) -> Verdict:
     """The verdict of validation; the review must be for us."""
     found = asked(body, known)
     assert found is not None, "not ours"
     return violations(found)
 
 
-def texts(candidate: Object, known: Surroundings | None = None, **review_fields: Any) -> list[str]:
+def texts(
+    candidate: Object, known: ReferenceObjects | None = None, **review_fields: Any
+) -> list[str]:
     """Every violation, as "path: message"."""
     return [error.text for error in judged(review(candidate, **review_fields), known).errors]
 
 
-def defaulted(candidate: Object, known: Surroundings | None = None) -> Object:
+def defaulted(candidate: Object, known: ReferenceObjects | None = None) -> Object:
     """The object with its defaults."""
     found = asked(review(candidate), known)
     assert found is not None, "not ours"

@@ -11,14 +11,14 @@ import aiohttp
 import msgspec
 from typing_extensions import override
 
-from services.admission_webhook.advising import Adviser
+from services.admission_webhook.adviser import Adviser
 from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
 from services.admission_webhook.certificates import CertificateFiles, ServingCertificate
 from services.admission_webhook.core.queue_tree import QueueTree
-from services.admission_webhook.following import QueueFollower
+from services.admission_webhook.queue_follower import QueueFollower
 from services.admission_webhook.reporting import Reporting
-from services.admission_webhook.serving import ReviewServer
-from shared.contracts.asking import FitAnswer, FitRequest
+from services.admission_webhook.review_server import ReviewServer
+from shared.contracts.questions import FitAnswer, FitRequest
 from shared.telemetry.metrics import Metrics
 from tests.services.admission_webhook.reviews import NAMES, Object
 

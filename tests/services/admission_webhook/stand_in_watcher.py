@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from shared.bus.asking import serve
 from shared.bus.connection import Bus
 from shared.bus.publisher import Publisher
+from shared.bus.questions import serve
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import (
@@ -21,7 +21,7 @@ from shared.contracts.cluster import (
     Synced,
 )
 from shared.model.objects import PriorityClass, Queue
-from shared.model.surroundings import Namespace
+from shared.model.reference_objects import Namespace
 
 
 class Watcher:

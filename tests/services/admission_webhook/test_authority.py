@@ -1,4 +1,4 @@
-"""Our own CA and certificate: made once, kept while good, made anew when not."""
+"""Our own CA and certificate: made once, kept while good, made again when not."""
 
 import ssl
 from datetime import UTC, datetime, timedelta

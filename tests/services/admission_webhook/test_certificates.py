@@ -97,8 +97,8 @@ def test_a_start_with_a_bad_pair_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_rotation_under_load_drops_no_connection(tmp_path: Path) -> None:
-    """Kept connections go on, new ones get the new certificate, no request fails; also while half
-    of the pair is replaced already.
+    """Kept connections continue, new ones get the new certificate, no request fails; also while
+    half of the pair is replaced already.
     """
     webhook = Webhook(tmp_path / "own")
     authority = trustme.CA()

@@ -11,11 +11,11 @@ import pytest
 import trustme
 from cryptography import x509
 
-from shared.bus.asking import serve
 from shared.bus.connection import Bus
+from shared.bus.questions import serve
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
-from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.questions import FitAnswer, FitRequest
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import (

@@ -17,8 +17,8 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.decisions import Binding, EpochOpened, Victim
+from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.outcomes import DecisionClaimed, Outcome
-from shared.contracts.strays import is_stray
 from tests.support.standing import Stand
 from tests.support.waiting import eventually
 
@@ -114,7 +114,7 @@ class Desk:
         """The outcome of a decision, if there is one."""
         subject = subjects.outcome(gang_id, seq)
         stored = await self.bus.get_last(subjects.OUTCOMES, subject)
-        if stored is None or is_stray(subjects.OUTCOMES, stored.payload):
+        if stored is None or is_foreign(subjects.OUTCOMES, stored.payload):
             return None
         outcome = decode_outcome(stored.payload)
         return outcome if isinstance(outcome, Outcome) else None

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from services.binder.api import KubePods
-from services.binder.core.preparing import (
+from services.binder.core.claim_preparation import (
     BIND_COMPLETED,
     DONE,
     FINALIZER,

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shared.bus.asking import ask_all
+from shared.bus.questions import ask_all
 from shared.contracts import codec, subjects
-from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.nodes import bind_pod, create_namespace, create_pods, pod_manifest
 from tests.services.binder.harness import Desk, a_desk

@@ -179,7 +179,7 @@ async def test_a_gated_pod_reads_as_gated(
 async def test_an_api_server_that_is_away_is_no_answer_and_shows(tmp_path: Path) -> None:
     health: list[str] = []
     kubeconfig = tmp_path / "nowhere"
-    # The port of the discard service: nobody listens.
+    # The port of the discard service: no process listens.
     kubeconfig.write_text(NOWHERE)
     async with KubeClient(await load(str(kubeconfig))) as client:
         pods = KubePods(client, timeout_s=1.0, on_health=health.append)

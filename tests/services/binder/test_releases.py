@@ -196,7 +196,7 @@ async def test_a_victim_that_has_succeeded_meanwhile_is_left(
 
 
 async def test_marking_again_writes_nothing(cluster: Cluster) -> None:
-    """A redelivery must not wake every watcher of the pods once more."""
+    """A redelivery must not wake every watcher of the pods again."""
     (pod,) = await cluster.running(1)
     victim = release_of([pod]).victims[0]
     versions: list[str] = []

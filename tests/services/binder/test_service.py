@@ -530,7 +530,7 @@ async def test_junk_behind_an_outcome_does_not_let_a_second_one_be_stored(
             await all_acknowledged(desk)
         subject = subjects.outcome("g", seq)
         await store_answer(desk.bus, subjects.OUTCOMES, subject)
-        # Delivered once more, when the newest message there is junk.
+        # Delivered again, when the newest message there is junk.
         await desk.bus.api(
             f"CONSUMER.RESET.{subjects.DECISIONS}.{subjects.BINDER_CONSUMER}",
             {"seq": seq},

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from services.controller.core.jobs.seen import JOB_NAME, SeenPod
+from services.controller.core.jobs.observed_pods import JOB_NAME, SeenPod
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.writes import Writes, Written
@@ -325,7 +325,7 @@ class _Meanwhile(Writes):
 async def test_what_is_lost_during_a_controllers_first_look_is_answered(
     either: KubeClient,
 ) -> None:
-    """It looks anew whenever its Lease was late. The pod was still there when it looked."""
+    """It looks again whenever its Lease was late. The pod was still there when it looked."""
     stage = Stage(either, "looked-at")
     evicted = [{"event": "PodEvicted", "action": "AbortJob"}]
     async with running(either, job_controller):

@@ -84,7 +84,7 @@ async def test_whoever_made_a_flow_may_update_it_until_there_is_something_to_rep
         made = await read(either, JOBFLOWS, "f", place)
         assert made is not None
         await becomes(jobs, ["f-one"])
-        # The Job's news has woken its flow once more: another key's turn has come after that.
+        # The Job's news has woken its flow again: another key's turn has come after that.
         await make(either, JOBFLOWS, {"metadata": {"name": "g"}, "spec": flow["spec"]}, place)
         await becomes(jobs, ["f-one", "g-one"])
         seen = await read(either, JOBFLOWS, "f", place)

@@ -11,11 +11,11 @@ import pytest
 
 from services.controller.clock import SteadyClock
 from services.controller.core.events import EventIntent
-from services.controller.core.intents import Intent, PatchGroup, Situation, TellPlaced
+from services.controller.core.intents import Intent, PatchGroup, ReportPlaced, Situation
 from services.controller.errors import RetryLater
+from services.controller.other_controllers import OtherControllers
 from services.controller.reporting import Reporting
-from services.controller.rivals import Rivals
-from services.controller.state import Memory
+from services.controller.state import WrittenGang
 from services.controller.status_controller import StatusController
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
@@ -23,7 +23,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import LEASES
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 from tests.services.controller.core.samples import make_running
 from tests.services.controller.harness import Desk, a_desk
 from tests.services.controller.leases import a_lease
@@ -47,8 +47,8 @@ class HeldWriter:
         self.written: list[int] = []
         self.failures = 0
 
-    async def write(self, intent: Intent, situation: Situation, memory: Memory) -> None:
-        if isinstance(intent, TellPlaced):
+    async def write(self, intent: Intent, situation: Situation, memory: WrittenGang) -> None:
+        if isinstance(intent, ReportPlaced):
             memory.placed = intent.placed
         if isinstance(intent, EventIntent):
             memory.events[intent.topic] = (intent.why, intent.message, 0)
@@ -65,16 +65,16 @@ class HeldWriter:
 
 @asynccontextmanager
 async def a_controller(
-    desk: Desk, writer: HeldWriter, rivals: Rivals | None = None
+    desk: Desk, writer: HeldWriter, others: OtherControllers | None = None
 ) -> AsyncIterator[StatusController]:
     reporting = Reporting(Metrics("controller"), tracer_for("", service="controller", instance="0"))
-    rivals = rivals or Rivals(cast("Any", None), ())
+    others = others or OtherControllers(cast("Any", None), ())
     controller = StatusController(
         desk.bus,
         cast("Any", writer),
         SteadyClock(),
         reporting,
-        rivals,
+        others,
         lambda *_: None,
         waiting_pod_events_per_s=0,
     )
@@ -97,8 +97,8 @@ async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_
         credentials = await load(str(cluster.kubeconfig(tmp_path / "kubeconfig")))
         async with KubeClient(credentials) as client:
             await client.create(LEASES, a_lease("volcano"), namespace="kube-system")
-            rivals = Rivals(client, ["volcano"], look_every_s=0.05)
-            async with a_desk(nats_server.url) as desk, a_controller(desk, writer, rivals) as ours:
+            others = OtherControllers(client, ["volcano"], look_every_s=0.05)
+            async with a_desk(nats_server.url) as desk, a_controller(desk, writer, others) as ours:
                 await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
                 await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
                 await eventually(ours._agenda.entries)
@@ -173,7 +173,7 @@ async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_writte
     nats_server: NatsServer,
 ) -> None:
     """A killed nats-server forgets the newest state of its consumers, so a verdict that waits for
-    its turn comes once more. An acknowledgement of the first delivery is one of the message: were
+    its turn comes again. An acknowledgement of the first delivery is one of the message: were
     this process killed now, nobody would ever write it.
     """
     writer = HeldWriter()

@@ -287,7 +287,7 @@ async def test_the_newest_verdict_is_what_stands_when_many_come_at_once(
             await desk.say(placed_in(make_running(placed=(), running=running), group))
 
         async def newest_stands_and_nothing_is_under_way() -> bool:
-            # A replaced verdict is not waited for by NATS: its write may still be under way.
+            # A replaced verdict is not waited for by NATS: its write may still be in flight.
             waiting = any(each.metrics.figures()["gangs_waiting"] for each in (one, other))
             status = (await api.get(path_of(namespace))).get("status", {})
             return not waiting and bool(status.get("running") == 39)

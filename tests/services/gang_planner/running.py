@@ -12,13 +12,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from shared.bus import asking
+from shared.bus import questions
 from shared.bus.connection import Bus
 from shared.bus.errors import BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
 from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
 from shared.contracts import codec, subjects
-from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.cluster import (
     Gone,
     NodeChanges,
@@ -29,7 +28,8 @@ from shared.contracts.cluster import (
     Synced,
 )
 from shared.contracts.decisions import DecisionRecord, EpochOpened, GangDecision
-from shared.contracts.strays import is_stray
+from shared.contracts.foreign_messages import is_foreign
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Node, Pod, PodGroup, Shape
 from tests.support.waiting import eventually
@@ -88,7 +88,7 @@ class MemoryWatcher:
         self.groups: dict[str, PodGroup] = {}
         self.pods: dict[str, Pod] = {}
         self._log = FencedLog(bus, subjects.CLUSTER, last_applied=1)
-        self._log.overlook(partial(is_stray, subjects.CLUSTER))
+        self._log.overlook(partial(is_foreign, subjects.CLUSTER))
         self.epoch = 2
         self._appending = asyncio.Lock()
 
@@ -98,12 +98,12 @@ class MemoryWatcher:
     async def open(self) -> None:
         """Open the epoch and answer snapshots."""
         assert await self._append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
-        await asking.serve(
+        await questions.serve(
             self._bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer
         )
 
     async def begin_anew(self) -> None:
-        """Open an epoch in a CLUSTER that was made anew, as the next watcher does."""
+        """Open an epoch in a CLUSTER that was made again, as the next watcher does."""
         async with self._appending:
             self._log = FencedLog(self._bus, subjects.CLUSTER, last_applied=1)
         assert await self._append(subjects.CLUSTER_SYNCED, self._synced()) == self.epoch
@@ -112,7 +112,7 @@ class MemoryWatcher:
         """Say that the view is fresh, each half second."""
         while True:
             await asyncio.sleep(0.5)
-            with contextlib.suppress(Superseded):  # the log was lost: its successor goes on
+            with contextlib.suppress(Superseded):  # the log was lost: its successor continues
                 await self._append(subjects.CLUSTER_SYNCED, self._synced())
 
     async def submit(self, name: str, size: int) -> None:
@@ -169,7 +169,7 @@ class MemoryWatcher:
                 try:
                     return await self._log.append(subject, payload)
                 except BusUnavailable:
-                    continue  # its fate is unknown still: the same once more
+                    continue  # its fate is unknown still: the same again
 
     async def _answer(self, _request: SnapshotRequest) -> SnapshotPage:
         async with self._appending:
@@ -239,7 +239,7 @@ class Hall:
 
     async def statuses(self) -> list[ServiceStatus]:
         """What every planner says of itself."""
-        answers = await asking.ask_all(
+        answers = await questions.ask_all(
             self.bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=0.2
         )
         return [answer for answer in answers if answer.service == "gang-planner"]
@@ -263,13 +263,13 @@ class Hall:
         await eventually(ready, timeout_s=15.0, because=f"{count} planners are ready")
 
     async def records(self) -> list[DecisionRecord]:
-        """Every record of DECISIONS so far, without strays."""
+        """Every record of DECISIONS so far, without foreign messages."""
         last = (await self.bus.stream_info(subjects.DECISIONS)).last_seq
         records = []
         for seq in range(1, last + 1):
             stored = await self.bus.get_message(subjects.DECISIONS, seq)
             assert stored is not None
-            if not is_stray(subjects.DECISIONS, stored.payload):
+            if not is_foreign(subjects.DECISIONS, stored.payload):
                 records.append(codec.decode_decision_record(stored.payload))
         return records
 
@@ -291,7 +291,7 @@ class Hall:
         """The planners' epochs so far."""
         return [one for one in await self.records() if isinstance(one, EpochOpened)]
 
-    async def wishes(self) -> list[Verdict]:
+    async def requests(self) -> list[Verdict]:
         """The newest verdict that wants, or wanted last, a PodGroup."""
         stored = await self.bus.get_last(subjects.VERDICTS, subjects.WANTED_SUBJECTS)
         return [codec.decode_verdict(stored.payload)] if stored else []

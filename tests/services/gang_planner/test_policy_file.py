@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from services.gang_planner.core.configuring.configuration import ConfigurationError
-from services.gang_planner.core.configuring.settings import Defaults
+from services.gang_planner.core.configuration.configuration import ConfigurationError
+from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.policy_file import PolicyFile
 
 TDM = "tiers: [{plugins: [{name: gang}, {name: tdm}]}]"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from services.gang_planner.recording import list_segments, read_segment
-from services.gang_planner.replay.reproducing import reproduce
-from shared.bus import asking
+from services.gang_planner.recorder import list_segments, read_segment
+from services.gang_planner.replay.reproduction import reproduce
+from shared.bus import questions
 from shared.contracts import codec, subjects
-from shared.contracts.asking import FitAnswer, FitRequest
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.outcomes import Member, Outcome
+from shared.contracts.questions import FitAnswer, FitRequest
 from shared.contracts.verdicts import Verdict
 from tests.services.gang_planner.running import Hall, a_hall, make_gang, make_node
 from tests.support.full_stream import a_full_stream
@@ -163,7 +163,7 @@ async def test_decisions_resume_after_the_nats_server_was_killed_and_started_aga
 
 async def _ask_fit(hall: Hall, size: int) -> FitAnswer:
     group, pods = make_gang("asked", size)
-    return await asking.ask(
+    return await questions.ask(
         hall.bus,
         subjects.ASK_FIT,
         FitRequest(group=group, pods=tuple(pods)),
@@ -268,22 +268,22 @@ async def test_pods_without_a_group_make_a_wish_which_a_later_planner_ends_with_
         await hall.wait_active()
         await hall.watcher.submit("grouped", 2)
         await hall.wait_decided("grouped")
-        assert await hall.wishes() == []
+        assert await hall.requests() == []
         await hall.watcher.submit_bare("bare", 2)
 
         async def wished() -> list[Verdict]:
-            return await hall.wishes()
+            return await hall.requests()
 
-        (wish,) = await eventually(wished)
-        assert wish.group_wanted == "bare"
-        assert {pod.name for pod in wish.unnamed} == {"bare-0", "bare-1"}
+        (request,) = await eventually(wished)
+        assert request.group_wanted == "bare"
+        assert {pod.name for pod in request.unnamed} == {"bare-0", "bare-1"}
         await hall.kill(0)
         await hall.start(0)
         await hall.wait_active()
         await hall.watcher.delete_pods("bare")
 
         async def ended() -> bool:
-            return [one.phase for one in await hall.wishes()] == ["Gone"]
+            return [one.phase for one in await hall.requests()] == ["Gone"]
 
         await eventually(ended)
         last = await hall.bus.get_last(subjects.VERDICTS, subjects.WANTED_SUBJECTS)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from services.observer.core.standing import answer
+from services.observer.core.standing_decisions import answer
 from services.observer.state import ObserverState
 from shared.contracts.cluster import (
     NodeChanges,
@@ -86,7 +86,7 @@ class Observed(Scene):
         for stands in self.state.standing.over(self.now_ms):
             self.outcome_seq += 1
             outcome = answer(
-                stands, self.state.picture, observer="o", incarnation="", now_ms=self.now_ms
+                stands, self.state.cluster_state, observer="o", incarnation="", now_ms=self.now_ms
             )
             self.planner.apply_outcome(self.outcome_seq, outcome)
             self.state.standing.drop(stands.seq)

@@ -12,8 +12,8 @@ from services.observer.service import Observer
 from shared.bus.connection import Bus
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
+from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.outcomes import Outcome
-from shared.contracts.strays import is_stray
 from tests.services.gang_planner.running import Hall, a_hall
 from tests.support.junk import store_answer
 from tests.support.standing import Stand
@@ -45,7 +45,7 @@ async def outcomes(hall: Hall, gang: str, seq: int) -> list[Outcome]:
     subject, found, at = subjects.outcome(f"uid-{gang}", seq), [], 1
     while (one := await hall.bus.get_next(subjects.OUTCOMES, subject, at)) is not None:
         at = one.seq + 1
-        if not is_stray(subjects.OUTCOMES, one.payload):
+        if not is_foreign(subjects.OUTCOMES, one.payload):
             record = codec.decode_outcome(one.payload)
             assert isinstance(record, Outcome)
             found.append(record)
@@ -77,7 +77,7 @@ async def test_an_observer_steps_over_junk_and_answers_each_decision_once(
             figures = first.metrics.figures()
         assert figures['strays_total{stream="DECISIONS"}'] == 1
         assert figures['strays_total{stream="OUTCOMES"}'] == 1
-        # One that begins anew answers what it finds once more, and finds that it has its answer.
+        # One that begins again answers what it finds again, and finds that it has its answer.
         await store_answer(hall.bus, subjects.OUTCOMES, subjects.outcome("uid-first", seq))
         async with an_observer(hall) as second:
             await eventually(lambda: second.metrics.figures()["decisions_standing"] > 0)

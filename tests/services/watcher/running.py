@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
 
-from shared.bus import asking
+from shared.bus import questions
 from shared.bus.connection import Bus
 from shared.contracts import codec, subjects
-from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.cluster import (
     ClusterRecord,
     SnapshotPage,
@@ -19,6 +18,7 @@ from shared.contracts.cluster import (
     StreamOpened,
     Synced,
 )
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.model.objects import ClusterObject
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
@@ -158,13 +158,13 @@ class Reader:
 
     async def statuses(self) -> dict[str, ServiceStatus]:
         """What every watcher says of itself."""
-        answers = await asking.ask_all(
+        answers = await questions.ask_all(
             self._bus, subjects.ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=0.3
         )
         return {answer.instance: answer for answer in answers}
 
     async def _page(self, request: SnapshotRequest) -> SnapshotPage:
-        answer = await asking.ask(
+        answer = await questions.ask(
             self._bus,
             subjects.ASK_SNAPSHOT,
             request,

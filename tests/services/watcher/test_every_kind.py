@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from shared.dialects.discovery import kinds
-from shared.model import surroundings
+from shared.model import reference_objects
 from tests.controlplane.client import Object, RawClient
 from tests.services.watcher.running import Reader, WatcherProcess
 from tests.support.waiting import eventually
@@ -104,18 +104,18 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
         "bind_completed": False,
     },
     "storageclass": {"provisioner": CSI, "wait_for_first_consumer": True},
-    "csinode": {"drivers": (surroundings.CsiLimit(driver=CSI, volumes_max=5),)},
+    "csinode": {"drivers": (reference_objects.CsiLimit(driver=CSI, volumes_max=5),)},
     "csidriver": {"storage_capacity": True},
     "storagecapacity": {"storage_class": NAME, "capacity_bytes": 2 << 30, "volume_bytes_max": -1},
     "volumeattachment": {"node": "n", "driver": CSI, "volume": NAME},
     "hypernode": {
         "tier": 1,
-        "members": (surroundings.HyperNodeMember(kind="Node", exact="n"),),
+        "members": (reference_objects.HyperNodeMember(kind="Node", exact="n"),),
     },
     "deviceclass": {"driver": GPU},
     "resourceslice": {"driver": GPU, "pool": "n", "node": "n", "devices": ("gpu-0", "gpu-1")},
     "resourceclaim": {
-        "requests": (surroundings.DeviceRequest(name="g", device_class=NAME, count=2),),
+        "requests": (reference_objects.DeviceRequest(name="g", device_class=NAME, count=2),),
         "unsupported": (),
     },
     "workload": {"owner_uid": "", "parts": None},

@@ -41,8 +41,8 @@ def bare_pod(name: str = "p", version: str = "7") -> kube.Pod:
 
 
 def pods_of(state: WatcherState) -> list[Pod]:
-    state.picture.take(epoch=1, at_ms=1)
-    return [pod for pod in state.picture.freeze().objects["pod"] if isinstance(pod, Pod)]
+    state.cluster_state.take(epoch=1, at_ms=1)
+    return [pod for pod in state.cluster_state.freeze().objects["pod"] if isinstance(pod, Pod)]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_watch_adds_changes_and_deletes() -> None:
     ]
     assert state.changed(READERS[PODS], events, 8) == 3
     assert [pod.name for pod in pods_of(state)] == ["b"]
-    assert dict(state.picture.resource_versions())["pods"] == 8
+    assert dict(state.cluster_state.resource_versions())["pods"] == 8
     # A bookmark: nothing happened up to 20, so an older list cannot be true.
     assert state.changed(READERS[PODS], [], 20) == 0
     with pytest.raises(ClusterWentBack):
@@ -96,10 +96,10 @@ def test_a_budget_that_loses_its_owner_is_no_gang_any_more() -> None:
 
     state = fresh()
     state.listed(READERS[DISRUPTION_BUDGETS], [budget("5", controlled_by())], 5)
-    assert state.picture.count("podgroup") == 1
+    assert state.cluster_state.count("podgroup") == 1
     state.changed(READERS[DISRUPTION_BUDGETS], [Change("MODIFIED", budget("6", []))], 6)
-    assert state.picture.count("podgroup") == 0
-    assert state.picture.count("budget") == 1
+    assert state.cluster_state.count("podgroup") == 0
+    assert state.cluster_state.count("budget") == 1
 
 
 def test_one_watch_of_budgets_feeds_gangs_and_budgets_and_ends_both() -> None:
@@ -110,7 +110,7 @@ def test_one_watch_of_budgets_feeds_gangs_and_budgets_and_ends_both() -> None:
         return decoded(kube.DisruptionBudget, {"metadata": meta, "spec": spec})
 
     def counts() -> tuple[int, int]:
-        return state.picture.count("podgroup"), state.picture.count("budget")
+        return state.cluster_state.count("podgroup"), state.cluster_state.count("budget")
 
     state = fresh()
     kinds = READERS[DISRUPTION_BUDGETS]
@@ -138,7 +138,7 @@ def test_a_kind_that_goes_takes_its_objects_along_and_may_come_back_older() -> N
     assert state.awake() == ("sigs",)
     assert state.absent(READERS[PODGROUPS_SIGS]) == 1
     assert state.awake() == ()
-    assert state.picture.count("podgroup") == 0
+    assert state.cluster_state.count("podgroup") == 0
     assert state.service_of(kind(PODGROUPS_SIGS)) == "absent"
     assert state.service_of(kind(QUEUES_VOLCANO)) == "unknown"
     assert state.listed(READERS[PODGROUPS_SIGS], [], 40) == 0

@@ -256,7 +256,7 @@ async def test_a_stream_made_anew_is_not_written_to_although_its_length_is_right
     await nats_server.kill()
     await nats_server.start()
     await _made_anew(bus, records=1)
-    with pytest.raises(Superseded, match="made anew"):
+    with pytest.raises(Superseded, match="created again"):
         await sleeper.append(SUBJECT, b"late")
     assert await stored(bus) == [b"new life 0"]
 
@@ -271,14 +271,14 @@ async def test_an_append_of_unknown_fate_is_not_repeated_into_a_stream_made_anew
     appending = asyncio.create_task(log.append(SUBJECT, b"unanswered"))
     await asyncio.sleep(0)
     await _made_anew(bus, records=1)
-    with pytest.raises(Superseded, match="made anew"):
+    with pytest.raises(Superseded, match="created again"):
         await appending
     assert b"unanswered" not in await stored(bus)
 
 
 async def test_a_log_that_was_read_from_another_stream_writes_nothing(bus: LossyBus) -> None:
     log = FencedLog(bus, CLUSTER, last_applied=1, incarnation="another")
-    with pytest.raises(Superseded, match="made anew"):
+    with pytest.raises(Superseded, match="created again"):
         await log.append(SUBJECT, b"a")
     assert await stored(bus) == []
 

@@ -272,7 +272,7 @@ def test_more_strays_than_attempts_do_not_use_these_up() -> None:
 
 
 def test_among_strays_no_short_history_loses_doubles_or_shares_the_log() -> None:
-    """As above, with strays stored before some actions: only they may stand between."""
+    """As above, with foreign messages stored before some actions: only they may stand between."""
     histories = 0
     for fates in itertools.product(FATES, repeat=4):
         for rival_at in (None, 0, 1, 2, 3):

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shared.bus.asking import serve
 from shared.bus.connection import StreamInfo
 from shared.bus.pull import Delivery, PullLoop
+from shared.bus.questions import serve
 from shared.bus.setup import LEASE_TTL_S, ensure_streams
 from shared.contracts import codec
-from shared.contracts.asking import ServiceStatus, StatusRequest
 from shared.contracts.cluster import StreamOpened
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import (
     ASK_STATUS,
     BINDER_CONSUMER,
@@ -103,7 +103,7 @@ async def _opened(bus: LossyBus) -> StreamOpened:
 async def test_a_stream_made_in_place_of_a_lost_one_says_so(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
-    """Whoever still runs has worked with the lost one: what it decided may be under way."""
+    """Whoever still runs has worked with the lost one: what it decided may be in flight."""
     first = await _opened(bus)
     assert first.replaces == ""
     survivor = ServiceStatus(

@@ -6,16 +6,6 @@ committed: a new meaning gets a new tag.
 
 import msgspec
 
-from shared.contracts.asking import (
-    FitAnswer,
-    FitRequest,
-    LedgerAmount,
-    LedgerAnswer,
-    LedgerQueue,
-    LedgerRequest,
-    ServiceStatus,
-    StatusRequest,
-)
 from shared.contracts.cluster import (
     Gone,
     NodeChanges,
@@ -45,6 +35,16 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.observing import GangObserved, Observation, ObservationRequest
 from shared.contracts.outcomes import DecisionClaimed, Member, Outcome
+from shared.contracts.questions import (
+    FitAnswer,
+    FitRequest,
+    LedgerAmount,
+    LedgerAnswer,
+    LedgerQueue,
+    LedgerRequest,
+    ServiceStatus,
+    StatusRequest,
+)
 from shared.contracts.verdicts import Condition, PodRef, Reason, ShapeReport, Verdict, Why
 from shared.model.objects import (
     HostPort,

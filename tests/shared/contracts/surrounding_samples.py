@@ -37,7 +37,7 @@ from shared.contracts.decisions import (
     VolumeChoice,
 )
 from shared.model.objects import NetworkTopology, Node, Pod, PodGroup, Queue, Shape, SubGroup
-from shared.model.surroundings import (
+from shared.model.reference_objects import (
     Budget,
     Claim,
     CsiDriver,

@@ -10,11 +10,11 @@ import pathlib
 import msgspec
 import pytest
 
-from shared.contracts import asking, cluster, codec, decisions, observing, outcomes, verdicts
+from shared.contracts import cluster, codec, decisions, observing, outcomes, questions, verdicts
 from tests.shared.contracts.samples import SAMPLES
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
-MODULES = (asking, cluster, decisions, observing, outcomes, verdicts)
+MODULES = (questions, cluster, decisions, observing, outcomes, verdicts)
 
 
 def _tag(message: msgspec.Struct | type[msgspec.Struct]) -> str:

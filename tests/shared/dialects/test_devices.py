@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from shared.model import surroundings
+from shared.model import reference_objects
 from shared.model.objects import Requirement, SelectorTerm
-from tests.shared.dialects.test_surroundings import read
+from tests.shared.dialects.test_reference_objects import read
 
 TERM = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
 ON_N1 = SelectorTerm(fields=(Requirement(key="metadata.name", operator="In", values=("n1",)),))
@@ -57,7 +57,7 @@ def test_a_slice_offers_devices_that_anybody_may_have_whole() -> None:
             }
         },
     )
-    assert found == surroundings.ResourceSlice(
+    assert found == reference_objects.ResourceSlice(
         uid="uid-one",
         name="one",
         resource_version=7,
@@ -77,9 +77,9 @@ def test_a_slice_of_several_nodes_says_which() -> None:
     assert (everywhere.node_affinity, everywhere.all_nodes) == (None, True)
 
 
-def claim(**devices: Any) -> surroundings.ResourceClaim:
+def claim(**devices: Any) -> reference_objects.ResourceClaim:
     found = read(RESOURCE_CLAIMS, {"spec": {"devices": devices}})
-    assert isinstance(found, surroundings.ResourceClaim)
+    assert isinstance(found, reference_objects.ResourceClaim)
     return found
 
 
@@ -91,8 +91,8 @@ def test_a_claim_for_whole_devices_of_a_class_is_supported() -> None:
     found = claim(requests=[exactly(allocationMode="ExactCount", count=2), exactly()])
     assert found.unsupported == ()
     assert found.requests == (
-        surroundings.DeviceRequest(name="gpu", device_class="gpu", count=2),
-        surroundings.DeviceRequest(name="gpu", device_class="gpu", count=1),
+        reference_objects.DeviceRequest(name="gpu", device_class="gpu", count=2),
+        reference_objects.DeviceRequest(name="gpu", device_class="gpu", count=1),
     )
 
 

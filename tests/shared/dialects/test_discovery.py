@@ -13,7 +13,7 @@ from shared.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, QUEUES_SIGS, R
 from shared.model.objects import KINDS
 
 PODS_OF_NOBODY = Resource("example.com", "v1", "pods", "Pod")
-#: Named here once more so that the type checkers compare each module with the protocol.
+#: Named here again so that the type checkers compare each module with the protocol.
 STATIC: tuple[Dialect, ...] = (disruption_budget, incubator, native, sigs, volcano)
 
 

@@ -13,7 +13,7 @@ from shared.kube.resources import (
     LEADER_WORKER_SETS,
     Resource,
 )
-from shared.model.surroundings import Workload
+from shared.model.reference_objects import Workload
 from tests.shared.dialects.reading import CONTEXT, decoded, metadata
 
 OWNER = {"apiVersion": "v1", "kind": "TrainJob", "name": "up", "uid": "uid-up", "controller": True}

@@ -12,10 +12,10 @@ from shared.kube.resources import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
-from shared.model import surroundings
+from shared.model import reference_objects
 from shared.model.objects import Requirement, SelectorTerm
 from shared.model.terms import Selector
-from tests.shared.dialects.test_surroundings import WEB, read
+from tests.shared.dialects.test_reference_objects import WEB, read
 
 ZONE_A = Requirement(key="zone", operator="In", values=("a",))
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -39,7 +39,7 @@ def test_a_volume_is_read_whole() -> None:
         },
         labels={"topology.kubernetes.io/zone": "a"},
     )
-    assert found == surroundings.Volume(
+    assert found == reference_objects.Volume(
         uid="uid-one",
         name="one",
         resource_version=7,
@@ -102,7 +102,7 @@ def test_a_claim_is_read_whole() -> None:
         ownerReferences=[{"kind": "Pod", "uid": "uid-pod", "controller": True}],
         deletionTimestamp="2026-03-01T11:00:00Z",
     )
-    assert found == surroundings.Claim(
+    assert found == reference_objects.Claim(
         uid="uid-one",
         namespace="team",
         name="one",
@@ -150,7 +150,7 @@ def test_a_storage_class_is_read_whole() -> None:
         },
         annotations={"storageclass.kubernetes.io/is-default-class": "true"},
     )
-    assert found == surroundings.StorageClass(
+    assert found == reference_objects.StorageClass(
         uid="uid-one",
         name="one",
         resource_version=7,
@@ -167,8 +167,8 @@ def test_limits_of_a_node_are_read_by_driver() -> None:
         {"name": "a"},
     ]
     assert read(CSI_NODES, {"spec": {"drivers": drivers}}).drivers == (
-        surroundings.CsiLimit(driver="a"),
-        surroundings.CsiLimit(driver="b", volumes_max=0, topology_keys=("zone",)),
+        reference_objects.CsiLimit(driver="a"),
+        reference_objects.CsiLimit(driver="b", volumes_max=0, topology_keys=("zone",)),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.contracts.asking import FitRequest
+from shared.contracts.questions import FitRequest
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import PODS_MAX, declared
 from shared.model.objects import Labels, Shape

@@ -51,7 +51,7 @@ async def fall_into(trouble: str, context: Context[SampleSettings]) -> None:
     if trouble == "superseded" and generation == 1:
         raise Superseded("CLUSTER: another wrote")
     if trouble == "lacking" and generation <= 3:
-        raise NoAnswer("STREAM.INFO.CLUSTER: nobody listens")
+        raise NoAnswer("STREAM.INFO.CLUSTER: no process listens")
     if trouble == "handler":
         await context.bus.publish("poke", b"")
 

@@ -12,11 +12,11 @@ import aiohttp
 import pytest
 
 from bench.suite_eyes import tasks_of
-from shared.bus.asking import ask_all
 from shared.bus.authorization import new_seed
 from shared.bus.connection import Bus
+from shared.bus.questions import ask_all
 from shared.contracts import codec
-from shared.contracts.asking import ServiceStatus, StatusRequest
+from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS
 from shared.runtime.lifecycle import instance_of, ordinal_of
 from shared.runtime.settings import CommonSettings
@@ -146,7 +146,7 @@ async def test_a_service_that_lacks_its_streams_waits_in_the_same_process(
     process.terminate()
     said, log, code = await rest(process)
     assert (said, code) == ([*STEPS, "cancelled"], 0)
-    assert "waiting: STREAM.INFO.CLUSTER: nobody listens" in log
+    assert "waiting: STREAM.INFO.CLUSTER: no process listens" in log
     assert "Traceback" not in log
 
 

@@ -3,7 +3,7 @@ import pytest
 from click.testing import CliRunner
 
 from tutti.api.conventions import VOLCANO, Conventions
-from tutti.api.failing import Refusal
+from tutti.api.failures import Refusal
 from tutti.api.flags import PflagGroup, namespace_or_default, split_selector, the_name, the_names
 
 

@@ -4,7 +4,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from shared.kube.resources import JOBS_VOLCANO
-from tutti.api.failing import Refusal
+from tutti.api.failures import Refusal
 from tutti.api.manifests import read, warnings_of
 
 

@@ -170,11 +170,11 @@ def test_a_claim_holds_when_it_was_seen(check: Check, record: Record) -> None:
         pytest.param(
             in_time, [*bound(JOB, 2, step_s=0.05)], "at most 150 ms", id="too slow for a gang"
         ),
-        pytest.param(taken, [*WITHOUT], "nobody went to node-2", id="the place stays empty"),
+        pytest.param(taken, [*WITHOUT], "no pod went to node-2", id="the place stays empty"),
         pytest.param(
             taken, [*WITHOUT, AGAIN, TAKEN], "train-worker-1 went", id="it came back first"
         ),
-        pytest.param(taken, [*WHOLE, TAKEN], "nobody went", id="nobody had died"),
+        pytest.param(taken, [*WHOLE, TAKEN], "no pod went", id="nobody had died"),
         pytest.param(back, [*WITHOUT], "not bound again", id="it is not made again"),
         pytest.param(back, [*WITHOUT, TAKEN, AGAIN], "bound: train2-worker-1", id="somebody else"),
         pytest.param(back, [*WITHOUT, ELSEWHERE], "came back on node-4", id="not its place"),
@@ -257,9 +257,18 @@ def test_a_story_that_cannot_go_on_fails() -> None:
 @pytest.mark.parametrize(
     ("message", "held"),
     [
-        ("train-worker-1 failed: room for its successor is held on node-2 until 12:00:00", True),
-        ("train-worker-1 failed: room for its successor is held on node-4 until 12:00:00", False),
-        ("train-worker-2 failed: room for its successor is held on node-2 until 12:00:00", False),
+        (
+            "train-worker-1 failed: capacity for its successor is reserved on node-2 until 12:00",
+            True,
+        ),
+        (
+            "train-worker-1 failed: capacity for its successor is reserved on node-4 until 12:00",
+            False,
+        ),
+        (
+            "train-worker-2 failed: capacity for its successor is reserved on node-2 until 12:00",
+            False,
+        ),
         ("train-worker-1 failed: no node has room", False),
         ("", False),
     ],

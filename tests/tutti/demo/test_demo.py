@@ -24,8 +24,8 @@ CLAIMS = (
     "Now neither runs whole",
     "Job 1 runs whole",
     "Job 2 waits whole, its ps included",
-    "`tutti why` says so in one sentence",
-    "Job 2 starts only when job 1 makes room",
+    "`tutti why` explains it in one sentence",
+    "Job 2 starts only when job 1 frees its capacity",
     "Job 2 runs whole",
     "One of the two runs whole",
     "The other waits whole",
@@ -34,9 +34,9 @@ CLAIMS = (
     "Room is held for the dead worker",
     "The worker gets its place back, job 2 waits",
     "Then job 2 runs",
-    "There is room for N - 2 pods",
+    "N - 2 pods fit",
     "All N pods stay pending",
-    "`tutti why` says why, from the budget",
+    "`tutti why` names the budget as the reason",
     "With two more nodes all N run",
     "No gang was ever bound in part",
     "No node was over-committed",
@@ -161,7 +161,7 @@ async def test_without_tutti_it_fails_at_once_and_leaves_the_logs(
 
 async def test_what_is_kept_goes_on_until_ctrl_c(start: Start) -> None:
     process = await start("--keep")
-    await hears(process, "Cluster and suite go on running: kubectl --kubeconfig ")
+    await hears(process, "The cluster and Tutti keep running: kubectl --kubeconfig ")
     assert len([each for each in family(process) if each.is_running()]) >= 9
     process.send_signal(signal.SIGINT)
     await told(process)

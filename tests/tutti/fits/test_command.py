@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from shared.bus.asking import serve
 from shared.bus.connection import Bus
+from shared.bus.questions import serve
 from shared.contracts import codec, subjects
-from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.questions import FitAnswer, FitRequest
 from tests.services.gang_planner.core.scene import Scene, make_node
 from tutti.fits.command import Fit, fits, show
 from tutti.nats_server import NatsServer

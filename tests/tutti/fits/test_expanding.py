@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import yaml
 
-from shared.contracts.asking import FitRequest
+from shared.contracts.questions import FitRequest
 from shared.model.objects import Shape
 from tutti.fits.expanding import BadManifest, expand
 

@@ -129,9 +129,9 @@ async def test_a_rival_is_named_with_its_configuration_and_what_of_that_has_no_e
         },
     )
     findings = await checked(typed, status=0)
-    (rival,) = [one for one in findings if one[1] == "rival"]
-    assert rival[0] == "step"
-    assert "Lease default/volcano (held by vc-scheduler-0" in rival[3]
+    (other,) = [one for one in findings if one[1] == "rival"]
+    assert other[0] == "step"
+    assert "Lease default/volcano (held by vc-scheduler-0" in other[3]
     where = "ConfigMap default/theirs, volcano-scheduler.conf"
     told = [one for one in findings if one[2] == where]
     assert [one[0] for one in told] == ["step", "changes", "changes"]

@@ -12,13 +12,13 @@ from shared.kube.resources import (
     PODS,
 )
 from shared.model.objects import Owner, Pod, PodGroup, Shape
-from shared.model.surroundings import ResourceClaim
+from shared.model.reference_objects import ResourceClaim
 from tutti.manifests.crds import default_names, manifests
 from tutti.migrate import gangs, installed, people, stored
 from tutti.migrate.command import judge
 from tutti.migrate.findings import Finding
 from tutti.migrate.seen import COSCHEDULING, Seen
-from tutti.up.rivals import Rival
+from tutti.up.other_schedulers import OtherScheduler
 
 NAMES = ("volcano",)
 
@@ -54,7 +54,10 @@ OWNER = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="train",
         ((pod("a", node="n", phase="Running"), pod("b")), "takes it for started"),
         ((pod("a", node="n"),), "only 1 of its pods exist"),
         ((pod("a", node="n"), pod("b")), "1 bound pods have no controller"),
-        ((pod("a", node="n", owner=OWNER), pod("b", owner=OWNER)), "releases nothing before"),
+        (
+            (pod("a", node="n", owner=OWNER), pod("b", owner=OWNER)),
+            "releases nothing of the gang before",
+        ),
     ],
     ids=["running", "incomplete", "bare", "of a Job"],
 )
@@ -141,9 +144,9 @@ def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:
 
 
 def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
-    rival = Rival(holding="name", name="volcano", who="Lease a/volcano (held by x)")
+    other = OtherScheduler(holding="name", name="volcano", who="Lease a/volcano (held by x)")
     pods = (pod("a"), pod("b", node="n"), pod("c", scheduler_name="other", ours=False))
-    found = list(people.findings(seen(pods=pods, rivals=(rival,))))
+    found = list(people.findings(seen(pods=pods, others=(other,))))
     assert [(one.topic, one.what) for one in found] == [
         ("scheduler name", "other"),
         ("scheduler name", "volcano"),

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from services.observer.service import page_of
-from shared.bus.asking import serve
 from shared.bus.connection import Bus
+from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.observing import (
     PAGE_GANGS,
@@ -51,14 +51,14 @@ def test_gangs_are_counted_by_what_became_of_them_in_either_hands() -> None:
     assert (found.whole, found.decided) == (2, 3)
     assert (found.only_tutti, found.only_rival) == (2, 1)
     assert (found.partial_ever, found.partial_now, found.partial_s) == (2, 1, 54.0)
-    assert found.rival == Waits(count=2, median_s=3.0, p99_s=5.0)
+    assert found.other == Waits(count=2, median_s=3.0, p99_s=5.0)
     assert found.tutti == Waits(count=3, median_s=0.2, p99_s=0.3)
     assert (found.evicting, found.decisions, found.failed) == (1, 2, 0)
 
 
 def test_an_observation_without_gangs_has_no_waits() -> None:
     found = summarize(Observation(since_ms=AT, at_ms=AT))
-    assert (found.gangs, found.rival, found.tutti) == (0, None, None)
+    assert (found.gangs, found.other, found.tutti) == (0, None, None)
 
 
 def test_a_failed_recount_is_called_a_defect() -> None:

@@ -60,7 +60,7 @@ def test_the_command_makes_a_folder_for_every_user(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--folder=x"], "by --address"),
+        (["--folder=x"], "with --address"),
         (["--namespace=x"], "either --namespace and --name, or --folder"),
     ],
 )

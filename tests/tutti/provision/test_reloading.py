@@ -70,7 +70,7 @@ async def test_a_new_certificate_is_shown_and_connections_stay(tmp_path: Path) -
             assert bus.connected
         finally:
             await bus.close()
-    assert said[1].startswith(f"told nats-server {server_pid(said[1])} to read again: ")
+    assert said[1].startswith(f"signalled nats-server {server_pid(said[1])} to read again: ")
 
 
 def server_pid(line: str) -> int:

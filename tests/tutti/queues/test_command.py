@@ -6,10 +6,10 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from shared.bus.asking import serve
 from shared.bus.connection import Bus
+from shared.bus.questions import serve
 from shared.contracts import codec, subjects
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerRequest
+from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerRequest
 from tutti.nats_server import NatsServer
 from tutti.queues.command import queues
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 ANSWER = LedgerAnswer(
     queues=(
         LedgerQueue(name="a", exists=True, amounts=(LedgerAmount(resource="cpu", used=4000),)),
-        LedgerQueue(name="b", exists=True, why="its gangs wait for room"),
+        LedgerQueue(name="b", exists=True, why="its gangs wait for capacity"),
     )
 )
 
@@ -45,7 +45,7 @@ async def test_what_the_standby_answers_is_shown_as_a_table_and_as_json(
 ) -> None:
     table = await typed(nats_server)
     assert table.exit_code == 0, table.output
-    assert "b: its gangs wait for room" in table.output
+    assert "b: its gangs wait for capacity" in table.output
     one = await typed(nats_server, "-o", "json", "a")
     assert one.exit_code == 0, one.output
     assert [queue["name"] for queue in json.loads(one.output)["queues"]] == ["a"]

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 from tutti.queues.showing import show
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 from rich.console import Console
 
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from tutti.status.live import Watched
 from tutti.status.report import Report, ServiceLine, StreamLine
 
@@ -75,7 +75,7 @@ def test_services_gangs_queues_and_streams_are_on_one_screen() -> None:
     assert lines_with("watcher-0", lines) == ["● watcher-0 active 2h"]
     assert lines_with("kubernetes: away", lines) == ["● binder-0 active 2h kubernetes: away"]
     assert lines_with("Running", lines) == ["Running 4 " + "█" * 30]
-    assert lines_with("held room", lines) == ["held room 2"]
+    assert lines_with("reserved", lines) == ["reserved 2"]
     assert lines_with("decisions/s", lines) == ["decisions/s 8 ▁█"]
     assert lines_with("research", lines) == [
         "research 3 run 1 wait " + "█" * 15 + "░" * 15 + " 6 of 12 cpu"

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from shared.contracts.asking import ServiceStatus
+from shared.contracts.questions import ServiceStatus
 from tutti.status.report import Report, report
 
 

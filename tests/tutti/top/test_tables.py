@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console, RenderableType
 
-from shared.contracts.asking import LedgerAmount, LedgerAnswer, LedgerQueue
+from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from tutti.top.nodes import NodeUse, Room
 from tutti.top.tables import ROWS_MAX, of_nodes, of_queues
 

@@ -1,4 +1,5 @@
-"""Looking for rivals with few rights, and the Lease by which we are seen, on a real API server."""
+"""Looking for other schedulers with few rights, and the Lease by which we are seen, on a real API
+server."""
 
 import asyncio
 import os
@@ -15,9 +16,9 @@ from shared.kube.resources import LEASES
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tutti.up.cluster_checks import ClusterUnreachable, look_around
+from tutti.up.other_schedulers import OWN_LEASE
 from tutti.up.own_process import start_ticks
 from tutti.up.presence import AnotherIsHere, Presence, identity, is_dead
-from tutti.up.rivals import OWN_LEASE
 
 integration = pytest.mark.integration
 NAMES = ("tutti", "volcano")

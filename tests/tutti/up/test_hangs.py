@@ -32,7 +32,7 @@ MEMBERS = 150
 
 @asynccontextmanager
 async def hanging(pids: Sequence[int]) -> AsyncIterator[None]:
-    """Stop processes; after 40 s, or with the block, those that still live go on."""
+    """Stop processes; after 40 s, or with the block, those that still live continue."""
 
     def go_on() -> None:
         for pid in pids:

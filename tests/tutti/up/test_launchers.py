@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from tests.support.waiting import eventually
-from tutti.up.nursery_launcher import TRACING, NurseryLauncher
+from tutti.up.fork_server_launcher import TRACING, ForkServerLauncher
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import LOG_BYTES_MAX, ExecLauncher, Launching, child_environ
 
@@ -32,17 +32,17 @@ def sleeper(log: Path, *flags: str) -> ProcessSpec:
     return Sleeper(service="sleeper", ordinal=0, flags=flags, log=log)
 
 
-@pytest.fixture(params=["nursery", "exec"])
+@pytest.fixture(params=["fork-server", "exec"])
 async def launcher(request: pytest.FixtureRequest) -> AsyncIterator[Launching]:
-    kinds: dict[str, type[Launching]] = {"nursery": NurseryLauncher, "exec": ExecLauncher}
+    kinds: dict[str, type[Launching]] = {"fork-server": ForkServerLauncher, "exec": ExecLauncher}
     made = kinds[request.param]()
     async with made:
         yield made
 
 
 @pytest.fixture
-async def nursery() -> AsyncIterator[NurseryLauncher]:
-    async with NurseryLauncher() as made:
+async def fork_server() -> AsyncIterator[ForkServerLauncher]:
+    async with ForkServerLauncher() as made:
         yield made
 
 
@@ -102,43 +102,43 @@ async def test_what_traces_is_imported_before_forking_and_only_where_there_are_t
     tmp_path: Path,
 ) -> None:
     asked = sleeper(tmp_path / "log", "loaded", "opentelemetry.sdk.trace")
-    async with NurseryLauncher() as launcher:
+    async with ForkServerLauncher() as launcher:
         assert await (await launcher.launch(asked)).wait() == 0
-    async with NurseryLauncher(TRACING) as launcher:
+    async with ForkServerLauncher(TRACING) as launcher:
         assert await (await launcher.launch(asked)).wait() == 1
         sleeping = await launcher.launch(sleeper(tmp_path / "other", "sleep"))
         parent_of(sleeping.pid).kill()
         await sleeping.wait()
-        assert await (await launcher.launch(asked)).wait() == 1, "the next nursery knows it too"
+        assert await (await launcher.launch(asked)).wait() == 1, "the next fork-server knows it too"
 
 
-async def test_the_end_of_the_nursery_is_the_end_of_its_children(tmp_path: Path) -> None:
-    async with NurseryLauncher() as nursery:
-        child = await nursery.launch(sleeper(tmp_path / "log", "sleep"))
+async def test_the_end_of_the_fork_server_is_the_end_of_its_children(tmp_path: Path) -> None:
+    async with ForkServerLauncher() as fork_server:
+        child = await fork_server.launch(sleeper(tmp_path / "log", "sleep"))
     assert await child.wait() == -signal.SIGKILL
     await eventually(lambda: not lives(child.pid))
 
 
-async def test_a_nursery_that_was_killed_takes_its_children_along_and_is_started_again(
-    nursery: NurseryLauncher, tmp_path: Path
+async def test_a_fork_server_that_was_killed_takes_its_children_along_and_is_started_again(
+    fork_server: ForkServerLauncher, tmp_path: Path
 ) -> None:
-    child = await nursery.launch(sleeper(tmp_path / "log", "sleep"))
+    child = await fork_server.launch(sleeper(tmp_path / "log", "sleep"))
     parent_of(child.pid).kill()
     assert await child.wait() == -signal.SIGKILL
     await eventually(lambda: not lives(child.pid))
-    again = await nursery.launch(sleeper(tmp_path / "log", "say"))
+    again = await fork_server.launch(sleeper(tmp_path / "log", "say"))
     assert await again.wait() == 0
 
 
 async def test_a_launch_that_was_cancelled_leaves_no_process(
-    nursery: NurseryLauncher, tmp_path: Path
+    fork_server: ForkServerLauncher, tmp_path: Path
 ) -> None:
-    task = asyncio.create_task(nursery.launch(sleeper(tmp_path / "first", "sleep")))
+    task = asyncio.create_task(fork_server.launch(sleeper(tmp_path / "first", "sleep")))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    other = await nursery.launch(sleeper(tmp_path / "second", "sleep"))
+    other = await fork_server.launch(sleeper(tmp_path / "second", "sleep"))
     parent = parent_of(other.pid)
     await eventually(lambda: [each.pid for each in parent.children()] == [other.pid])
 
@@ -147,9 +147,9 @@ async def test_children_die_with_a_supervisor_that_was_killed(tmp_path: Path) ->
     program = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
-        "from tests.tutti.up.test_launchers import NurseryLauncher, sleeper\n"
+        "from tests.tutti.up.test_launchers import ForkServerLauncher, sleeper\n"
         "async def main():\n"
-        "    launcher = NurseryLauncher()\n"
+        "    launcher = ForkServerLauncher()\n"
         "    child = await launcher.launch(sleeper(Path(sys.argv[1]), 'sleep'))\n"
         "    print(child.pid, flush=True)\n"
         "    await child.wait()\n"
@@ -160,10 +160,10 @@ async def test_children_die_with_a_supervisor_that_was_killed(tmp_path: Path) ->
     )
     assert supervisor.stdout is not None
     pid = int(await supervisor.stdout.readline())
-    nursery = psutil.Process(pid).ppid()
+    fork_server = psutil.Process(pid).ppid()
     supervisor.kill()
     await supervisor.wait()
-    await eventually(lambda: not lives(pid) and not lives(nursery))
+    await eventually(lambda: not lives(pid) and not lives(fork_server))
 
 
 def test_services_start_no_threads_for_arithmetic_they_do_not_use() -> None:

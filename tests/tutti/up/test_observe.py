@@ -136,7 +136,7 @@ async def _the_rival_acts(api: RawClient, namespace: str, report: Report) -> Non
     """It binds one gang whole, pod by pod, half of another, and nothing of the third."""
 
     def all_are_decided_again() -> bool:
-        # What stood for half a second went back to waiting, and was decided once more.
+        # What stood for half a second went back to waiting, and was decided again.
         rows = [report.row(f"{namespace}/{gang}") for gang in ("whole", "half", "left")]
         assert all(row.decided_ms >= row.complete_ms > 0 for row in rows)
         return all(row.proved + row.overtaken >= 2 for row in rows)
@@ -165,7 +165,7 @@ async def _the_rival_acts(api: RawClient, namespace: str, report: Report) -> Non
 async def _a_killed_observer_goes_on_from_the_log(
     running: Suite, namespace: str, report: Report
 ) -> None:
-    """Its report and the log tell the next one what this one knew, and rows go on."""
+    """Its report and the log tell the next one what this one knew, and rows continue."""
     before = [report.row(f"{namespace}/{gang}") for gang in ("whole", "half", "left")]
     os.kill(running.pid("observer"), signal.SIGKILL)
     await eventually(lambda: "observer-0 (pid" in running.errors, timeout_s=SEEN_S)

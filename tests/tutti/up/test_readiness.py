@@ -4,7 +4,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shared.contracts.asking import ServiceStatus
+from shared.contracts.questions import ServiceStatus
 from tutti.up.readiness import (
     ReadyFile,
     WebhookRow,

@@ -166,7 +166,7 @@ async def refused(kubeconfig: Path, folder: Path, *flags: str) -> str:
 
 
 @pytest.fixture
-async def rival(api: RawClient, namespace: str) -> AsyncIterator[str]:
+async def other(api: RawClient, namespace: str) -> AsyncIterator[str]:
     """Volcano's Lease, just renewed; returns who holds what."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "vc-scheduler-0", "acquireTime": now, "renewTime": now}
@@ -177,10 +177,10 @@ async def rival(api: RawClient, namespace: str) -> AsyncIterator[str]:
 
 
 async def test_a_name_that_a_live_rival_holds_is_refused_unless_it_is_taken_over(
-    rival: str, kubeconfig: Path, tmp_path: Path
+    other: str, kubeconfig: Path, tmp_path: Path
 ) -> None:
     errors = await refused(kubeconfig, tmp_path / "1", "--no-webhook")
-    assert errors.startswith(f"tutti: scheduler name volcano is served by {rival}")
+    assert errors.startswith(f"tutti: scheduler name volcano is served by {other}")
     assert len(errors.splitlines()) == 1
     for number, flag in enumerate(("--scheduler-name=tutti", "--take-over")):
         async with suite(kubeconfig, tmp_path / f"a{number}", "--no-webhook", flag) as running:

@@ -13,8 +13,8 @@ import pytest
 from tests.support.waiting import eventually
 from tests.tutti.up.test_launchers import lives, sleeper
 from tutti.up import watchdog as module
+from tutti.up.fork_server_launcher import ForkServerLauncher
 from tutti.up.heartbeats import Heartbeats
-from tutti.up.nursery_launcher import NurseryLauncher
 from tutti.up.supervisor import Keeper
 from tutti.up.watchdog import BUSY_MAX_S, LOOK_EVERY_S, SILENT_MAX_S, Watchdog, cpu_s
 
@@ -81,7 +81,7 @@ async def test_a_service_that_is_stopped_is_killed_and_started_again(
     heartbeats: Heartbeats, short: None, tmp_path: Path
 ) -> None:
     lines: list[str] = []
-    async with NurseryLauncher((), heartbeats, lines.append) as launcher:
+    async with ForkServerLauncher((), heartbeats, lines.append) as launcher:
         spec = sleeper(tmp_path / "log", "beat")
         keeper = Keeper(spec, launcher, lines.append, heartbeats=heartbeats)
         keeping = asyncio.create_task(keeper.run())
@@ -99,19 +99,19 @@ async def test_a_service_that_is_stopped_is_killed_and_started_again(
 
 @needs_linux
 @pytest.mark.integration
-async def test_a_nursery_that_is_stopped_is_replaced_with_its_children(
+async def test_a_fork_server_that_is_stopped_is_replaced_with_its_children(
     heartbeats: Heartbeats, short: None, tmp_path: Path
 ) -> None:
     lines: list[str] = []
-    async with NurseryLauncher((), heartbeats, lines.append) as launcher:
+    async with ForkServerLauncher((), heartbeats, lines.append) as launcher:
         spec = sleeper(tmp_path / "log", "beat")
         keeper = Keeper(spec, launcher, lines.append, heartbeats=heartbeats)
         keeping = asyncio.create_task(keeper.run())
         first = await eventually(lambda: keeper.pid or 0)
-        assert launcher.nursery_pid is not None
-        os.kill(launcher.nursery_pid, signal.SIGSTOP)
+        assert launcher.fork_server_pid is not None
+        os.kill(launcher.fork_server_pid, signal.SIGSTOP)
         await eventually(lambda: keeper.pid not in {None, first}, timeout_s=30)
         assert not lives(first)
-        assert any(line.startswith("nursery (pid") for line in lines), lines
+        assert any(line.startswith("fork-server (pid") for line in lines), lines
         await keeper.stop()
         await keeping

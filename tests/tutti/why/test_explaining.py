@@ -140,7 +140,7 @@ PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase=
             (PLACED[0], member("b", node="n2")),
             gang("Running"),
             "starting",
-            "podgroup/g is placed on 2 nodes: 1 of 2 members run, the others start",
+            "podgroup/g is placed on 2 nodes: 1 of 2 members run, the rest are starting",
             id="containers are being made",
         ),
         pytest.param(
@@ -206,7 +206,7 @@ def test_a_gang_is_explained(
     assert found.gangs[0].members == len(pods)
 
 
-HELD = "w-2 failed on n3 (Error): room for its successor is held on n3 until 14:02:10 UTC"
+HELD = "w-2 failed on n3 (Error): capacity for its successor is reserved on n3 until 14:02:10 UTC"
 
 
 def holding(group: Group, type_: str, message: str, status: Literal["True", "False"]) -> Group:
@@ -302,7 +302,11 @@ def test_what_the_conditions_say_is_said_first(
             id="an event speaks",
         ),
         pytest.param(
-            member("p", group=""), {}, "unknown", "pod/p waits, nobody has said why", id="silence"
+            member("p", group=""),
+            {},
+            "unknown",
+            "pod/p waits, and no reason is known yet",
+            id="silence",
         ),
         pytest.param(
             member("p", group="", scheduler="default-scheduler"),

@@ -33,7 +33,7 @@ _SUCCESSFUL_KEPT: Final = 3
 _FAILED_KEPT: Final = 1
 
 
-class News(msgspec.Struct, frozen=True):
+class CronEvent(msgspec.Struct, frozen=True):
     """An Event about the CronJob."""
 
     type: Literal["Normal", "Warning"]
@@ -45,7 +45,7 @@ class CronPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done for one CronJob: news, then deletions, then the start, then the status."""
 
     status: CronJobStatus
-    news: tuple[News, ...] = ()
+    news: tuple[CronEvent, ...] = ()
     delete: tuple[Job, ...] = ()
     #: The instant of the Job that is to be made now.
     start: datetime | None = None
@@ -77,7 +77,7 @@ def plan(
         last, start, missed = start, None, []
     if len(missed) > _MISSED_MAX:
         news.append(
-            News(
+            CronEvent(
                 "Warning",
                 "TooManyMissedTimes",
                 "too many missed start times. Set or decrease "
@@ -87,11 +87,11 @@ def plan(
     if start is not None and active:
         if cron.spec.concurrency_policy == "Forbid":
             told = "Skipping job creation because another job is already running"
-            news.append(News("Warning", "ForbidConcurrent", told))
+            news.append(CronEvent("Warning", "ForbidConcurrent", told))
             start = None
         elif cron.spec.concurrency_policy == "Replace":
             told = "Replacing active job for CronJob"
-            news.append(News("Warning", "ReplaceConcurrent", told))
+            news.append(CronEvent("Warning", "ReplaceConcurrent", told))
             delete += active
             active = []
     return CronPlan(
@@ -175,18 +175,18 @@ def _base(cron: CronJob, schedule: Schedule, now: datetime) -> datetime:
     return earliest + schedule.period * max(0, (now - earliest) // schedule.period)
 
 
-def _news_of_the_ended(cron: CronJob, jobs: Sequence[Job]) -> list[News]:
+def _news_of_the_ended(cron: CronJob, jobs: Sequence[Job]) -> list[CronEvent]:
     """What became of the Jobs that were active when somebody looked last."""
     by_uid = {job.metadata.uid: job for job in jobs}
-    news: list[News] = []
+    news: list[CronEvent] = []
     for one in cron.status.active:
         job = by_uid.get(one.uid)
         if job is None:
             told = f"Active job went missing: {one.name}"
-            news.append(News("Normal", "StaleReference", told))
+            news.append(CronEvent("Normal", "StaleReference", told))
         elif job.status.state.phase in FINISHED_PHASES:
             told = f"Saw completed job: {one.name} in active, remove"
-            news.append(News("Normal", "SawCompletedJob", told))
+            news.append(CronEvent("Normal", "SawCompletedJob", told))
     return news
 
 

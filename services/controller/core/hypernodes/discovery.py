@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from services.controller.core.hypernodes.matching import Labels, selects
+from services.controller.core.hypernodes.node_sets import Labels, selects
 from shared.kinds.hypernode import (
     TOPOLOGY_SOURCE,
     ExactMatch,

@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from services.controller.core.jobs.counting import counted, counts_of, entered, go_duration
 from services.controller.core.jobs.groups import change_of, group_for
+from services.controller.core.jobs.observed_pods import Lost, SeenPod
+from services.controller.core.jobs.pod_counts import counted, counts_of, entered, go_duration
 from services.controller.core.jobs.pods import Manifest, controlled_resources
 from services.controller.core.jobs.requests import (
     Answer,
@@ -21,7 +22,6 @@ from services.controller.core.jobs.requests import (
     requests_of,
     targets_a_part,
 )
-from services.controller.core.jobs.seen import Lost, SeenPod
 from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, after_sync
 from shared.dialects.job_groups import priority_of
 from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
@@ -32,7 +32,7 @@ from shared.kinds.podgroup import PodGroup
 _PATIENCE_MS: Final = 2_000
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
+class JobMemory(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a job besides its objects. Losing it delays a delayed action, no more."""
 
     #: Pods that went, and are not answered for.
@@ -58,7 +58,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     pods: Sequence[SeenPod]
     group: PodGroup | None
-    memory: Memory
+    memory: JobMemory
     #: Value of each priority class.
     priorities: Mapping[str, int]
     #: The action of a Command that was just taken.
@@ -67,7 +67,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     queue_state: str = ""
 
 
-class Told(msgspec.Struct, frozen=True):
+class JobEvent(msgspec.Struct, frozen=True):
     """An Event about the job."""
 
     type: Literal["Normal", "Warning"]
@@ -78,7 +78,7 @@ class Told(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done now."""
 
-    memory: Memory
+    memory: JobMemory
     #: The job, completed: what objects and pods are made from.
     job: Job
     status: JobStatus | None = None
@@ -96,7 +96,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     #: Pods to be marked as ours to kill, and deleted unless they are being deleted already.
     mark: tuple[SeenPod, ...] = ()
     delete: tuple[SeenPod, ...] = ()
-    events: tuple[Told, ...] = ()
+    events: tuple[JobEvent, ...] = ()
     again_ms: int | None = None
 
 
@@ -123,7 +123,7 @@ class _Planning:
         self.phase: JobPhase = phase
         self.now_ms = now_ms
         self.again_ms: int | None = None
-        self.events: list[Told] = []
+        self.events: list[JobEvent] = []
         self.lost = _lost(observed, job)
         self.since = observed.memory.since
         self.memory = observed.memory
@@ -132,7 +132,7 @@ class _Planning:
         answer = self._choose()
         if answer is not None:
             self.events.append(
-                Told("Normal", "ExecuteAction", f"Start to execute action {answer.action} ")
+                JobEvent("Normal", "ExecuteAction", f"Start to execute action {answer.action} ")
             )
             kill = KILLS[self.phase].get(answer.action)
             if kill is not None:
@@ -189,7 +189,7 @@ class _Planning:
             return False
         if key not in self.since:
             words = f"Execute action {answer.action} after {go_duration(answer.delay_ms)}"
-            self.events.append(Told("Normal", "ExecuteAction", words))
+            self.events.append(JobEvent("Normal", "ExecuteAction", words))
         waits[key] = since_ms
         self._again(left_ms)
         return True
@@ -278,13 +278,13 @@ class _Planning:
                 "Failed to create PodGroup, err: can only submit PodGroup to queue with state "
                 f"`Open`, queue `{self.job.spec.queue}` status is `{said}`."
             )
-            self.events.append(Told("Warning", "PodGroupError", words))
+            self.events.append(JobEvent("Warning", "PodGroupError", words))
         self.memory = msgspec.structs.replace(self.memory, queue_said=said)
         return out
 
     @staticmethod
     def _doomed(pod: SeenPod, status: JobStatus, *, part: bool) -> bool:
-        """Whether a restart kills the pod. A resumed job goes on with what had ended."""
+        """Whether a restart kills the pod. A resumed job continues with what had ended."""
         if part:
             return pod.marked
         kept = not pod.alive and status.state.reason == "ResumeJob"
@@ -353,7 +353,7 @@ class _Planning:
                 status = msgspec.structs.replace(status, version=status.version + 1)
             status = entered(job, status, phase, self.now_ms)
         if self.group is not None:
-            self._tell_of(self.group)
+            self._report_of(self.group)
         self.memory = msgspec.structs.replace(self.memory, ensured=ensured)
         return self._step(
             status=status,
@@ -375,7 +375,7 @@ class _Planning:
         """Whether a pod is to go that a kill left: marked, or made too late for it to be seen."""
         return pod.marked or (pod.alive and 0 <= pod.version < self.job.status.version)
 
-    def _tell_of(self, group: PodGroup) -> None:
+    def _report_of(self, group: PodGroup) -> None:
         """Say on the job why its group waits, when that is news and has lasted: most groups wait
         for the moment only that their pods take to be made and bound.
         """
@@ -394,7 +394,7 @@ class _Planning:
             else:
                 where = f"{self.job.metadata.namespace}:{self.job.metadata.name}"
                 words = f"PodGroup {where} unschedulable, reason: {said}"
-                self.events.append(Told("Warning", "PodGroupPending", words))
+                self.events.append(JobEvent("Warning", "PodGroupPending", words))
                 memory = msgspec.structs.replace(memory, group_waits_ms=since_ms, group_said=said)
         self.memory = memory
 

@@ -5,9 +5,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from services.controller.core.jobs.observed_pods import JOB_NAME, JOB_VERSION
 from services.controller.core.jobs.plugins.discovery import plugin_builders
 from services.controller.core.jobs.plugins.plugin import JobPlugin
-from services.controller.core.jobs.seen import JOB_NAME, JOB_VERSION
 from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC
 from shared.dialects.job_groups import PARTITION
 from shared.kinds.job import Job, TaskSpec, VolumeSpec

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from services.controller.core.jobs.seen import Lost, SeenPod
+from services.controller.core.jobs.observed_pods import Lost, SeenPod
 from shared.kinds.durations import duration_ms
 from shared.kinds.job import Job, LifecyclePolicy, TaskSpec
 from shared.kinds.job_shape import partition_of, task_named

@@ -37,12 +37,12 @@ _FULL: Final = {
     "TerminateJob": Kill(to="Terminating"),
     "CompleteJob": Kill(to="Completing"),
 }
-# Restarting once more is no further retry.
+# Restarting again is no further retry.
 _RESTARTING: Final = {
     "RestartJob": Kill(to="Restarting"),
     **{name: _FULL[name] for name in ("AbortJob", "TerminateJob", "CompleteJob")},
 }
-# A suspended job that goes on has not failed: it uses up no retry (Volcano counts one).
+# A suspended job that continues has not failed: it uses up no retry (Volcano counts one).
 _RESUME: Final = {"ResumeJob": Kill(to="Restarting")}
 
 KILLS: Final[dict[JobPhase, dict[str, Kill]]] = {

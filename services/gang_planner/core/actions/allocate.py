@@ -3,50 +3,48 @@
 A gang that does not fit does not block those behind it, unless its queue is strict. Gangs of
 nothing but best-effort pods are left to backfill.
 
-While as many pods are under way as may be (`Session.admits`), the next gang in order waits, and
-nobody passes it: what comes later and is more urgent goes before it, and not behind a backlog of
+While as many pods are in flight as may be (`Session.admits`), the next gang in order waits, and
+no gang passes it: what comes later and is more urgent goes before it, and not behind a backlog of
 what was decided.
 """
 
-from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.placement import alike
-from services.gang_planner.core.placement.extras import Extras
-from services.gang_planner.core.queueing import sharing, strict_queues
-from services.gang_planner.core.queueing.backlog import Bucket, Line
-from services.gang_planner.core.queueing.sharing import UNLIMITED, Claims, Limit
+from services.gang_planner.core.allocation import batch, gang_allocation
+from services.gang_planner.core.allocation.extra_members import Extras
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.placement.refusals import Shortfalls
+from services.gang_planner.core.queueing import fair_share, min_resources_messages, strict_order
+from services.gang_planner.core.queueing.fair_share import UNLIMITED, Claims, Limit
 from services.gang_planner.core.queueing.turns import Turns
-from services.gang_planner.core.recovery import restoring
-from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.telling import reservation_messages
-from services.gang_planner.core.telling.shortfalls import Shortfalls
+from services.gang_planner.core.state.backlog import Line
+from services.gang_planner.core.state.gangs import Bucket, Gang
 
 
-def run(work: CycleWork) -> None:
+def run(work: CycleContext) -> None:
     """Try every gang that something changed for, until the cycle's budget is spent."""
     place_line(work, best_effort=False)
 
 
-def place_line(work: CycleWork, *, best_effort: bool) -> None:
+def place_line(work: CycleContext, *, best_effort: bool) -> None:
     """Place the gangs of one kind in line."""
     state = work.state
     if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
         work.throttled = True
         return
-    active = dict.fromkeys(state.backlog.active(state.ground.freed))
-    active.update(dict.fromkeys(restoring.outranking(state)))
-    parked = strict_queues.names(state)
+    active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
+    active.update(dict.fromkeys(gang_allocation.outranking(state)))
+    parked = strict_order.names(state)
     if not active and not state.backlog.held and not parked:
         return
     claims = Claims(work)
     active.update(dict.fromkeys(claims.released()))
-    strict_queues.line_up(state, parked, active)
+    strict_order.line_up(state, parked, active)
     _Pass(work, claims, [one for one in active if one.need.best_effort == best_effort]).run()
 
 
 class _Pass:
     """One pass over the buckets in line."""
 
-    def __init__(self, work: CycleWork, claims: Claims, buckets: list[Bucket]) -> None:
+    def __init__(self, work: CycleContext, claims: Claims, buckets: list[Bucket]) -> None:
         self._work = work
         self._claims = claims
         self._line = Line(buckets)
@@ -54,12 +52,12 @@ class _Pass:
         self._turns = Turns(
             work.session.policies, work.session.totals, map(entry, self._line.queues())
         )
-        self._together = alike.Gathering(work)
+        self._together = batch.BatchPlacement(work)
         self._extras = Extras(work, self._line)
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
 
     def run(self) -> None:
-        """Give queues their turns until nobody is left in line."""
+        """Give queues their turns until no gang is left in line."""
         line, session = self._line, self._work.session
         while (queue := self._turns.first()) is not None:
             if session.exhausted or self._work.throttled:
@@ -94,10 +92,11 @@ class _Pass:
         self._together.place()
         fair = self._with_extras(bucket, gang, limit)
         if fair is None:
-            # All room is others' part of it: tried again when something is freed.
-            refuse(self._work, bucket)
+            # All that is free is the part of other gangs: tried again when something is freed.
+            gang_allocation.refuse(self._work, bucket)
             return False
-        if not sharing.leaves_nothing(self._work, fair) and place(self._work, gang, fair):
+        some = not fair_share.leaves_nothing(self._work, fair)
+        if some and gang_allocation.place(self._work, gang, fair):
             self._claims.placed(gang.queue)
             line.put_back(index)
             return True
@@ -105,31 +104,31 @@ class _Pass:
         return False
 
     def _waits(self, bucket: Bucket, gang: Gang) -> bool:
-        """Whether the gang would be placed now, were fewer pods under way. Who would not is in
-        nobody's way.
+        """Whether the gang would be placed now, were fewer pods in flight. A gang that does not fit
+        anyway does not block the gangs behind it.
         """
         self._together.place()
         limit = self._claims.limit(gang.queue, bucket.need)
         fair = self._with_extras(bucket, gang, limit)
-        if fair is None or sharing.leaves_nothing(self._work, fair):
+        if fair is None or fair_share.leaves_nothing(self._work, fair):
             return False
-        return restoring.would_fit(self._work, gang, fair)
+        return gang_allocation.would_fit(self._work, gang, fair)
 
     def _refuse(
         self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None
     ) -> None:
         """The bucket's first gang does not fit now."""
-        refuse(self._work, bucket, limit, short=short)
+        gang_allocation.refuse(self._work, bucket, limit, short=short)
         self._claims.judge(bucket)
         bucket.impossible = bool(bucket.need.reserved) and self._never(bucket, gang)
         if gang.queue.strict and not bucket.impossible:
-            strict_queues.park(self._work.state, self._line.drop(gang.queue.name), gang)
+            strict_order.park(self._work.state, self._line.drop(gang.queue.name), gang)
 
     def _never(self, bucket: Bucket, gang: Gang) -> bool:
         """Whether its `minResources` can never be met: then the gang keeps no other out, neither
         behind it in a strict queue nor by what was promised to it when it was admitted.
         """
-        if not reservation_messages.never(self._work.session, gang.queue, bucket.need):
+        if not min_resources_messages.never(self._work.session, gang.queue, bucket.need):
             return False
         for _, _, one in bucket.entries:
             one.queue.promise(one.gang_id, {})
@@ -139,20 +138,20 @@ class _Pass:
         """Gather the bucket's gangs that come one after the other, to be placed together with
         others; False: the first of them has to be placed by itself.
         """
-        wish = self._together.wish(bucket)
-        if wish is None:
+        request = self._together.request(bucket)
+        if request is None:
             return False
-        most = self._together.most(bucket, wish)
+        most = self._together.most(bucket, request)
         if most <= 0:
             # Those gathered may be in the way of knowing what room there is.
             self._together.place()
-            most = self._together.most(bucket, wish)
-        most = min(most, self._claims.unlimited(wish.queue, wish.need, most))
+            most = self._together.most(bucket, request)
+        most = min(most, self._claims.unlimited(request.queue, request.need, most))
         if most > 1 and not self._turns.alone:
-            most = alike.turns_kept(wish, most, self._turns)
+            most = batch.turns_kept(request, most, self._turns)
         if most <= 0:
             return False
-        return self._together.gather(bucket, wish, self._line.alike(bucket, most)) > 0
+        return self._together.gather(bucket, request, self._line.alike(bucket, most)) > 0
 
     def _with_extras(self, bucket: Bucket, gang: Gang, limit: Limit) -> Limit | None:
         """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing
@@ -160,7 +159,7 @@ class _Pass:
         """
         need, session = bucket.need, self._work.session
         most = None
-        # Where nobody else waits. Whether the others are in line depends on when they were tried
+        # Where no other gang waits. Whether other gangs are in line depends on when they were tried
         # last, of which a replay knows less.
         if len(self._work.state.backlog.buckets) != 1 or len(bucket.entries) != 1:
             most = self._extras.most(bucket, gang)
@@ -185,37 +184,6 @@ class _Pass:
             return False
         if self._together.waiting and self._claims.limit(gang.queue, need).withheld is not None:
             # As before every gang that leaves nodes to others. Where those gathered go depends on
-            # it, and recordings tell where they went.
+            # it, and recordings have where they went.
             self._together.place()
         return True
-
-
-def place(work: CycleWork, gang: Gang, limit: Limit = UNLIMITED) -> bool:
-    """Place one gang of the backlog within what fairness allows it; False: it does not fit."""
-    placed = restoring.attempt(work, gang, limit)
-    if placed is None:
-        return False
-    restoring.decide(work, gang, placed)
-    return True
-
-
-def refuse(
-    work: CycleWork, bucket: Bucket, limit: Limit = UNLIMITED, *, short: bool | None = None
-) -> None:
-    """Nothing of the bucket fits until something is freed, or nobody claims what it would take.
-    `short`: whether a ceiling keeps it out; None: that is not known yet.
-    """
-    state = work.state
-    before = bucket.reason
-    if short is None:
-        queue = state.queues.entry(bucket.need.queue)
-        short = queue.exceeded_by(bucket.need.amounts(state.shapes))
-    held = not short and limit.withheld is not None and sharing.fits_otherwise(work, bucket)
-    state.backlog.refuse(
-        bucket,
-        state.ground.freed,
-        short_of_quota=short or held,
-        held_by=limit.claimants if held else (),
-    )
-    if before != bucket.reason:
-        state.gangs.retold.update((key, gang) for _, key, gang in bucket.entries)

@@ -5,9 +5,9 @@ whole.
 """
 
 from services.gang_planner.core.actions.allocate import place_line
-from services.gang_planner.core.cycle import CycleWork
+from services.gang_planner.core.cycle_context import CycleContext
 
 
-def run(work: CycleWork) -> None:
+def run(work: CycleContext) -> None:
     """Place gangs whose waiting members are all best-effort."""
     place_line(work, best_effort=True)

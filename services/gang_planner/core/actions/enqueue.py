@@ -1,31 +1,32 @@
 """Admits groups whose pods exist only after it: phase Pending -> Inqueue.
 
-In: groups in the lobby. The policies vote (see `admission`): quotas gate, missing room only orders.
-A group that is refused does not block the next one, unless its queue is strict. Operators wait for
-this phase before they create pods.
+In: groups in the admission queue. The policies vote (see `admission`): quotas gate, missing room
+only orders. A group that is refused does not block the next one, unless its queue is strict.
+Operators wait for this phase before they create pods.
 """
 
 import heapq
 from typing import TYPE_CHECKING
 
-from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.queueing.admission import LobbyBucket, View, count_votes
-from services.gang_planner.core.tables.gangs import Gang, OrderKey
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.admission import AdmissionView, count_votes
+from services.gang_planner.core.state.admission_queue import AdmissionBucket
+from services.gang_planner.core.state.gangs import Gang, OrderKey
 
 if TYPE_CHECKING:
     from shared.model.gang_keys import GangKey
 
 
-def run(work: CycleWork) -> None:
+def run(work: CycleContext) -> None:
     """Admit what can be, queue by queue in their order, group by group in theirs."""
-    lobby = work.state.gangs.lobby
-    if not lobby.buckets:
+    admission_queue = work.state.gangs.admission_queue
+    if not admission_queue.buckets:
         return
     state = work.state
-    now = (state.ground.freed, state.queues.withdrawn, state.queues.changes)
+    now = (state.node_capacity.freed, state.queues.withdrawn, state.queues.changes)
     active = [
         bucket
-        for bucket in lobby.buckets.values()
+        for bucket in admission_queue.buckets.values()
         if work.admit_all or bucket.queue.strict or bucket.refused_at != now
     ]
     if active:
@@ -35,14 +36,16 @@ def run(work: CycleWork) -> None:
 class _Round:
     """One pass over groups that may be admitted."""
 
-    def __init__(self, work: CycleWork, now: tuple[int, ...]) -> None:
+    def __init__(self, work: CycleContext, now: tuple[int, ...]) -> None:
         self._work = work
         self._now = now
         self._policies = work.session.policies
-        self._view = View(work.state, work.session.totals, work.now_ms, self._policies.without_room)
+        self._view = AdmissionView(
+            work.state, work.session.totals, work.now_ms, self._policies.without_room
+        )
         self._blocked: set[str] = set()
 
-    def run(self, buckets: list[LobbyBucket]) -> None:
+    def run(self, buckets: list[AdmissionBucket]) -> None:
         """Try the heads of these buckets in order."""
         totals = self._work.session.totals
         turns = {
@@ -63,7 +66,7 @@ class _Round:
                 order, key, _ = bucket.entries[0]
                 heapq.heappush(heap, (turn, order, key, index))
 
-    def _try(self, bucket: LobbyBucket) -> bool:
+    def _try(self, bucket: AdmissionBucket) -> bool:
         """Admit the bucket's first group, or mark the bucket as refused."""
         gang = bucket.entries[0][2]
         voters = self._policies.voters
@@ -86,10 +89,10 @@ class _Round:
         self._view.count(minimum)
         gang.admitted = True
         state.gangs.unadmitted.pop(gang.key, None)
-        state.gangs.lobby.take(gang)
+        state.gangs.admission_queue.take(gang)
         state.gangs.touch(gang)
 
-    def _look_again(self, bucket: LobbyBucket) -> None:
+    def _look_again(self, bucket: AdmissionBucket) -> None:
         """A group with a deadline is looked at again when it has waited long enough."""
         for _, _, gang in bucket.entries:
             due_ms = self._policies.due_ms(gang)

@@ -4,10 +4,10 @@
 `enablePreemptable`); `gangpreempt` takes whole gangs all the same. Both search alike.
 """
 
-from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.preempting import asking
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.preemption import requests
 
 
-def run(work: CycleWork, *, gangs: bool) -> None:
+def run(work: CycleContext, *, gangs: bool) -> None:
     """Ask within queues; `gangs`: whole gangs, too."""
-    asking.ask(work, "preempt", whole=gangs)
+    requests.ask(work, "preempt", whole=gangs)

@@ -4,10 +4,10 @@
 `enableReclaimable`); `gangreclaim` takes whole gangs all the same. Both search alike.
 """
 
-from services.gang_planner.core.cycle import CycleWork
-from services.gang_planner.core.preempting import asking
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.preemption import requests
 
 
-def run(work: CycleWork, *, gangs: bool) -> None:
+def run(work: CycleContext, *, gangs: bool) -> None:
     """Ask between queues; `gangs`: whole gangs, too."""
-    asking.ask(work, "reclaim", whole=gangs)
+    requests.ask(work, "reclaim", whole=gangs)

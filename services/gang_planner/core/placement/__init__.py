@@ -1,1 +1,1 @@
-"""From a gang to its members' places: where a shape fits, how pods are spread, what is undone."""
+"""From a gang to nodes for its members: how often a shape fits, distribution, and the decision."""

@@ -1,4 +1,4 @@
-"""What a cycle works on: the ground, the policies, and how much work it may still do.
+"""What a cycle works on: the node capacity, the policies, and how much work it may still do.
 
 Budgets are counted in work, never in time, so that a cycle cut short is cut at the same place in a
 replay.
@@ -10,33 +10,34 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.configuring.policy_set import PolicySet
-from services.gang_planner.core.pairwise import stepping
-from services.gang_planner.core.pairwise.rules import PairRules
-from services.gang_planner.core.placement.feasibility import Fits, Masks
-from services.gang_planner.core.placement.filling import distribute, in_turn
-from services.gang_planner.core.placement.places import Place
-from services.gang_planner.core.placement.ratings import Ratings
-from services.gang_planner.core.placement.statement import Allocation, Statement
-from services.gang_planner.core.queueing.backlog import NOTHING_SAID, Structure
-from services.gang_planner.core.queueing.usable import FreeOnUsable
-from services.gang_planner.core.tables.columns import Bools, Ints
-from services.gang_planner.core.tables.ground import Ground
-from services.gang_planner.core.tables.queues import QueueEntry
-from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.constraints.feasibility import Fits
+from services.gang_planner.core.constraints.inter_pod.rules import PairRules
+from services.gang_planner.core.constraints.masks import Masks
+from services.gang_planner.core.framework.node_preferences import Place
+from services.gang_planner.core.framework.policy_set import PolicySet
+from services.gang_planner.core.framework.statement import Allocation, Statement
+from services.gang_planner.core.placement import dependent_pods
+from services.gang_planner.core.placement.distribution import distribute, in_turn
+from services.gang_planner.core.placement.score_cache import ScoreCache
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.needs import NOTHING_SAID, Structure
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.state.queues import QueueEntry
+from services.gang_planner.core.state.usable_capacity import FreeOnUsable
 
-#: Node columns looked at in one cycle: about 200 ms of numpy on a small core.
+#: Node columns examined in one cycle: about 200 ms of numpy on a small core.
 WORK_MAX: Final = 8_000_000
 #: Bindings decided in one cycle, a single larger gang excepted: the first decision must not wait
 #: for the last.
 BINDINGS_MAX: Final = 2_000
 #: Fixed cost of looking at a shape once, in node columns.
 _LOOK: Final = 2_000
-#: The same of a shape with claims: each of its filters works its answer out anew (a millisecond).
+#: The same of a shape with claims: each of its filters works its answer out again (a millisecond).
 _LOOK_AT_CLAIMS: Final = 40_000
-#: No bound on the pods under way.
+#: No bound on the pods in flight.
 _UNBOUNDED: Final = 1 << 40
-#: Into so many parts is divided what may be under way: less than one is not worth a look.
+#: Into so many parts is divided what may be in flight: less than one is not worth a look.
 _LOOKS: Final = 8
 _NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
@@ -53,22 +54,22 @@ class _Candidates(NamedTuple):
 
 
 class Session:
-    """One ground under one configuration; cycles share it, questions make their own."""
+    """One node capacity under one configuration; cycles share it, questions make their own."""
 
     def __init__(
-        self, ground: Ground, shapes: ShapeTable, masks: Masks, policies: PolicySet
+        self, node_capacity: NodeCapacity, shapes: ShapeTable, masks: Masks, policies: PolicySet
     ) -> None:
-        self.ground = ground
+        self.node_capacity = node_capacity
         self.shapes = shapes
         self.policies = policies
-        self.pairs = PairRules(ground, shapes.terms, policies.pairwise)
-        self.fits = Fits(ground, masks, policies.room_filters, self.pairs)
-        self.ratings = Ratings(ground, policies)
+        self.pairs = PairRules(node_capacity, shapes.terms, policies.pairwise)
+        self.fits = Fits(node_capacity, masks, policies.capacity_filters, self.pairs)
+        self.score_cache = ScoreCache(node_capacity, policies)
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
         self._under_way = 0
         self._under_way_max = _UNBOUNDED
-        self.free_on_usable = FreeOnUsable(ground)
+        self.free_on_usable = FreeOnUsable(node_capacity)
         #: What gangs can use, as worked out in this cycle (`usable_amounts`); None: it is not yet.
         self.usable: list[int] | None = None
         self._totals: list[int] = []
@@ -76,7 +77,7 @@ class Session:
         self._totals_at = -1
 
     def begin(self, under_way: int = 0, under_way_max: int = 0) -> None:
-        """A new cycle: full budgets. So many pods are under way, and so many may be; 0: any number
+        """A new cycle: full budgets. So many pods are in flight, and so many may be; 0: any number
         of them.
         """
         self.work_left = WORK_MAX
@@ -84,7 +85,7 @@ class Session:
         self.usable = None
         self._under_way = under_way
         self._under_way_max = under_way_max or _UNBOUNDED
-        nodes = self.ground.nodes
+        nodes = self.node_capacity.nodes
         if self._totals_at != nodes.changes.position:
             self._totals_at = nodes.changes.position
             self._totals = nodes.allocatable.cells[:, : nodes.size].sum(axis=1).tolist()
@@ -100,17 +101,17 @@ class Session:
         self._under_way += bindings
 
     def admits(self, pods: int) -> bool:
-        """Whether as many more pods may be under way; what is larger than the bound goes alone."""
+        """Whether as many more pods may be in flight; what is larger than the bound goes alone."""
         return self._under_way + pods <= self._under_way_max or not self._under_way
 
     @property
     def admitted(self) -> int:
-        """How many more pods may be under way."""
+        """How many more pods may be in flight."""
         return max(self._under_way_max - self._under_way, 0)
 
     @property
     def worth_a_look(self) -> bool:
-        """Whether so many more pods may be under way that it is worth looking who is next: each
+        """Whether so many more pods may be in flight that it is worth trying the next gang: each
         answer of a binder makes room for some, and a look costs the same for few as for many.
         """
         return not self._under_way or self.admitted * _LOOKS >= self._under_way_max
@@ -144,7 +145,7 @@ class Session:
         `within`: one flag per slot, only these may be used (a topology domain); None: all.
         `part`: the sub-gang that they are for. `structure`: what their gang says of places.
         """
-        if wanted > 1 and shape.attached and self.ground.one_by_one(shape):
+        if wanted > 1 and shape.attached and self.node_capacity.one_by_one(shape):
             one = partial(self.spread, statement, queue, role, shape, 1, avoid)
             placed = 0
             while placed < wanted and one(
@@ -161,12 +162,14 @@ class Session:
             return 0
         slots, capacity, score, slope, rank = found
         if self.policies.place_points:
-            place = Place(queue, role, shape, self.ground, statement, structure or NOTHING_SAID)
+            place = Place(
+                queue, role, shape, self.node_capacity, statement, structure or NOTHING_SAID
+            )
             score, slope = self.policies.with_points(place, slots, score, slope, packed=packed)
         view = self.pairs.view(shape) if shape.pairwise else None
         if view is not None:
-            nodes = stepping.Candidates(slots, capacity, score, slope, rank)
-            stepped = stepping.place(self.pairs, view, nodes, wanted)
+            nodes = dependent_pods.CandidateNodes(slots, capacity, score, slope, rank)
+            stepped = dependent_pods.place(self.pairs, view, nodes, wanted)
             self.work_left -= stepped.work
             if stepped.total:
                 statement.allocate(Allocation(role, shape, stepped.slots, stepped.counts, part))
@@ -188,7 +191,7 @@ class Session:
         """Allocate members of many gangs at once; returns the slot of each, in the order in which
         they would have been placed one after the other.
 
-        Whoever calls knows that their queues may have them and use all of `within` (None: all
+        The caller knows that their queues may have them and use all of `within` (None: all
         nodes), that they fit there, and that nothing but scores of nodes decides where.
         """
         found = self._candidates(shape, _NONE, within, packed=False)
@@ -218,10 +221,10 @@ class Session:
             slots = slots[within[slots]]
         if not len(slots):
             return None
-        score, slope = self.ratings.of(shape)
+        score, slope = self.score_cache.of(shape)
         # Without a slope nodes are filled up, which leaves the most room for other shapes.
         slope = None if packed or slope is None else slope[slots]
-        rank = self.ground.nodes.rank()[slots]
+        rank = self.node_capacity.nodes.rank()[slots]
         return _Candidates(slots, counts[slots], score[slots], slope, rank)
 
 

@@ -8,7 +8,7 @@ import importlib
 import pkgutil
 from functools import lru_cache
 
-from services.gang_planner.core.configuring.policy import Build
+from services.gang_planner.core.framework.policy import Build
 
 
 @lru_cache(maxsize=1)

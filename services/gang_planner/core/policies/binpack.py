@@ -6,10 +6,10 @@ equal weights they cancel out and the order of names decides, as in Volcano.
 
 import numpy as np
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.scores import FULL, Candidates
-from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.scoring import FULL, ScoredNodes
+from services.gang_planner.core.state.columns import Ints
 
 _RESOURCES = "binpack.resources"
 
@@ -22,21 +22,21 @@ class _Binpack:
     def __init__(self, weights: dict[str, int]) -> None:
         self._weights = weights
 
-    def score(self, nodes: Candidates) -> Ints:
+    def score(self, nodes: ScoredNodes) -> Ints:
         """See `NodeScore`."""
         total, used = self._sum(nodes, slope=False)
         return used // max(total, 1)
 
-    def slope(self, nodes: Candidates) -> Ints | None:
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
         """See `NodeScore`."""
         total, taken = self._sum(nodes, slope=True)
         return taken // max(total, 1)
 
-    def _sum(self, nodes: Candidates, *, slope: bool) -> tuple[int, Ints]:
+    def _sum(self, nodes: ScoredNodes, *, slope: bool) -> tuple[int, Ints]:
         amounts: Ints = np.zeros(len(nodes.slots), dtype=np.int64)
         total = 0
         for resource, weight in self._weights.items():
-            row = nodes.ground.nodes.resources.find(resource)
+            row = nodes.node_capacity.nodes.resources.find(resource)
             if row is None or not any(pair_row == row for pair_row, _ in nodes.shape.pairs):
                 continue
             free, taken = nodes.shares(resource)

@@ -1,19 +1,20 @@
 """Queues deserve what they declare, hold at most their capability, and keep their guarantee.
 
 The queue that holds the least of what it deserves has the next turn. It may borrow what others do
-not claim (see `sharing`); with `enableHierarchy` queues have parents, gangs wait in leaves only,
-and turns are taken level by level. Where nodes cannot give all queues what they deserve, each gets
-its part of it. A queue is reclaimed from while it, and the queues above it that are not above the
-asking one, hold more than they deserve; with `ancestorReclaimLevel` only so many of those above it.
+not claim (see `queueing.fair_share`); with `enableHierarchy` queues have parents, gangs wait in
+leaves only, and turns are taken level by level. Where nodes cannot give all queues what they
+deserve, each gets its part of it. A queue is reclaimed from while it, and the queues above it that
+are not above the asking one, hold more than they deserve; with `ancestorReclaimLevel` only so many
+of those above it.
 """
 
 from typing import Final
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.preempting.rules import VictimRule
-from services.gang_planner.core.queueing.admission import within_capability
-from services.gang_planner.core.tables.queues import QueueEntry
+from services.gang_planner.core.framework.admission import within_capability
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.queues import QueueEntry
 
 #: Shares are compared in millionths of what a queue deserves.
 _WHOLE: Final = 1_000_000

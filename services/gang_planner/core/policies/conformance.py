@@ -1,13 +1,13 @@
-"""Nobody evicts what the cluster itself needs: critical pods, and all of `kube-system`."""
+"""Pods that the cluster itself needs are never evicted: critical pods, and all of `kube-system`."""
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.preempting.rules import VictimRule
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.policy import Policy
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.tables.members import Member
+    from services.gang_planner.core.state.gangs import Member
 
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
 _NAMESPACE: Final = "kube-system"

@@ -1,5 +1,5 @@
 """Dominant resource fairness: the gang that holds the smallest part of the cluster goes first, by
-the resource of which it holds most. Where no policy of an earlier tier says who may preempt whom
+the resource of which it holds most. Where no policy of an earlier tier says which gangs may preempt
 (`priority` does), a gang may preempt for its minimum those that then hold no smaller share (flag
 `enablePreemptable`).
 
@@ -10,15 +10,15 @@ With `enableHierarchy` queues take turns by the same measure along their annotat
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import GroupKey, Policy, QueueKey
-from services.gang_planner.core.preempting.rules import VictimRule
-from services.gang_planner.core.queueing.dominant import dominant_share
-from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.tables.queues import ROOT, QueueEntry
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.dominant_share import dominant_share
+from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.queues import ROOT, QueueEntry
 
 if TYPE_CHECKING:
-    from services.gang_planner.state import State
+    from services.gang_planner.core.state.planner_state import State
 
 #: Deeper paths are compared up to here.
 _LEVELS: Final = 8

@@ -5,10 +5,10 @@ That a gang is placed whole or not at all is no policy: the Statement sees to it
 configuration says.
 """
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.preempting.rules import VictimRule
-from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.gangs import Gang
 
 
 def build(arguments: Arguments) -> Policy:

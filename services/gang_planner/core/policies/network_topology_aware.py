@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.placement.places import Place, PlacePoints
-from services.gang_planner.core.scores import FULL
-from services.gang_planner.core.tables.columns import Ints
-from services.gang_planner.core.topology.levels import Level
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.node_preferences import Place, PlacePoints
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.scoring import FULL
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.topology.levels import Level
 from shared.model.objects import NetworkTopology
 
 if TYPE_CHECKING:
-    from services.gang_planner.state import State
+    from services.gang_planner.core.state.planner_state import State
 
 _PREFIX: Final = "hypernode.binpack"
 #: Fading in thousandths.
@@ -40,8 +40,8 @@ class _Fullness:
         """See `PlacePoints`."""
         if not self._plain and place.structure.topology is None:
             return None
-        nodes = place.ground.nodes
-        levels = nodes.topology.levels(_EVERY_TIER).levels
+        nodes = place.node_capacity.nodes
+        levels = place.node_capacity.topology.levels(_EVERY_TIER).levels
         found: Ints = np.zeros(nodes.size, dtype=np.int64)
         factor, factors = _WHOLE, 0
         for level in levels:
@@ -52,9 +52,9 @@ class _Fullness:
 
     def _used(self, place: Place, level: Level) -> Ints:
         """Used shares of each slot's domain, of the resources that the pod asks for."""
-        nodes = place.ground.nodes
-        place.ground.fit_cells()
-        nodes.allocatable.ensure(*place.ground.free.cells.shape)
+        nodes = place.node_capacity.nodes
+        place.node_capacity.fit_cells()
+        nodes.allocatable.ensure(*place.node_capacity.free.cells.shape)
         shares: Ints = np.zeros(len(level.names), dtype=np.int64)
         total = 0
         for row, _ in place.shape.pairs:
@@ -62,7 +62,7 @@ class _Fullness:
             if not weight:
                 continue
             whole = level.sums(nodes.allocatable.cells[row, : nodes.size])
-            free = level.sums(place.ground.free.cells[row, : nodes.size])
+            free = level.sums(place.node_capacity.free.cells[row, : nodes.size])
             unit = np.maximum(whole // FULL, 1)
             shares += weight * np.clip(
                 (whole - free) // unit * FULL // np.maximum(whole // unit, 1), 0, FULL

@@ -2,24 +2,24 @@
 may use, must not use, or like better, as `spec.affinity` of the queue says.
 
 A queue with an affinity uses only groups that it names; one without uses nodes of no group. With
-`strict` (as in Volcano the default) nodes of no group are nobody's.
+`strict` (as in Volcano the default) no queue uses nodes of no group.
 """
 
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.placement.places import Place, PlacePoints, QueueMask
-from services.gang_planner.core.scores import FULL
-from services.gang_planner.core.tables.columns import Bools, Ints
-from services.gang_planner.core.tables.queues import QueueEntry
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.node_preferences import Place, PlacePoints, QueueMask
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.scoring import FULL
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.terms import Requirement
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.tables.nodes import NodeTable
-    from services.gang_planner.state import State
+    from services.gang_planner.core.state.nodes import NodeTable
+    from services.gang_planner.core.state.planner_state import State
 
 LABEL: Final = "volcano.sh/nodegroup-name"
 

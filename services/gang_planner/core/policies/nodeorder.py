@@ -1,9 +1,9 @@
-"""Preferences among nodes that fit: a thin table over `scores`, with Volcano's weights."""
+"""Preferences among nodes that fit: a thin table over `scoring`, with Volcano's weights."""
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.pairwise.switches import Switches
-from services.gang_planner.core.scores import (
+from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.scoring import (
     NodeScore,
     balanced,
     image_locality,

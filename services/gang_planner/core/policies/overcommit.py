@@ -11,11 +11,11 @@ out by gangs of lower priority, and an autoscaler sees what is missing.
 from fractions import Fraction
 from typing import Final
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.configuring.settings import without_room
-from services.gang_planner.core.queueing.admission import View, Vote
-from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.framework.admission import AdmissionView, Vote
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.gang_settings import without_room
+from services.gang_planner.core.state.gangs import Gang
 
 _FACTOR: Final = "overcommit-factor"
 _DEFAULT: Final = Fraction(6, 5)
@@ -39,13 +39,13 @@ class _Overcommit:
     def __init__(self, factor: Fraction) -> None:
         self._factor = factor
 
-    def vote(self, gang: Gang, view: View) -> Vote:
+    def vote(self, gang: Gang, view: AdmissionView) -> Vote:
         if self._has_room(gang, view):
             return Vote.PERMIT
         most = without_room(gang.queue, view.without_room)
         return Vote.PERMIT if view.waiting_before(gang) < most else Vote.REJECT
 
-    def _has_room(self, gang: Gang, view: View) -> bool:
+    def _has_room(self, gang: Gang, view: AdmissionView) -> bool:
         for row, amount in view.node_minimum(gang).items():
             most = view.total(row) * self._factor.numerator // self._factor.denominator
             if amount > 0 and view.used(row) + view.coming(row) + amount > most:

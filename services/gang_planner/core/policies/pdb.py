@@ -1,12 +1,12 @@
-"""Nobody is evicted against a PodDisruptionBudget.
+"""No pod is evicted against a PodDisruptionBudget.
 
 Without this policy such pods are still the last to be chosen, and the API server's eviction refuses
 them: a budget's status may be newer than what is known here.
 """
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.preempting.rules import VictimRule
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.policy import Policy
 
 
 def build(arguments: Arguments) -> Policy:

@@ -1,15 +1,13 @@
-"""Which nodes a pod may use at all: a thin table over `filters`.
+"""Which nodes a pod may use at all: a thin table over `constraints.filters`.
 
 Resources, host ports and the taint-like rules are always judged by kube-scheduler; here three of
 them can be switched off by the arguments that Volcano knows. Without this policy only what is free
 counts.
 """
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.filters import (
+from services.gang_planner.core.constraints.filters import (
+    CapacityFilter,
     NodeFilter,
-    RoomFilter,
     node_affinity,
     node_ports,
     node_ready,
@@ -18,7 +16,9 @@ from services.gang_planner.core.filters import (
     volume_limits,
     volume_zone,
 )
-from services.gang_planner.core.pairwise.switches import Switches
+from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
 
 
 def build(arguments: Arguments) -> Policy:
@@ -27,17 +27,17 @@ def build(arguments: Arguments) -> Policy:
     `.VolumeZoneEnable`, all true.
     """
     filters: list[NodeFilter] = [node_unschedulable.FILTER, node_ready.FILTER]
-    room_filters: list[RoomFilter] = []
+    capacity_filters: list[CapacityFilter] = []
     if arguments.boolean("predicate.TaintTolerationEnable", default=True):
         filters.append(taint_toleration.FILTER)
     if arguments.boolean("predicate.NodeAffinityEnable", default=True):
         filters.append(node_affinity.FILTER)
     if arguments.boolean("predicate.NodePortsEnable", default=True):
-        room_filters.append(node_ports.FILTER)
+        capacity_filters.append(node_ports.FILTER)
     if arguments.boolean("predicate.NodeVolumeLimitsEnable", default=True):
-        room_filters.append(volume_limits.FILTER)
+        capacity_filters.append(volume_limits.FILTER)
     if arguments.boolean("predicate.VolumeZoneEnable", default=True):
-        room_filters.append(volume_zone.FILTER)
+        capacity_filters.append(volume_zone.FILTER)
     pairwise = Switches(
         affinity=arguments.boolean("predicate.PodAffinityEnable", default=True),
         spread=arguments.boolean("predicate.PodTopologySpreadEnable", default=True),
@@ -45,6 +45,6 @@ def build(arguments: Arguments) -> Policy:
     return Policy(
         name="predicates",
         node_filters=tuple(filters),
-        room_filters=tuple(room_filters),
+        capacity_filters=tuple(capacity_filters),
         pairwise=pairwise,
     )

@@ -2,10 +2,10 @@
 `enablePreemptable`).
 """
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.preempting.rules import VictimRule
-from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.eviction_rules import VictimRule
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.gangs import Gang
 
 
 def build(arguments: Arguments) -> Policy:

@@ -4,17 +4,17 @@ others.
 
 Of queues of equal priority the one that holds the least for its weight has the next turn; what it
 holds is the largest part of the cluster, of any resource. A queue takes more than it deserves while
-nobody else claims it (see `sharing`), so two gangs larger than their queues' shares do not block
-each other.
+no other queue claims it (see `queueing.fair_share`), so two gangs larger than their queues' shares
+do not block each other.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.queueing.admission import within_capability
-from services.gang_planner.core.tables.queues import QueueEntry
+from services.gang_planner.core.framework.admission import within_capability
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.queues import QueueEntry
 
 #: Shares are compared in millionths of the cluster, per weight.
 _WHOLE: Final = 1_000_000

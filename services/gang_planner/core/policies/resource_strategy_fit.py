@@ -1,4 +1,4 @@
-"""Packs some resources and spreads others, keeps those who do not need a scarce resource off its
+"""Packs some resources and spreads others, keeps pods that do not need a scarce resource off its
 nodes, and reserves what the scarce resource's users will need beside it.
 
 Only the resources that a pod asks for count in its score, as in Volcano. Its annotations that
@@ -10,13 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.filters import UNLIMITED, RoomFilter
-from services.gang_planner.core.scores import FULL, Candidates, NodeScore
-from services.gang_planner.core.tables.columns import Ints, Slots
-from services.gang_planner.core.tables.ground import Ground
-from services.gang_planner.core.tables.shapes import ShapeEntry
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.state.columns import Ints, Slots
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 _TYPES: Final = ("LeastAllocated", "MostAllocated")
 #: What one unit of `resourceProportion` stands for: a core, a GiB.
@@ -34,18 +34,18 @@ class _Fit:
         #: Resource (or prefix that ends with "*") -> whether it is packed, weight.
         self._strategies = strategies
 
-    def score(self, nodes: Candidates) -> Ints:
+    def score(self, nodes: ScoredNodes) -> Ints:
         """See `NodeScore`."""
         return self._mean(nodes, slope=False)
 
-    def slope(self, nodes: Candidates) -> Ints | None:
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
         """See `NodeScore`."""
         return self._mean(nodes, slope=True)
 
-    def _mean(self, nodes: Candidates, *, slope: bool) -> Ints:
+    def _mean(self, nodes: ScoredNodes, *, slope: bool) -> Ints:
         points: Ints = np.zeros(len(nodes.slots), dtype=np.int64)
         total = 0
-        names = nodes.ground.nodes.resources.names
+        names = nodes.node_capacity.nodes.resources.names
         for row, _ in nodes.shape.pairs:
             strategy = self._strategy(names[row])
             if strategy is None:
@@ -77,24 +77,24 @@ class _Retention:
     def __init__(self, weights: dict[str, int]) -> None:
         self._weights = weights
 
-    def score(self, nodes: Candidates) -> Ints:
+    def score(self, nodes: ScoredNodes) -> Ints:
         """See `NodeScore`."""
         points: Ints = np.zeros(len(nodes.slots), dtype=np.int64)
-        table = nodes.ground.nodes
+        table = nodes.node_capacity.nodes
         for resource, weight in self._weights.items():
             row = table.resources.row(resource)
             lacks = table.units(row, FULL).some[nodes.slots] == 0
             points += weight * lacks
         return points * FULL // max(sum(self._weights.values()), 1)
 
-    def slope(self, nodes: Candidates) -> Ints | None:
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
         """See `NodeScore`."""
         del nodes
         return None
 
 
 class _Proportion:
-    """On a node with free devices, cpu and memory for their users stay free of everybody else."""
+    """On a node with free devices, cpu and memory for their users stay free of all other pods."""
 
     name = "resource-strategy-fit/proportional"
 
@@ -102,28 +102,30 @@ class _Proportion:
         #: Scarce resource -> what each unit of it will need.
         self._reserved = reserved
 
-    def capacity(self, shape: ShapeEntry, ground: Ground, slots: Slots) -> Ints:
-        """See `RoomFilter`."""
-        ground.fit_cells()
-        size = ground.nodes.size
-        least: Ints = np.full(len(ground.nodes.exists[:size][slots]), UNLIMITED, dtype=np.int64)
+    def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
+        """See `CapacityFilter`."""
+        node_capacity.fit_cells()
+        size = node_capacity.nodes.size
+        least: Ints = np.full(
+            len(node_capacity.nodes.exists[:size][slots]), UNLIMITED, dtype=np.int64
+        )
         rows = dict(shape.pairs)
         for scarce, needs in self._reserved.items():
-            scarce_row = ground.nodes.resources.find(scarce)
+            scarce_row = node_capacity.nodes.resources.find(scarce)
             if scarce_row is None or scarce_row in rows:
                 continue
-            idle = np.maximum(ground.free.cells[scarce_row, :size][slots], 0)
+            idle = np.maximum(node_capacity.free.cells[scarce_row, :size][slots], 0)
             for resource, each in needs.items():
-                row = ground.nodes.resources.find(resource)
+                row = node_capacity.nodes.resources.find(resource)
                 if row is None or not rows.get(row):
                     continue
-                left = (ground.free.cells[row, :size][slots] - idle * each) // rows[row]
+                left = (node_capacity.free.cells[row, :size][slots] - idle * each) // rows[row]
                 least = np.where(idle > 0, np.minimum(least, left), least)
         return np.clip(least, 0, UNLIMITED)
 
-    def reasons(self, shape: ShapeEntry, ground: Ground, slots: Ints) -> Counter[str]:
-        """See `RoomFilter`."""
-        del shape, ground
+    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
+        """See `CapacityFilter`."""
+        del shape, node_capacity
         return Counter({"node(s) resource fit failed": len(slots)})
 
 
@@ -146,7 +148,7 @@ def build(arguments: Arguments) -> Policy:
         weights = sra.entry("resourceWeight")
         scarce = {name: weights.integer(name, 1) for name in sra.names("resources")}
         scores.append((sra.integer("weight", 1), _Retention(scarce)))
-    filters: list[RoomFilter] = []
+    filters: list[CapacityFilter] = []
     proportional = arguments.entry("proportional")
     if proportional.boolean("enable", default=False):
         given = proportional.entry("resourceProportion")
@@ -158,4 +160,6 @@ def build(arguments: Arguments) -> Policy:
                 }
             )
         )
-    return Policy(name="resource-strategy-fit", scores=tuple(scores), room_filters=tuple(filters))
+    return Policy(
+        name="resource-strategy-fit", scores=tuple(scores), capacity_filters=tuple(filters)
+    )

@@ -9,12 +9,12 @@ they can match the group.
 from collections.abc import Iterator
 from typing import Final
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.queueing.admission import View, Vote
-from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.framework.admission import AdmissionView, Vote
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.gangs import Gang
 from shared.model.objects import PodGroup
-from shared.model.surroundings import ResourceQuota
+from shared.model.reference_objects import ResourceQuota
 
 _REQUESTS: Final = "requests."
 _POD_COUNTS: Final = frozenset({"pods", "count/pods"})
@@ -28,22 +28,22 @@ def build(arguments: Arguments) -> Policy:
     return Policy(name="resourcequota", enqueue=_vote)
 
 
-def _vote(gang: Gang, view: View) -> Vote:
+def _vote(gang: Gang, view: AdmissionView) -> Vote:
     for _ in shortages(gang, view):
         return Vote.REJECT
     return Vote.PERMIT
 
 
-def shortages(gang: Gang, view: View) -> Iterator[tuple[ResourceQuota, dict[str, int]]]:
+def shortages(gang: Gang, view: AdmissionView) -> Iterator[tuple[ResourceQuota, dict[str, int]]]:
     """Quotas that a group does not fit into, by how much by the quota's own names."""
-    for quota in view.state.surroundings.quotas.values():
+    for quota in view.state.reference_objects.quotas.values():
         if quota.namespace == gang.namespace and matches(quota, gang.group):
             over = _short(gang, quota, view)
             if over:
                 yield quota, over
 
 
-def _short(gang: Gang, quota: ResourceQuota, view: View) -> dict[str, int]:
+def _short(gang: Gang, quota: ResourceQuota, view: AdmissionView) -> dict[str, int]:
     used = dict(quota.used)
     over: dict[str, int] = {}
     for name, hard in quota.hard:
@@ -68,7 +68,7 @@ def counted_as(name: str, group: PodGroup | None, members: int) -> int:
     return asked.get(_REQUESTS + name, 0)
 
 
-def _promised(gang: Gang, name: str, view: View) -> int:
+def _promised(gang: Gang, name: str, view: AdmissionView) -> int:
     """What admitted groups of the namespace will use that have no pods yet."""
     promised = 0
     for entry in view.state.queues.entries.values():

@@ -7,10 +7,10 @@ The waiting time is counted from the group's creation. It is the group's own (an
 
 from typing import Final
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.queueing.admission import View, Vote
-from services.gang_planner.core.tables.gangs import Gang
+from services.gang_planner.core.framework.admission import AdmissionView, Vote
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.state.gangs import Gang
 from shared.kinds.durations import duration_ms
 
 _WAITING_TIME: Final = "sla-waiting-time"
@@ -46,6 +46,6 @@ class _Sla:
     def key(self, gang: Gang) -> tuple[int, ...]:
         return (self.due_ms(gang) or _NEVER,)
 
-    def vote(self, gang: Gang, view: View) -> Vote:
+    def vote(self, gang: Gang, view: AdmissionView) -> Vote:
         due_ms = self.due_ms(gang)
         return Vote.PERMIT if 0 < due_ms <= view.now_ms else Vote.ABSTAIN

@@ -1,14 +1,14 @@
 """Members of roles that belong together on the same nodes, of roles that do not on others, as the
-gang's annotations say (`task_topology`). A preference: nobody waits for it.
+gang's annotations say (`task_topology`). A preference: no gang waits for it.
 """
 
 import numpy as np
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy import Policy
-from services.gang_planner.core.placement.places import Place
-from services.gang_planner.core.scores import FULL
-from services.gang_planner.core.tables.columns import Ints
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.node_preferences import Place
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.scoring import FULL
+from services.gang_planner.core.state.columns import Ints
 
 
 def build(arguments: Arguments) -> Policy:
@@ -30,7 +30,7 @@ def _points(place: Place, worth: int) -> tuple[Ints | None, int] | None:
     beside, away = tasks.beside(place.role), tasks.away_from(place.role)
     if not beside and not away:
         return None
-    found: Ints = np.zeros(place.ground.nodes.size, dtype=np.int64)
+    found: Ints = np.zeros(place.node_capacity.nodes.size, dtype=np.int64)
     for one in place.statement.allocations:
         if one.role in beside:
             found[one.slots] += worth

@@ -1,1 +1,1 @@
-"""Who is next: what waits, whose turn it is, what each queue deserves, who is admitted."""
+"""The order of gangs and queues: admission, fair shares, turns."""

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from services.gang_planner.core.queueing.admission import QUOTA_KEYS
-from services.gang_planner.core.queueing.backlog import RESERVED, Wanted
-from services.gang_planner.core.tables.columns import clamped
-from services.gang_planner.core.tables.shapes import PODS, ShapeEntry, ShapeTable
+from services.gang_planner.core.framework.admission import QUOTA_KEYS
+from services.gang_planner.core.state.columns import clamped
+from services.gang_planner.core.state.needs import RESERVED, Wanted
+from services.gang_planner.core.state.pod_shapes import PODS, ShapeEntry, ShapeTable
 from shared.model.objects import Resources, Shape, Toleration
 
 if TYPE_CHECKING:

@@ -4,26 +4,26 @@ something comes to hold more and falls behind.
 Where queues are compared level by level (`Policy.queue_share`), siblings have all of a key in
 common but its end. They are kept together, in a heap by that end, and sets of siblings in a heap by
 the whole key: when a queue places something, its own end and what its siblings have in common are
-looked at anew, however many they are. Other keys have nothing in common: each queue is by itself.
+compared again, however many they are. Other keys have nothing in common: each queue is by itself.
 """
 
 import heapq
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from services.gang_planner.core.configuring.policy_set import PolicySet
-from services.gang_planner.core.tables.gangs import OrderKey
-from services.gang_planner.core.tables.queues import QueueEntry
+from services.gang_planner.core.framework.policy_set import PolicySet
+from services.gang_planner.core.state.gangs import OrderKey
+from services.gang_planner.core.state.queues import QueueEntry
 
 _Siblings: TypeAlias = list[tuple[OrderKey, QueueEntry]]
-"""A heap by the end of the key, which tells any two of them apart."""
+"""A heap by the end of the key, which no two of them share."""
 
 
 class Turns:
-    """The queues that have somebody in line.
+    """The queues that have a gang in line.
 
-    Keys only grow while gangs are placed, so a key that was looked at earlier is at most what it is
-    now: who is least by such keys, and has not changed, is the least of all.
+    Keys only grow while gangs are placed, so a key that was read earlier is at most what it is
+    now: a queue that is least by such keys, and has not changed, is the least of all.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Turns:
         for queue in queues:
             end = policies.queue_order_end(queue)
             together.setdefault(policies.compared_with(queue), []).append((end, queue))
-        #: (key of the first, number that tells them apart, siblings): a heap.
+        #: (key of the first, a unique number, siblings): a heap.
         self._sets: list[tuple[OrderKey, int, _Siblings]] = []
         for number, siblings in enumerate(together.values()):
             heapq.heapify(siblings)
@@ -43,7 +43,7 @@ class Turns:
         heapq.heapify(self._sets)
 
     def first(self) -> QueueEntry | None:
-        """The queue whose turn it is; None: nobody is in line."""
+        """The queue whose turn it is; None: no gang is in line."""
         sets = self._sets
         while sets:
             key, number, siblings = sets[0]
@@ -73,7 +73,7 @@ class Turns:
         return len(self._sets) == 1 and len(self._sets[0][2]) == 1
 
     def drop_first(self) -> None:
-        """The queue that was `first` has nobody left in line."""
+        """The queue that was `first` has no gang left in line."""
         siblings = self._sets[0][2]
         heapq.heappop(siblings)
         if not siblings:

@@ -7,7 +7,7 @@ import pytest
 
 from services.admission_webhook.core.gangs import advice, question
 from services.admission_webhook.core.review import decode_review
-from shared.contracts.asking import FitAnswer, FitRequest
+from shared.contracts.questions import FitAnswer, FitRequest
 from shared.dialects.workloads import PODS_MAX
 from shared.kube.resources import (
     DEPLOYMENTS,

@@ -14,8 +14,8 @@ from tests.services.admission_webhook.reviews import (
     a_task,
     defaulted,
     judged,
+    reference_objects,
     review,
-    surroundings,
     texts,
     volcano_queue,
 )
@@ -45,7 +45,7 @@ from tests.services.admission_webhook.reviews import (
 def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(
     job: Object, suggestion: str
 ) -> None:
-    (told,) = texts(job, surroundings(volcano_queue("night-shift", state="Open")))
+    (told,) = texts(job, reference_objects(volcano_queue("night-shift", state="Open")))
     assert suggestion in told
 
 

@@ -10,8 +10,8 @@ from tests.services.admission_webhook.reviews import (
     a_task,
     asked,
     defaulted,
+    reference_objects,
     review,
-    surroundings,
 )
 
 
@@ -114,4 +114,4 @@ def test_a_job_is_ours_when_it_means_one_of_our_schedulers(
 ) -> None:
     """A job that names none means Volcano: where a live Volcano has that name, it is not ours."""
     job = a_job(a_task(), **({} if scheduler is None else {"schedulerName": scheduler}))
-    assert (asked(review(job), surroundings(names=names)) is not None) == ours
+    assert (asked(review(job), reference_objects(names=names)) is not None) == ours

@@ -14,13 +14,13 @@ from tests.services.admission_webhook.reviews import (
     asked,
     defaulted,
     judged,
+    reference_objects,
     review,
-    surroundings,
     texts,
     volcano_queue,
 )
 
-QUEUES = surroundings(
+QUEUES = reference_objects(
     volcano_queue("lane", state="Open"),
     volcano_queue("shut", state="Closed"),
     volcano_queue("trunk", state="Open"),
@@ -106,7 +106,7 @@ def test_a_status_subresource_is_not_looked_at() -> None:
 
 
 def test_without_queues_a_group_passes_with_a_word_about_it() -> None:
-    verdict = judged(review(a_pod_group(queue="nowhere")), surroundings(known=False))
+    verdict = judged(review(a_pod_group(queue="nowhere")), reference_objects(known=False))
     assert verdict.allowed
     assert len(verdict.warnings) == 1
 

@@ -15,8 +15,8 @@ from tests.services.admission_webhook.reviews import (
     a_task,
     asked,
     judged,
+    reference_objects,
     review,
-    surroundings,
     texts,
 )
 
@@ -137,7 +137,7 @@ def test_a_volcano_job_with_a_scheduler_name_that_was_meant_to_be_ours_gets_a_wa
 
 
 def test_a_priority_class_that_does_not_exist_gets_a_warning() -> None:
-    known = msgspec.structs.replace(surroundings(), priority_classes=frozenset({"high"}))
+    known = msgspec.structs.replace(reference_objects(), priority_classes=frozenset({"high"}))
     for made in (
         a_job(a_task(), priorityClassName="highs"),
         a_pod_group(minMember=1, priorityClassName="highs", queue="default"),
@@ -145,6 +145,6 @@ def test_a_priority_class_that_does_not_exist_gets_a_warning() -> None:
     ):
         (warning,) = judged(review(made), known).warnings
         assert 'no PriorityClass "highs" (did you mean "high"?)' in warning
-        assert judged(review(made), surroundings()).warnings == (), "the classes are not known"
+        assert judged(review(made), reference_objects()).warnings == (), "the classes are not known"
     good = a_job(a_task(), priorityClassName="high")
     assert judged(review(good), known).warnings == ()

@@ -10,14 +10,14 @@ from tests.services.admission_webhook.reviews import (
     a_queue,
     defaulted,
     judged,
+    reference_objects,
     review,
-    surroundings,
     texts,
     volcano_queue,
 )
 
 GIB = 2**30
-TREE = surroundings(
+TREE = reference_objects(
     volcano_queue(
         "house",
         capability=(("cpu", 8000), ("memory", 8 * GIB)),
@@ -155,7 +155,7 @@ def test_a_queue_that_others_need_cannot_be_deleted(name: str, errors: list[str]
 
 
 def test_without_queues_the_tree_is_not_looked_at() -> None:
-    unknown = surroundings(known=False)
+    unknown = reference_objects(known=False)
     assert texts(a_queue(parent="nowhere"), unknown) == []
     assert judged(review(None, old=a_queue("house")), unknown).allowed
 

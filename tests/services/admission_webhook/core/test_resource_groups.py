@@ -8,7 +8,7 @@ import pytest
 from services.admission_webhook.core.configurations import Address, configuration
 from services.admission_webhook.core.resource_groups import membership_expression, read_groups
 from services.admission_webhook.errors import BadConfiguration
-from tests.services.admission_webhook.reviews import Object, a_pod, defaulted, surroundings
+from tests.services.admission_webhook.reviews import Object, a_pod, defaulted, reference_objects
 
 AFFINITY: Object = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}
 FILE: Object = {
@@ -31,7 +31,7 @@ FILE: Object = {
 
 
 def changed(pod: Object, file: Object = FILE) -> Any:
-    known = msgspec.structs.replace(surroundings(), resource_groups=read_groups(file))
+    known = msgspec.structs.replace(reference_objects(), resource_groups=read_groups(file))
     return defaulted(pod, known)["spec"]
 
 

@@ -17,7 +17,12 @@ from services.admission_webhook.core.review import (
 )
 from services.admission_webhook.errors import BadReview
 from shared.dialects.protocol import FieldError
-from tests.services.admission_webhook.reviews import RESOURCES, review, surroundings, volcano_queue
+from tests.services.admission_webhook.reviews import (
+    RESOURCES,
+    reference_objects,
+    review,
+    volcano_queue,
+)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,9 @@ JSON = st.recursive(
     ),
     max_leaves=25,
 )
-KNOWN = surroundings(volcano_queue("a", capability=(("cpu", 1),)), volcano_queue("b", parent="a"))
+KNOWN = reference_objects(
+    volcano_queue("a", capability=(("cpu", 1),)), volcano_queue("b", parent="a")
+)
 
 
 @pytest.mark.parametrize("kind", RESOURCES, ids=str)
@@ -119,7 +126,7 @@ def test_nothing_that_json_can_hold_is_a_crash(kind: tuple[str, str], data: st.D
     operation = data.draw(st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]))
     names = ("volcano", "", "tutti")
     body = review(candidate, old=old, resource=resource, operation=operation)
-    found = subject(decode_review(body), surroundings(names=names))
+    found = subject(decode_review(body), reference_objects(names=names))
     if found is not None:
         encode_answer("u", defaults(found))
         encode_answer("u", violations(found))

@@ -10,13 +10,13 @@ from tests.services.admission_webhook.reviews import (
     a_job,
     a_task,
     judged,
+    reference_objects,
     review,
-    surroundings,
     texts,
     volcano_queue,
 )
 
-QUEUES = surroundings(
+QUEUES = reference_objects(
     volcano_queue("field", state="Open"),
     volcano_queue("fresh"),
     volcano_queue("shut", state="Closed"),
@@ -185,7 +185,7 @@ def test_a_job_that_came_in_broken_can_still_be_labelled() -> None:
     ("queue", "warnings"), [("nowhere", 1), ("default", 0)], ids=["a named queue", "the default"]
 )
 def test_without_queues_the_queue_passes_with_a_word_about_it(queue: str, warnings: int) -> None:
-    verdict = judged(review(a_job(a_task(), queue=queue)), surroundings(known=False))
+    verdict = judged(review(a_job(a_task(), queue=queue)), reference_objects(known=False))
     assert verdict.allowed
     assert len(verdict.warnings) == warnings
 

@@ -33,7 +33,7 @@ def test_one_webhook_is_for_dry_runs_of_all_workloads() -> None:
 @pytest.mark.parametrize(
     ("phase", "options"),
     [("mutate", {}), ("validate", {"with_conditions": False})],
-    ids=["nothing is changed", "an API server that cannot tell dry runs"],
+    ids=["nothing is changed", "an API server that cannot determine dry runs"],
 )
 def test_none_is_registered_where_it_would_be_in_the_way(phase: str, options: Any) -> None:
     assert webhooks(phase, **options) == []

@@ -302,7 +302,7 @@ class Delivery:
                 self.waiting.append(command)
 
     def step(self, *, calm: bool) -> None:
-        """Answer one of the requests that are under way."""
+        """Answer one of the requests that are in flight."""
         world = self.world
         request = self.waiting.pop(world.random.randrange(len(self.waiting)))
         if not calm and world.random.random() < 0.1:

@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
-from services.controller.core.intents import Knobs, Situation
+from services.controller.core.intents import Situation, WriteIntervals
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from shared.dialects.discovery import dialect
 
 START_MS = 1_700_000_000_000
-KNOBS = Knobs(started_ms=START_MS)
+KNOBS = WriteIntervals(started_ms=START_MS)
 SENTENCE = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu"
 
 

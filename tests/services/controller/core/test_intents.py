@@ -9,16 +9,16 @@ from services.controller.core.intents import (
     Intent,
     PatchGroup,
     Plan,
+    ReportEvicted,
+    ReportPlaced,
     Situation,
-    TellEvicted,
-    TellPlaced,
     meaning_of,
     notice,
     plan,
     remember_stored,
 )
 from services.controller.core.waiting import MarkWaiting
-from services.controller.state import Memory
+from services.controller.state import WrittenGang
 from shared.contracts import annotations
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from tests.services.controller.core.samples import (
@@ -40,7 +40,7 @@ def kinds(planned: Plan) -> list[str]:
     return [type(intent).__name__ for intent in planned.now]
 
 
-def carry_out(what: Situation, memory: Memory, now_ms: int) -> list[Intent]:
+def carry_out(what: Situation, memory: WrittenGang, now_ms: int) -> list[Intent]:
     """Do as the shell does until nothing is due: plan, write, remember, plan."""
     written: list[Intent] = []
     for _ in range(100):
@@ -58,9 +58,9 @@ def carry_out(what: Situation, memory: Memory, now_ms: int) -> list[Intent]:
                     memory.events[intent.topic] = (intent.why, intent.message, now_ms)
                 case MarkWaiting():
                     memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
-                case TellPlaced():
+                case ReportPlaced():
                     memory.placed = intent.placed
-                case TellEvicted():
+                case ReportEvicted():
                     memory.evicted = intent.evicted
                 case CompareGroup():
                     remember_stored(memory, "", what.verdict, now_ms)
@@ -70,7 +70,7 @@ def carry_out(what: Situation, memory: Memory, now_ms: int) -> list[Intent]:
 
 def test_a_group_that_operators_wait_for_is_admitted_at_once_and_before_all_others() -> None:
     verdict = make_verdict(phase="Inqueue", members=0, pending=0)
-    planned = plan(situation(verdict), Memory(), at(0), KNOBS)
+    planned = plan(situation(verdict), WrittenGang(), at(0), KNOBS)
     assert kinds(planned) == ["PatchGroup"]
     assert planned.urgency == ADMIT
     (intent,) = planned.now
@@ -79,36 +79,36 @@ def test_a_group_that_operators_wait_for_is_admitted_at_once_and_before_all_othe
 
 
 def test_no_write_goes_before_a_gang_of_which_nothing_is_left_to_write() -> None:
-    planned = plan(situation(make_verdict(phase="Gone")), Memory(), at(0), KNOBS)
+    planned = plan(situation(make_verdict(phase="Gone")), WrittenGang(), at(0), KNOBS)
     assert planned == Plan((), None, SETTLE), "else a busy API server would keep it here for ever"
     assert SETTLE < ADMIT
 
 
 def test_a_gang_bound_within_a_second_costs_one_patch_one_event_and_its_pod_events() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     assert carry_out(situation(make_verdict()), memory, at(0)) == []
     assert carry_out(situation(make_verdict(phase="Starting")), memory, at(300)) == []
     written = carry_out(situation(make_running()), memory, at(600))
-    assert [type(one).__name__ for one in written] == ["PatchGroup", "EventIntent", "TellPlaced"]
+    assert [type(one).__name__ for one in written] == ["PatchGroup", "EventIntent", "ReportPlaced"]
     event = written[1]
     assert isinstance(event, EventIntent)
     assert (event.body["type"], event.body["reason"]) == ("Normal", "Scheduled")
     assert event.message == "pod group is ready"
     pods = written[2]
-    assert isinstance(pods, TellPlaced)
+    assert isinstance(pods, ReportPlaced)
     assert [(pod.name, pod.node) for pod in pods.pods][1] == ("w-1", "n-1")
 
 
 def test_a_passing_phase_is_written_once_it_has_lasted() -> None:
-    planned = plan(situation(make_verdict()), Memory(), at(0), KNOBS)
+    planned = plan(situation(make_verdict()), WrittenGang(), at(0), KNOBS)
     assert (planned.now, planned.next_ms) == ((), at(KNOBS.settle_ms))
-    assert kinds(plan(situation(make_verdict()), Memory(), at(KNOBS.settle_ms), KNOBS)) == [
+    assert kinds(plan(situation(make_verdict()), WrittenGang(), at(KNOBS.settle_ms), KNOBS)) == [
         "PatchGroup"
     ]
 
 
 def test_status_and_annotation_travel_in_one_patch_where_the_resource_allows() -> None:
-    (intent, *_) = plan(situation(make_running()), Memory(), at(0), KNOBS).now
+    (intent, *_) = plan(situation(make_running()), WrittenGang(), at(0), KNOBS).now
     assert isinstance(intent, PatchGroup)
     (patch,) = intent.patches
     metadata = patch.body["metadata"]
@@ -119,7 +119,7 @@ def test_status_and_annotation_travel_in_one_patch_where_the_resource_allows() -
 
 
 def test_the_hypernode_of_a_gang_is_written_on_its_group() -> None:
-    (intent, *_) = plan(situation(make_running(domain="rack-1")), Memory(), at(0), KNOBS).now
+    (intent, *_) = plan(situation(make_running(domain="rack-1")), WrittenGang(), at(0), KNOBS).now
     assert isinstance(intent, PatchGroup)
     notes = intent.patches[0].body["metadata"]["annotations"]
     assert notes["volcano.sh/job-allocated-hypernode"] == "rack-1"
@@ -127,14 +127,14 @@ def test_the_hypernode_of_a_gang_is_written_on_its_group() -> None:
 
 def test_where_status_is_a_subresource_the_annotation_follows_the_status() -> None:
     verdict = make_running(dialect="incubator")
-    (intent, *_) = plan(situation(verdict), Memory(), at(0), KNOBS).now
+    (intent, *_) = plan(situation(verdict), WrittenGang(), at(0), KNOBS).now
     assert isinstance(intent, PatchGroup)
     assert [patch.subresource for patch in intent.patches] == ["status", ""]
     assert "status" not in intent.patches[1].body
 
 
 def test_a_gang_that_waits_is_told_after_two_seconds_on_group_and_pods() -> None:
-    memory, what = Memory(), situation(make_waiting())
+    memory, what = WrittenGang(), situation(make_waiting())
     assert kinds(plan(what, memory, at(1_000), KNOBS)) == ["PatchGroup"]
     carry_out(what, memory, at(1_000))
     later = carry_out(msgspec.structs.replace(what, compared=True), memory, at(2_000))
@@ -150,7 +150,7 @@ def test_a_gang_that_waits_is_told_after_two_seconds_on_group_and_pods() -> None
 
 
 def test_a_gang_that_is_bound_after_a_second_never_had_a_waiting_condition() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     carry_out(situation(make_waiting()), memory, at(1_500))
     written = carry_out(situation(make_running()), memory, at(1_900))
     assert not [one for one in written if isinstance(one, MarkWaiting)]
@@ -158,7 +158,7 @@ def test_a_gang_that_is_bound_after_a_second_never_had_a_waiting_condition() -> 
 
 
 def test_other_numbers_wait_for_the_refresh_another_reason_does_not() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     carry_out(situation(make_waiting()), memory, at(2_000))
     other = Why(reason="NotEnoughResources", sentence="5 nodes short", since_ms=START_MS)
     numbers = situation(make_waiting(why=other), since_ms=at(2_100))
@@ -171,7 +171,7 @@ def test_other_numbers_wait_for_the_refresh_another_reason_does_not() -> None:
 
 
 def test_other_words_for_the_same_reason_are_told_again_after_a_minute() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     carry_out(situation(make_waiting()), memory, at(2_000))
     other = Why(reason="NotEnoughResources", sentence="5 nodes short", since_ms=START_MS)
     what = situation(make_waiting(why=other))
@@ -183,7 +183,7 @@ def test_other_words_for_the_same_reason_are_told_again_after_a_minute() -> None
 
 
 def test_an_equal_verdict_writes_nothing_but_looks_once_whether_it_still_stands() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     carry_out(situation(make_running()), memory, at(0))
     again = situation(make_running(epoch=9, at_ms=at(5_000)))
     assert kinds(plan(again, memory, at(5_000), KNOBS)) == ["CompareGroup"]
@@ -192,7 +192,7 @@ def test_an_equal_verdict_writes_nothing_but_looks_once_whether_it_still_stands(
 
 
 def test_a_gang_from_before_our_start_is_read_first() -> None:
-    memory, verdict = Memory(), make_running(first_seen_ms=START_MS - 1)
+    memory, verdict = WrittenGang(), make_running(first_seen_ms=START_MS - 1)
     what = situation(verdict)
     assert kinds(plan(what, memory, at(0), KNOBS)) == ["CompareGroup"]
     remember_stored(memory, annotation_of(verdict), verdict, at(0))
@@ -201,15 +201,15 @@ def test_a_gang_from_before_our_start_is_read_first() -> None:
 
 
 def test_a_gang_from_before_our_start_whose_group_says_something_else_is_written() -> None:
-    memory, verdict = Memory(), make_running(first_seen_ms=START_MS - 1)
+    memory, verdict = WrittenGang(), make_running(first_seen_ms=START_MS - 1)
     waiting = make_waiting(first_seen_ms=START_MS - 1)
     remember_stored(memory, annotation_of(waiting), verdict, at(0))
     what = situation(verdict, compared=True)
-    assert kinds(plan(what, memory, at(0), KNOBS)) == ["PatchGroup", "EventIntent", "TellPlaced"]
+    assert kinds(plan(what, memory, at(0), KNOBS)) == ["PatchGroup", "EventIntent", "ReportPlaced"]
 
 
 def test_a_foreign_annotation_in_our_place_is_replaced() -> None:
-    memory, verdict = Memory(), make_running(first_seen_ms=START_MS - 1)
+    memory, verdict = WrittenGang(), make_running(first_seen_ms=START_MS - 1)
     remember_stored(memory, "by hand", verdict, at(0))
     assert isinstance(
         plan(situation(verdict, compared=True), memory, at(0), KNOBS).now[0], PatchGroup
@@ -217,44 +217,44 @@ def test_a_foreign_annotation_in_our_place_is_replaced() -> None:
 
 
 def test_a_gang_without_object_gets_conditions_and_pod_events_only() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     waiting = make_waiting(dialect="", uid="", name="")
     assert {type(one) for one in carry_out(situation(waiting), memory, at(2_000))} == {MarkWaiting}
     running = make_running(dialect="", uid="", name="")
-    assert {type(one) for one in carry_out(situation(running), memory, at(3_000))} == {TellPlaced}
+    assert {type(one) for one in carry_out(situation(running), memory, at(3_000))} == {ReportPlaced}
 
 
 def test_a_pod_that_waits_for_victims_is_never_nominated_for_their_node() -> None:
     """Recorded of Volcano: a preemption that is discarded leaves the name of a node on its pods."""
     why = Why(reason="Preempting", sentence="waits for 2 pods to leave", since_ms=START_MS)
-    written = carry_out(situation(make_waiting(why=why)), Memory(), at(60_000))
+    written = carry_out(situation(make_waiting(why=why)), WrittenGang(), at(60_000))
     marks = [one for one in written if isinstance(one, MarkWaiting)]
     assert len(marks) == 3
     assert {key for one in marks for key in one.body["status"]} == {"conditions"}
 
 
 def test_each_pod_that_was_evicted_is_told_of_once() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     first, second = (PodRef(uid=f"u-{i}", name=f"w-{i}", node="n-0") for i in range(2))
     carry_out(situation(make_verdict()), memory, at(0))
     written = carry_out(situation(make_verdict(evicted=(first,))), memory, at(100))
-    assert TellEvicted((first,), frozenset({"u-0"})) in written
+    assert ReportEvicted((first,), frozenset({"u-0"})) in written
     assert carry_out(situation(make_verdict(evicted=(first,))), memory, at(200)) == []
     both = make_verdict(evicted=(first, second))
     assert carry_out(situation(both), memory, at(300)) == [
-        TellEvicted((second,), frozenset({"u-0", "u-1"}))
+        ReportEvicted((second,), frozenset({"u-0", "u-1"}))
     ]
 
 
 def test_nothing_is_written_on_a_group_that_is_gone() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     assert plan(situation(make_verdict(phase="Gone")), memory, at(9_000), KNOBS).next_ms is None
     memory.group_missing = True
     assert plan(situation(make_running(placed=())), memory, at(0), KNOBS) == Plan((), None, SETTLE)
 
 
 def test_a_gang_that_ran_waits_and_runs_again_is_told_again() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     told: list[str] = []
     for verdict in (make_running(placed=()), make_waiting(), make_running(placed=())):
         notice(memory, verdict)
@@ -264,14 +264,14 @@ def test_a_gang_that_ran_waits_and_runs_again_is_told_again() -> None:
 
 
 def test_marks_of_pods_that_wait_no_more_are_forgotten() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     carry_out(situation(make_waiting()), memory, at(2_000))
     notice(memory, make_waiting(waiting=make_waiting().waiting[:1]))
     assert set(memory.marked) == {"u-0"}
 
 
 def test_a_group_that_is_not_admitted_says_so_without_a_warning() -> None:
-    memory = Memory()
+    memory = WrittenGang()
     why = Why(reason="QueueQuota", sentence="queue resource quota insufficient: insufficient cpu")
     verdict = make_verdict(why=why)
     events = [
@@ -285,7 +285,7 @@ def test_a_group_that_is_not_admitted_says_so_without_a_warning() -> None:
 def test_a_gang_whose_pods_do_not_exist_yet_is_no_event() -> None:
     why = Why(reason="NotEnoughPods", sentence="0 of 3 pods exist", since_ms=START_MS)
     verdict = make_verdict(phase="Inqueue", members=0, pending=0, why=why)
-    written = carry_out(situation(verdict), Memory(), at(60_000))
+    written = carry_out(situation(verdict), WrittenGang(), at(60_000))
     assert {type(one) for one in written} == {PatchGroup}
 
 
@@ -293,7 +293,7 @@ def test_a_large_gang_is_marked_a_few_pods_at_a_time() -> None:
     pods = tuple(
         msgspec.structs.replace(make_waiting().waiting[0], uid=f"u-{index}") for index in range(500)
     )
-    memory, what = Memory(), situation(make_waiting(waiting=pods))
+    memory, what = WrittenGang(), situation(make_waiting(waiting=pods))
     planned = plan(what, memory, at(2_000), KNOBS)
     assert kinds(planned).count("MarkWaiting") == 16
     carry_out(what, memory, at(2_000))
@@ -314,6 +314,6 @@ def test_meaning_leaves_out_numbers_and_words() -> None:
 
 def test_a_gang_whose_bindings_are_under_way_is_left_alone_until_that_lasts() -> None:
     starting = situation(make_verdict(phase="Starting"))
-    planned = plan(starting, Memory(), at(0), KNOBS)
+    planned = plan(starting, WrittenGang(), at(0), KNOBS)
     assert (planned.now, planned.next_ms) == ((), at(KNOBS.starting_ms))
-    assert kinds(plan(starting, Memory(), at(KNOBS.starting_ms), KNOBS)) == ["PatchGroup"]
+    assert kinds(plan(starting, WrittenGang(), at(KNOBS.starting_ms), KNOBS)) == ["PatchGroup"]

@@ -75,7 +75,7 @@ async def test_what_vanished_while_nothing_was_heard_is_told_as_gone(
     await client.create(MAPS, config_map("a"), namespace="default")
     informer = Informer(client, MAPS, ConfigMap)
     async with running(informer) as told:
-        # Nothing can be resumed: the watch has to list anew.
+        # Nothing can be resumed: the watch has to list again.
         cluster.store.expire_all()
         cluster.misbehave.drop_watches()
         await client.delete(MAPS, "a", namespace="default")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from services.controller.other_controllers import OtherControllers
 from services.controller.reconciling.sharding import Shards
 from services.controller.reconciling.work_queue import WorkQueue
-from services.controller.rivals import Rivals
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import ConnectionLost
@@ -46,7 +46,9 @@ async def replica(
         name,
         ["job"],
         namespace="kube-system",
-        rivals=Rivals(client, [VOLCANO_CONTROLLERS], take_over=take_over, look_every_s=0.2),
+        others=OtherControllers(
+            client, [VOLCANO_CONTROLLERS], take_over=take_over, look_every_s=0.2
+        ),
         renew_s=0.05,
         expire_s=expire_s,
     )
@@ -172,7 +174,7 @@ async def test_a_replicas_lease_goes_with_its_pod(client: KubeClient) -> None:
         "pod-a",
         ["job"],
         namespace="kube-system",
-        rivals=Rivals(client, []),
+        others=OtherControllers(client, []),
         pod_uid=made.metadata.uid,
         renew_s=0.05,
     )

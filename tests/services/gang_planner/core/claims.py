@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.model.objects import Node, Pod
-from shared.model.surroundings import (
+from shared.model.reference_objects import (
     Claim,
     DeviceClass,
     DeviceRequest,

@@ -1,8 +1,8 @@
 """Checks that what is tried is undone to the last unit, on every path, wherever it is tried.
 
 While `checked` lasts, capacity, host ports, counts of pods by terms and charges of queues are
-compared before and after: every `Trial`, every `Loan` that is taken back, and every question whose
-answer must change nothing.
+compared before and after: every `Trial`, every `ReleasedReservations` that is taken back, and every
+question whose answer must change nothing.
 """
 
 from collections.abc import Callable
@@ -10,22 +10,23 @@ from typing import Any
 
 import pytest
 
-from services.gang_planner.core.placement.lending import Loan
-from services.gang_planner.core.preempting.trial import Trial
-from services.gang_planner.core.queueing import sharing
-from services.gang_planner.core.recovery import repairing, restoring
-from services.gang_planner.state import State
+from services.gang_planner.core.allocation import gang_allocation
+from services.gang_planner.core.lifecycle import repair
+from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.preemption.trial import Trial
+from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.state.planner_state import State
 
 
 class Capacity:
     """What is free on the nodes, and what queues are charged, at one moment."""
 
     def __init__(self, state: State) -> None:
-        ground = state.ground
-        ground.fit_cells()
-        self._cells = ground.free.cells[:, : ground.nodes.size].tolist()
-        self._ports = {slot: dict(one) for slot, one in ground.ports.content().items()}
-        self._pairs = {tally: dict(one) for tally, one in ground.pairs.content().items()}
+        node_capacity = state.node_capacity
+        node_capacity.fit_cells()
+        self._cells = node_capacity.free.cells[:, : node_capacity.nodes.size].tolist()
+        self._ports = {slot: dict(one) for slot, one in node_capacity.ports.content().items()}
+        self._pairs = {tally: dict(one) for tally, one in node_capacity.pairs.content().items()}
         self._used = {
             name: {row: amount for row, amount in one.used.items() if amount}
             for name, one in state.queues.entries.items()
@@ -52,9 +53,9 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
     _check_trials(monkeypatch, counts)
     _check_loans(monkeypatch, counts)
     for module, name in (
-        (restoring, "would_fit"),
-        (repairing, "_gangs_to_release"),
-        (sharing, "fits_otherwise"),
+        (gang_allocation, "would_fit"),
+        (repair, "_gangs_to_release"),
+        (fair_share, "fits_otherwise"),
     ):
         monkeypatch.setattr(module, name, _unchanged(getattr(module, name), name, counts))
     return counts
@@ -62,10 +63,10 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
 
 def _unchanged(function: Callable[..., Any], name: str, counts: Counts) -> Callable[..., Any]:
     def call(work: Any, *rest: Any) -> Any:
-        before, freed = Capacity(work.state), work.state.ground.freed
+        before, freed = Capacity(work.state), work.state.node_capacity.freed
         found = function(work, *rest)
         before.check(Capacity(work.state), name)
-        assert work.state.ground.freed == freed, f"{name} reported capacity as freed"
+        assert work.state.node_capacity.freed == freed, f"{name} reported capacity as freed"
         counts.add(name)
         return found
 
@@ -77,14 +78,14 @@ def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
     before: dict[Trial, tuple[Capacity, int]] = {}
 
     def entered(trial: Trial) -> Trial:
-        before[trial] = Capacity(trial._state), trial._state.ground.freed
+        before[trial] = Capacity(trial._state), trial._state.node_capacity.freed
         return enter(trial)
 
     def left(trial: Trial, *error: object) -> None:
         leave(trial, *error)
         was, freed = before.pop(trial)
         was.check(Capacity(trial._state), "a trial")
-        assert trial._state.ground.freed == freed, "a trial reported capacity as freed"
+        assert trial._state.node_capacity.freed == freed, "a trial reported capacity as freed"
         counts.add("Trial")
 
     monkeypatch.setattr(Trial, "__enter__", entered)
@@ -92,17 +93,17 @@ def _check_trials(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
 
 
 def _check_loans(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
-    init, take_back = Loan.__init__, Loan.take_back
-    before: dict[Loan, Capacity] = {}
+    init, restore = ReleasedReservations.__init__, ReleasedReservations.restore
+    before: dict[ReleasedReservations, Capacity] = {}
 
-    def lent(loan: Loan, state: State, debts: Any) -> None:
-        before[loan] = Capacity(state)
-        init(loan, state, debts)
+    def released(reservations: ReleasedReservations, state: State, holds: Any) -> None:
+        before[reservations] = Capacity(state)
+        init(reservations, state, holds)
 
-    def taken_back(loan: Loan) -> None:
-        take_back(loan)
-        before.pop(loan).check(Capacity(loan._state), "a loan that was taken back")
-        counts.add("Loan")
+    def restored(reservations: ReleasedReservations) -> None:
+        restore(reservations)
+        before.pop(reservations).check(Capacity(reservations._state), "a restored reservation")
+        counts.add("ReleasedReservations")
 
-    monkeypatch.setattr(Loan, "__init__", lent)
-    monkeypatch.setattr(Loan, "take_back", taken_back)
+    monkeypatch.setattr(ReleasedReservations, "__init__", released)
+    monkeypatch.setattr(ReleasedReservations, "restore", restored)

@@ -10,9 +10,10 @@ from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
-from services.gang_planner.core.planner import Planner, Step
-from services.gang_planner.core.recovery.debts import Debt
+from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.cycle import Step
+from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.state.holds import Hold
 from shared.contracts.cluster import (
     BudgetChanges,
     Gone,
@@ -21,8 +22,8 @@ from shared.contracts.cluster import (
     PodGroupChanges,
     PriorityClassChanges,
     QueueChanges,
+    ReferenceObjectChanges,
     SnapshotPage,
-    SurroundingChanges,
     Synced,
     WorkloadChanges,
 )
@@ -36,17 +37,17 @@ from shared.model.objects import (
     PodGroup,
     PriorityClass,
     Queue,
+    ReferenceObject,
     Resources,
     Shape,
-    Surrounding,
 )
-from shared.model.surroundings import Budget, Workload
+from shared.model.reference_objects import Budget, Workload
 
 GPU = "nvidia.com/gpu"
 #: Which record tells of a kind that the planner only looks up.
 _SURROUNDING_CHANGES: Final[dict[type, Any]] = {
     get_args(get_type_hints(record)["changed"])[0]: record
-    for record in get_args(SurroundingChanges)
+    for record in get_args(ReferenceObjectChanges)
 }
 
 
@@ -124,7 +125,7 @@ class Scene:
         self.verdicts: dict[str, Verdict] = {}
         self.told: list[Verdict] = []
         self.wakeup_ms: int | None = None
-        #: What cycles are told of how many pods may be under way.
+        #: What cycles are told of how many pods may be in flight.
         self.under_way_max = 0
         self.load_snapshot(nodes=list(nodes))
         if leading:
@@ -165,7 +166,9 @@ class Scene:
         self.planner.load_snapshot([page])
         self.synced_ms = self.now_ms
 
-    def put(self, *objects: Node | Pod | PodGroup | Queue | PriorityClass | Surrounding) -> None:
+    def put(
+        self, *objects: Node | Pod | PodGroup | Queue | PriorityClass | ReferenceObject
+    ) -> None:
         """Objects appear or change, each in a record of its own."""
         for one in objects:
             stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.watcher_ms}
@@ -184,7 +187,7 @@ class Scene:
                 case _:
                     self._apply(_SURROUNDING_CHANGES[type(one)](**stamp, changed=(one,)))
 
-    def remove(self, *objects: Node | Pod | PodGroup | Queue | Surrounding) -> None:
+    def remove(self, *objects: Node | Pod | PodGroup | Queue | ReferenceObject) -> None:
         """Objects are gone."""
         kinds: dict[type, Any] = {
             Pod: PodChanges,
@@ -215,9 +218,9 @@ class Scene:
         """The pods that name this gang."""
         return [one for one in self.pods.values() if one.group_name == gang]
 
-    def debts(self) -> list[Debt]:
+    def holds(self) -> list[Hold]:
         """What the planner believes to owe."""
-        return list(self.planner._state.debts.by_uid.values())
+        return list(self.planner._state.holds.by_uid.values())
 
     def heartbeat(self) -> None:
         """The watcher renews its record."""

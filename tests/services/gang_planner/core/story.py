@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from services.gang_planner.core.planner import Planner, Step
+from services.gang_planner.core.cycle import Step
+from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
     NodeChanges,
     PodChanges,
@@ -33,7 +34,7 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Condition
 from shared.model.objects import Node, Pod, PodGroup, Queue
-from shared.model.surroundings import Workload
+from shared.model.reference_objects import Workload
 from tests.services.gang_planner.core.scene import Scene
 
 WORDS = 'admission webhook "policy" denied the request: not this one'

@@ -2,10 +2,10 @@
 
 import pytest
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
-from services.gang_planner.core.picture import FRESH_MS
+from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.ingest.cluster import FRESH_MS
+from services.gang_planner.core.lifecycle.repair import QUIET_MS
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.core.recovery.repairing import QUIET_MS
 from shared.contracts import codec
 from shared.contracts.decisions import Cycle, GangDecision, NoteOpened
 from tests.services.gang_planner.core.scene import (

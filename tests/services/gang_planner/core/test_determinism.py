@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from services.gang_planner.core.scores import FULL
+from services.gang_planner.core.scoring import FULL
 from shared.contracts.decisions import EvictionDecision
 from shared.model.objects import HostPort, Queue, Taint
 from tests.services.gang_planner.core.scene import (

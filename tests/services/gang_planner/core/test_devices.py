@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from services.gang_planner.core.devices.ledger import Pin
-from services.gang_planner.core.filters import dynamic_resources
+from services.gang_planner.core.constraints.filters import dynamic_resources
+from services.gang_planner.core.state.devices.ledger import DevicePin
 from shared.contracts.decisions import DeviceChoice
 from shared.model.objects import Node, Pod
-from shared.model.surroundings import ResourceClaim
+from shared.model.reference_objects import ResourceClaim
 from shared.model.terms import Requirement, SelectorTerm
 from tests.services.gang_planner.core.claims import (
     make_device_claim,
@@ -114,8 +114,8 @@ def test_logged_devices_are_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     scene.put(*(make_device_claim(name) for name in "abc"))
     (bound,) = members("g", [("a",)])
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
-    devices = scene.planner._state.ground.devices
-    devices.pin(("team", "a"), Pin("n0", "rc-a", (("r", (DRIVER, "n0", "gpu-1")),)))
+    devices = scene.planner._state.node_capacity.devices
+    devices.pin(("team", "a"), DevicePin("n0", "rc-a", (("r", (DRIVER, "n0", "gpu-1")),)))
     devices.unpin(("team", "a"))  # nobody takes it up any more
     assert devices.contradiction() == ""
 

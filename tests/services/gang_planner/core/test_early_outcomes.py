@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
     NodeChanges,

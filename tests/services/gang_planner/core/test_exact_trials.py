@@ -6,30 +6,30 @@ from pathlib import Path
 import pytest
 
 import services.gang_planner.core as core
-from services.gang_planner.core.placement.lending import Loan
-from services.gang_planner.core.preempting.trial import Trial
+from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.preemption.trial import Trial
 from tests.services.gang_planner.core.exact_trials import Counts
 from tests.services.gang_planner.core.losing import running
 from tests.services.gang_planner.core.scene import make_pods
 
 CORE = Path(core.__path__[0])
 #: Everything else that wants to know what would be, asks one of these.
-CHANGE_THE_GROUND = {
-    "decisions/accounting.py",
-    "placement/lending.py",
-    "placement/statement.py",
-    "preempting/trial.py",
-    "tables/room.py",
+CHANGE_NODE_CAPACITY = {
+    "state/accounting.py",
+    "placement/released_reservation.py",
+    "framework/statement.py",
+    "preemption/trial.py",
+    "state/reservations.py",
 }
 CHANGES = {"take", "give", "take_many", "give_many"}
 
 
-def changes_the_ground(source: str) -> bool:
-    """Whether a module takes capacity of a ground, or gives it back."""
+def changes_node_capacity(source: str) -> bool:
+    """Whether a module takes capacity of a node capacity, or gives it back."""
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in CHANGES
-        and ast.unparse(node.value).rpartition(".")[2].lstrip("_") == "ground"
+        and ast.unparse(node.value).rpartition(".")[2].lstrip("_") == "node_capacity"
         for node in ast.walk(ast.parse(source))
     )
 
@@ -38,15 +38,15 @@ def test_nothing_but_trials_loans_and_statements_takes_capacity_for_a_while() ->
     found = {
         str(path.relative_to(CORE))
         for path in CORE.rglob("*.py")
-        if changes_the_ground(path.read_text())
+        if changes_node_capacity(path.read_text())
     }
-    assert found == CHANGE_THE_GROUND
+    assert found == CHANGE_NODE_CAPACITY
 
 
 def test_a_trial_that_is_left_by_an_error_has_put_everything_back(exact_trials: Counts) -> None:
     scene = running()
     state = scene.planner._state
-    free = state.ground.free.cells.copy()
+    free = state.node_capacity.free.cells.copy()
 
     def fail() -> None:
         with Trial(state) as trial:
@@ -56,7 +56,7 @@ def test_a_trial_that_is_left_by_an_error_has_put_everything_back(exact_trials: 
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert (state.ground.free.cells == free).all()
+    assert (state.node_capacity.free.cells == free).all()
     assert exact_trials["Trial"] == 1
 
 
@@ -64,7 +64,7 @@ def test_a_trial_that_leaves_anything_is_found() -> None:
     scene = running()
     state = scene.planner._state
     with pytest.raises(AssertionError, match="a trial left other free amounts"), Trial(state):
-        state.ground.give(0, state.members["job-worker-0"].shape)
+        state.node_capacity.give(0, state.members["job-worker-0"].shape)
     with pytest.raises(AssertionError, match="a trial left other charges"), Trial(state):
         state.queues.entries["default"].charge(state.members["job-worker-0"].shape, 1)
 
@@ -74,8 +74,8 @@ def test_a_loan_that_is_taken_back_in_part_is_found() -> None:
     scene.remove(make_pods("job", 2, b"")[1])
     scene.settle()
     state = scene.planner._state
-    (debt,) = scene.debts()
-    loan = Loan(state, [debt])
-    loan._lent.clear()
-    with pytest.raises(AssertionError, match="a loan that was taken back left other free amounts"):
-        loan.take_back()
+    (hold,) = scene.holds()
+    reservations = ReleasedReservations(state, [hold])
+    reservations._released.clear()
+    with pytest.raises(AssertionError, match="a restored reservation left other free amounts"):
+        reservations.restore()

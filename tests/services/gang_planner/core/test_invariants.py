@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from services.gang_planner.core.invariants import InvariantViolation
-from services.gang_planner.state import State
+from services.gang_planner.core.state.planner_state import State
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -30,62 +30,62 @@ def holding() -> Scene:
     return scene
 
 
-def no_debt(state: State) -> None:
-    debt = state.debts.by_uid.pop("job-worker-1")
-    assert debt.gang is not None
-    del state.debts._of[debt.gang.key]
-    debt.gang.hold(debt.shape, -1)
+def no_hold(state: State) -> None:
+    hold = state.holds.by_uid.pop("job-worker-1")
+    assert hold.gang is not None
+    del state.holds._of[hold.gang.key]
+    hold.gang.hold(hold.shape, -1)
 
 
 def no_row(state: State) -> None:
-    room = state.rooms.owed["job-worker-1"]
-    state.rooms.end_owed(room)
+    reservation = state.reservations.replacements["job-worker-1"]
+    state.reservations.end_replacement(reservation)
 
 
 def no_note(state: State) -> None:
-    state.debts.by_uid["job-worker-1"].logged = False
+    state.holds.by_uid["job-worker-1"].logged = False
 
 
 def no_deadline(state: State) -> None:
-    debt = state.debts.by_uid["job-worker-1"]
-    debt.until_ms = 0
-    assert debt.room is not None
-    debt.room.until_ms = 0
+    hold = state.holds.by_uid["job-worker-1"]
+    hold.until_ms = 0
+    assert hold.reservation is not None
+    hold.reservation.until_ms = 0
 
 
 def another_owner(state: State) -> None:
-    state.rooms.owed["job-worker-1"].owner = "somebody"
+    state.reservations.replacements["job-worker-1"].owner = "somebody"
 
 
 def another_node(state: State) -> None:
-    state.debts.by_uid["job-worker-1"].node = "node-9"
+    state.holds.by_uid["job-worker-1"].node = "node-9"
 
 
 def free_room(state: State) -> None:
-    room = state.rooms.owed["job-worker-1"]
-    state.ground.give(room.slot, room.shape)
+    reservation = state.reservations.replacements["job-worker-1"]
+    state.node_capacity.give(reservation.slot, reservation.shape)
 
 
 def no_charge(state: State) -> None:
-    debt = state.debts.by_uid["job-worker-1"]
-    assert debt.gang is not None
-    debt.gang.hold(debt.shape, -1)
+    hold = state.holds.by_uid["job-worker-1"]
+    assert hold.gang is not None
+    hold.gang.hold(hold.shape, -1)
 
 
 @pytest.mark.parametrize(
     ("spoil", "story"),
     [
-        (no_debt, "is kept and not owed"),
-        (no_row, "has room that nobody keeps"),
+        (no_hold, "is kept and not owed"),
+        (no_row, "has a reservation that the table does not hold"),
         (no_note, "is not what the log says"),
         (no_deadline, "has no deadline"),
-        (another_owner, "keeps room for somebody else"),
+        (another_owner, "has a reservation of another owner"),
         (another_node, "keeps room on"),
         (free_room, "free"),
         (no_charge, "members say"),
     ],
 )
-def test_a_spoilt_debt_is_found(spoil: Callable[[State], None], story: str) -> None:
+def test_a_spoilt_hold_is_found(spoil: Callable[[State], None], story: str) -> None:
     scene = holding()
     scene.planner.validate()
     spoil(scene.planner._state)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from services.gang_planner.core.planner import Step
+from services.gang_planner.core.cycle import Step
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import PriorityClass
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector
@@ -22,13 +22,13 @@ WORKER = make_shape({GPU: 1})
 OTHER = make_shape({GPU: 1, "cpu": 100})
 
 
-def owed(story: Story) -> dict[str, tuple[Any, ...]]:
+def replacements(story: Story) -> dict[str, tuple[Any, ...]]:
     return {
-        debt.uid: (
-            *(debt.gang_id, debt.role, debt.shape.encoded, debt.reason, debt.node),
-            *(debt.at_ms, debt.until_ms, debt.message, debt.lost_on),
+        hold.uid: (
+            *(hold.gang_id, hold.role, hold.shape.encoded, hold.reason, hold.node),
+            *(hold.at_ms, hold.until_ms, hold.message, hold.lost_on),
         )
-        for debt in story.debts()
+        for hold in story.holds()
     }
 
 
@@ -52,7 +52,7 @@ class Killed(Story):
         other.restart(checkpoint=self.checkpoints and whole)
         other.planner.validate()
         if whole:
-            assert owed(other) == owed(self)
+            assert replacements(other) == replacements(self)
             failed_on = {
                 key: list(gang.history.failed_on)
                 for key, gang in self.planner._state.gangs.gangs.items()
@@ -67,7 +67,7 @@ class Killed(Story):
             for uid in record.fills
         }
         Story.step(other)
-        assert not filled & set(owed(other)), "room is owed that a decision has given"
+        assert not filled & set(replacements(other)), "room is owed that a decision has given"
 
     def another_life(self, end: int) -> Story:
         """The same world, with a log that ends at record `end`."""
@@ -82,7 +82,7 @@ class Killed(Story):
 
 
 @pytest.mark.parametrize("checkpoints", [False, True], ids=["from the log", "from a checkpoint"])
-def test_every_prefix_of_the_log_leads_to_the_same_debts(checkpoints: bool) -> None:
+def test_every_prefix_of_the_log_leads_to_the_same_holds(checkpoints: bool) -> None:
     story = Killed(make_node(f"node-{i}") for i in range(4))
     Killed.lives, story.checkpoints = 0, checkpoints
     story.put(make_group("job", 4), *make_pods("job", 4, WORKER))
@@ -192,7 +192,7 @@ def test_held_room_keeps_others_away_as_the_lost_pod_did(
         story.until_quiet()
     story.change("db-store-0", phase="Failed")
     story.until_quiet()
-    assert [one.node for one in story.debts()] == ["n0"]
+    assert [one.node for one in story.holds()] == ["n0"]
     if restarted:
         story.restart(picture_first=picture_first)
     story.put(make_group("other", 1), *make_pods("other", 1, shy))

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.invariants import InvariantViolation
-from services.gang_planner.core.tables.columns import AMOUNT_MAX
+from services.gang_planner.core.state.columns import AMOUNT_MAX
 from shared.contracts.cluster import NodeChanges, PodChanges, StreamOpened, Synced
-from shared.model.surroundings import Budget
+from shared.model.reference_objects import Budget
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -23,7 +23,7 @@ def free_cpu(scene: Scene, node: str) -> int:
     state = scene.planner._state
     slot = state.nodes.find(node)
     assert slot is not None
-    return int(state.ground.free.cells[state.resources.row("cpu"), slot])
+    return int(state.node_capacity.free.cells[state.resources.row("cpu"), slot])
 
 
 def test_an_older_version_within_an_epoch_is_ignored() -> None:
@@ -68,7 +68,7 @@ def test_a_budget_that_has_stopped_to_be_a_group_is_a_budget_still() -> None:
     scene.put(msgspec.structs.replace(group, uid="b"))
     scene.load_snapshot([make_node("n0")], epoch=9, objects=[budget])
     assert "b" not in scene.planner._state.gangs.groups
-    assert list(scene.planner._state.surroundings.budgets) == ["b"]
+    assert list(scene.planner._state.reference_objects.budgets) == ["b"]
 
 
 def test_what_is_in_flight_survives_a_new_picture_that_still_shows_its_pods_unbound() -> None:
@@ -192,10 +192,10 @@ def test_a_corrupted_state_is_found_and_tells_its_story() -> None:
     scene.put(make_group("a", 1, min_resources=amounts(cpu=1)), *make_pods("a", 1, FULL))
     scene.settle()
     state = scene.planner._state
-    state.ground.free.cells[state.resources.row("cpu"), 0] += 1
+    state.node_capacity.free.cells[state.resources.row("cpu"), 0] += 1
     with pytest.raises(InvariantViolation, match="node n0: 1 cpu free, 0 by its pods and room"):
         scene.planner.validate()
-    state.ground.free.cells[state.resources.row("cpu"), 0] -= 1
+    state.node_capacity.free.cells[state.resources.row("cpu"), 0] -= 1
     gang = state.gangs.by_id["group-a"]
     gang.counts[0] += 1
     with pytest.raises(InvariantViolation, match="team/a: counts"):

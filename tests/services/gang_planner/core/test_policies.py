@@ -7,14 +7,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from services.gang_planner.core.configuring.arguments import Arguments
+from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.policies import discovered
-from services.gang_planner.core.scores import FULL, Candidates, NodeScore
-from services.gang_planner.core.tables.columns import ResourceIndex
-from services.gang_planner.core.tables.ground import Ground
-from services.gang_planner.core.tables.nodes import NodeTable
-from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
-from services.gang_planner.state import State
+from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.state.columns import ResourceIndex
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -26,18 +26,18 @@ from tests.services.gang_planner.core.scene import (
 CPU = make_shape({"cpu": 1000, "memory": 1 << 30})
 
 
-def three_nodes() -> tuple[Ground, ShapeEntry]:
+def three_nodes() -> tuple[NodeCapacity, ShapeEntry]:
     """Nodes that are empty, half used and nearly full."""
     resources = ResourceIndex()
     nodes = NodeTable(resources)
-    ground = Ground(nodes)
+    node_capacity = NodeCapacity(nodes)
     shape = ShapeTable(resources).intern(CPU)
     for name, running in (("empty", 0), ("half", 2), ("full", 3)):
         slot = nodes.put(make_node(name, {"cpu": 4000, "memory": 8 << 30, "pods": 9}))
-        ground.add_capacity(slot, nodes.allocatable.cells[:, slot])
+        node_capacity.add_capacity(slot, nodes.allocatable.cells[:, slot])
         for _ in range(running):
-            ground.take(slot, shape)
-    return ground, shape
+            node_capacity.take(slot, shape)
+    return node_capacity, shape
 
 
 @pytest.mark.parametrize("name", sorted(discovered()))
@@ -52,20 +52,20 @@ def test_a_policy_is_called_like_its_file_and_says_what_it_does(name: str) -> No
 
 @pytest.mark.parametrize("name", sorted(discovered()))
 def test_scores_of_a_policy_are_bounded_repeatable_and_leave_the_ground_alone(name: str) -> None:
-    ground, shape = three_nodes()
+    node_capacity, shape = three_nodes()
     slots = np.arange(3)
-    before = ground.free.cells.tolist()
+    before = node_capacity.free.cells.tolist()
     for weight, given in discovered()[name](Arguments("here", {})).scores:
         score = cast("NodeScore", given(State()) if isinstance(given, FunctionType) else given)
-        found = score.score(Candidates(shape, ground, slots))
-        again = score.score(Candidates(shape, ground, slots))
-        slope = score.slope(Candidates(shape, ground, slots))
+        found = score.score(ScoredNodes(shape, node_capacity, slots))
+        again = score.score(ScoredNodes(shape, node_capacity, slots))
+        slope = score.slope(ScoredNodes(shape, node_capacity, slots))
         assert weight > 0
         assert found.tolist() == again.tolist()
         assert int(found.min()) >= 0
         assert int(found.max()) <= FULL
         assert slope is None or (found.dtype == slope.dtype and len(slope) == 3)
-    assert ground.free.cells.tolist() == before
+    assert node_capacity.free.cells.tolist() == before
 
 
 def placed(conf: str, count: int, nodes: int = 4) -> list[int]:

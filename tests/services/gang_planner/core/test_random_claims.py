@@ -6,13 +6,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.filters import dynamic_resources, volume_binding
-from services.gang_planner.core.tables.columns import ResourceIndex
-from services.gang_planner.core.tables.ground import Ground
-from services.gang_planner.core.tables.nodes import NodeTable
-from services.gang_planner.core.tables.shapes import ShapeEntry, ShapeTable
-from services.gang_planner.core.tables.surroundings import Surroundings
-from shared.model.surroundings import Claim, Volume
+from services.gang_planner.core.constraints.filters import dynamic_resources, volume_binding
+from services.gang_planner.core.state.columns import ResourceIndex
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from shared.model.reference_objects import Claim, Volume
 from tests.services.gang_planner.core.claims import (
     GIB,
     HOST,
@@ -31,16 +31,16 @@ CLAIMS = ("a", "b", "c", "d", "e")
 
 
 class Floor:
-    """A ground with four nodes, and the tables around it."""
+    """A node capacity with four nodes, and the tables around it."""
 
     def __init__(self) -> None:
         self.shapes = ShapeTable(ResourceIndex())
         self.nodes = NodeTable(self.shapes.resources)
-        self.tables = Surroundings()
-        self.ground = Ground(self.nodes, self.tables)
+        self.tables = ReferenceObjects()
+        self.node_capacity = NodeCapacity(self.nodes, self.tables)
         for name in NODES:
             slot = self.nodes.put(make_node(name, labels=((HOST, name),)))
-            self.ground.add_capacity(slot, self.nodes.allocatable.cells[:, slot].copy())
+            self.node_capacity.add_capacity(slot, self.nodes.allocatable.cells[:, slot].copy())
 
     def shape(self, *claims: str, devices: tuple[str, ...] = ()) -> ShapeEntry:
         return self.shapes.intern(
@@ -50,8 +50,8 @@ class Floor:
     def may(self, shape: ShapeEntry) -> set[str]:
         """Nodes that both rules about claims let the shape use."""
         every = slice(0, self.nodes.size)
-        volumes = volume_binding.FILTER.capacity(shape, self.ground, every)
-        devices = dynamic_resources.FILTER.capacity(shape, self.ground, every)
+        volumes = volume_binding.FILTER.capacity(shape, self.node_capacity, every)
+        devices = dynamic_resources.FILTER.capacity(shape, self.node_capacity, every)
         return {
             name
             for name in NODES
@@ -137,13 +137,15 @@ def stores(draw: st.DrawFn) -> tuple[list[Volume], list[Claim], frozenset[str]]:
 
 def stocked(volumes: list[Volume], claims: list[Claim], made_on: frozenset[str]) -> Floor:
     floor = Floor()
-    floor.tables.put(make_class(), anew=False)
+    floor.tables.put(make_class(), from_snapshot=False)
     allowed = on_host(*sorted(made_on)) if made_on else on_host("nowhere")
-    floor.tables.put(make_class("made", provisioner="p", allowed_topologies=allowed), anew=False)
+    floor.tables.put(
+        make_class("made", provisioner="p", allowed_topologies=allowed), from_snapshot=False
+    )
     for volume in volumes:
-        floor.tables.put(volume, anew=False)
+        floor.tables.put(volume, from_snapshot=False)
     for claim in claims:
-        floor.tables.put(claim, anew=False)
+        floor.tables.put(claim, from_snapshot=False)
     return floor
 
 
@@ -162,32 +164,32 @@ def test_volumes_are_chosen_as_a_naive_reading_of_the_rules_chooses_them(
         shape = floor.shape(*names)
         expected = {node for node in NODES if naive.choose(names, node) is not None}
         assert floor.may(shape) == expected
-        assert floor.ground.one_by_one(shape)
+        assert floor.node_capacity.one_by_one(shape)
         comes: bool = data.draw(st.booleans())
         if expected and comes:
             node = data.draw(st.sampled_from(sorted(expected)))
             naive.chosen.update(naive.choose(names, node) or {})
-            floor.ground.take(floor.nodes.slot(node), shape)
+            floor.node_capacity.take(floor.nodes.slot(node), shape)
             there.append((shape, names, node))
             for name in names:
                 naive.users[name] = naive.users.get(name, 0) + 1
-                choice = floor.ground.storage.choice(("team", name))
+                choice = floor.node_capacity.storage.choice(("team", name))
                 assert choice is not None
                 assert choice.volume == naive.chosen[name][0]
         elif there:
             shape, names, node = there.pop(data.draw(st.integers(0, len(there) - 1)))
-            floor.ground.give(floor.nodes.slot(node), shape)
+            floor.node_capacity.give(floor.nodes.slot(node), shape)
             for name in names:
                 naive.users[name] -= 1
                 if not naive.users[name]:
                     del naive.users[name], naive.chosen[name]
-    trial = floor.ground.copy()
+    trial = floor.node_capacity.copy()
     for shape, _, node in there:
         trial.give(floor.nodes.slot(node), shape)
-        floor.ground.give(floor.nodes.slot(node), shape)
-    for ground in (trial, floor.ground):
-        assert not ground.storage.uses
-        assert not any(ground.storage.choice(("team", name)) for name in CLAIMS)
+        floor.node_capacity.give(floor.nodes.slot(node), shape)
+    for node_capacity in (trial, floor.node_capacity):
+        assert not node_capacity.storage.uses
+        assert not any(node_capacity.storage.choice(("team", name)) for name in CLAIMS)
 
 
 @given(
@@ -200,12 +202,12 @@ def test_devices_are_counted_as_a_naive_count_of_them(
     devices: list[int], wanted: list[int], data: st.DataObject
 ) -> None:
     floor = Floor()
-    floor.tables.put(make_device_class(), anew=False)
+    floor.tables.put(make_device_class(), from_snapshot=False)
     for node, count in zip(NODES, devices, strict=True):
-        floor.tables.put(make_slice(node, count), anew=False)
+        floor.tables.put(make_slice(node, count), from_snapshot=False)
     needs = dict(zip(CLAIMS, wanted, strict=True))
     for name, count in needs.items():
-        floor.tables.put(make_device_claim(name, count), anew=False)
+        floor.tables.put(make_device_claim(name, count), from_snapshot=False)
     free: dict[str, int] = dict(zip(NODES, devices, strict=True))
     held: dict[str, str] = {}
     allocated: set[str] = set()
@@ -217,28 +219,28 @@ def test_devices_are_counted_as_a_naive_count_of_them(
             assert floor.may(shape) == fits
         if name not in held and fits:
             node = data.draw(st.sampled_from(sorted(fits)))
-            floor.ground.take(floor.nodes.slot(node), shape)
+            floor.node_capacity.take(floor.nodes.slot(node), shape)
             held[name] = node
             free[node] -= needs[name]
-            grant = floor.ground.devices.grant(("team", name))
+            grant = floor.node_capacity.devices.grant(("team", name))
             assert grant is not None
             assert len(grant.devices) == needs[name]
         elif name in held and name not in allocated and data.draw(st.booleans()):
             # The binder has written it: the cluster shows what was chosen.
-            grant = floor.ground.devices.grant(("team", name))
+            grant = floor.node_capacity.devices.grant(("team", name))
             assert grant is not None
             claim = make_device_claim(name, needs[name])
             given_devices = tuple(device for _, device in grant.devices)
             changed = msgspec.structs.replace(claim, resource_version=2, allocated=given_devices)
-            floor.tables.put(changed, anew=False)
+            floor.tables.put(changed, from_snapshot=False)
             allocated.add(name)
         elif name in held and name not in allocated:
-            floor.ground.give(floor.nodes.slot(held[name]), shape)
+            floor.node_capacity.give(floor.nodes.slot(held[name]), shape)
             free[held.pop(name)] += needs[name]
     granted = [
         device
         for name in set(held) - allocated
-        for grant in [floor.ground.devices.grant(("team", name))]
+        for grant in [floor.node_capacity.devices.grant(("team", name))]
         if grant is not None
         for _, device in grant.devices
     ]

@@ -89,17 +89,17 @@ class HoldLife(Life):
     @rule()
     def a_planner_that_starts_from_the_logs_owes_the_same(self) -> None:
         twin = self.start_twin()
-        ours, theirs = (owed(one) for one in (self.scene.planner, twin))
+        ours, theirs = (replacements(one) for one in (self.scene.planner, twin))
         assert ours == theirs
 
 
-def owed(planner: Planner) -> dict[str, tuple[Any, ...]]:
+def replacements(planner: Planner) -> dict[str, tuple[Any, ...]]:
     return {
-        debt.uid: (
-            *(debt.gang_id, debt.role, debt.shape.encoded, debt.reason),
-            *(debt.node, debt.until_ms, debt.message),
+        hold.uid: (
+            *(hold.gang_id, hold.role, hold.shape.encoded, hold.reason),
+            *(hold.node, hold.until_ms, hold.message),
         )
-        for debt in planner._state.debts.by_uid.values()
+        for hold in planner._state.holds.by_uid.values()
     }
 
 

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
+from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import NodeChanges, PodChanges, PodGroupChanges, SnapshotPage, Synced
 from shared.contracts.decisions import EpochOpened, GangDecision
@@ -179,7 +179,9 @@ class Life(RuleBasedStateMachine):
         started = {gang.gang_id: gang.history.started for gang in state.gangs.gangs.values()}
         have = {gang.gang_id: gang.placed() for gang in state.gangs.gangs.values()}
         free_uids = {
-            uid for uid, member in state.members.items() if not member.pod.node and not member.room
+            uid
+            for uid, member in state.members.items()
+            if not member.pod.node and not member.reservation
         }
         before = len(self.scene.decisions)
         self.scene.settle()
@@ -215,10 +217,10 @@ class Life(RuleBasedStateMachine):
         twin.validate()
         ours, theirs = scene.planner._state, twin._state
         for uid, member in ours.members.items():
-            if member.room is not None:
-                other = theirs.members[uid].room
+            if member.reservation is not None:
+                other = theirs.members[uid].reservation
                 assert other is not None, f"{uid} is no longer assumed"
-                assert ours.nodes.names[member.room.slot] == theirs.nodes.names[other.slot]
+                assert ours.nodes.names[member.reservation.slot] == theirs.nodes.names[other.slot]
         for key, gang in ours.gangs.gangs.items():
             assert theirs.gangs.gangs[key].history.attempt == gang.history.attempt
             assert theirs.gangs.gangs[key].history.started == gang.history.has_started

@@ -1,5 +1,5 @@
 """A group that is deleted and made again under its name is another object with another id: what the
-log has open of it goes on under the new id, or is closed, and nothing stays open for ever.
+log has open of it continues under the new id, or is closed, and nothing stays open for ever.
 """
 
 import msgspec
@@ -29,7 +29,7 @@ def open_notes(story: Story) -> list[tuple[str, str]]:
 
 
 def refused(*, delivered: int = 1) -> Story:
-    """A gang of three of which a policy refuses one: its release is open, and goes on for two
+    """A gang of three of which a policy refuses one: its release is open, and continues for two
     minutes if the decision was delivered twice, because a late request may still bind the member.
     """
     story = Story([make_node(f"n{i}") for i in range(5)])

@@ -15,7 +15,7 @@ WORKER = make_shape({GPU: 1})
 
 
 def starting(*, nodes: int = 3) -> Scene:
-    """`job` needs three workers; two are bound, the third is under way."""
+    """`job` needs three workers; two are bound, the third is in flight."""
     scene = Scene(make_node(f"node-{i}") for i in range(nodes))
     scene.put(make_group("job", 3), *make_pods("job", 3, WORKER))
     (decision,) = scene.settle()
@@ -35,18 +35,18 @@ def test_the_place_of_a_bound_member_is_kept_for_the_pod_that_is_made_again() ->
     place = scene.pods[uid].node
     scene.remove(scene.pods[uid])
     assert scene.settle() == []
-    (debt,) = scene.debts()
-    assert (debt.reason, debt.node) == ("Repair", place)
+    (hold,) = scene.holds()
+    assert (hold.reason, hold.node) == ("Repair", place)
     repair = next(one for _, one in scene.records if getattr(one, "kind", "") == "repair")
     assert isinstance(repair, NoteOpened)
-    assert debt.until_ms == repair.until_ms
+    assert hold.until_ms == repair.until_ms
 
     scene.put(successor(int(uid[-1])))
     decisions = scene.settle()
     assert bound_of(decisions) == {f"{uid}-again": place}
     assert decisions[0].fills == (uid,)
     assert closed(scene) == ["Filled"]
-    assert scene.debts() == []
+    assert scene.holds() == []
 
 
 def test_the_room_goes_when_the_repair_is_over() -> None:
@@ -58,7 +58,7 @@ def test_the_room_goes_when_the_repair_is_over() -> None:
     for pod in scene.pods_of("job"):
         scene.remove(pod)
     assert len(scene.settle()) == 1
-    assert scene.debts() == []
+    assert scene.holds() == []
     ended = [one for _, one in scene.records if isinstance(one, NoteClosed)]
     assert {one.kind for one in ended} == {"repair", "hold"}
 
@@ -71,7 +71,7 @@ def test_nothing_is_kept_for_a_pod_that_nobody_makes_again() -> None:
     scene.settle()
     scene.remove(scene.pods[bound_uid(scene)])
     scene.settle()
-    assert scene.debts() == []
+    assert scene.holds() == []
 
 
 def test_a_gang_of_higher_priority_does_not_take_room_that_a_repair_keeps() -> None:
@@ -80,7 +80,7 @@ def test_a_gang_of_higher_priority_does_not_take_room_that_a_repair_keeps() -> N
     scene.settle()
     scene.put(make_group("urgent", 1), *make_pods("urgent", 1, WORKER, priority=100))
     assert scene.settle() == []
-    assert len(scene.debts()) == 1
+    assert len(scene.holds()) == 1
 
 
 def test_a_member_that_its_kubelet_refused_is_kept_room_on_another_node() -> None:
@@ -89,5 +89,5 @@ def test_a_member_that_its_kubelet_refused_is_kept_room_on_another_node() -> Non
     place = scene.pods[uid].node
     scene.change(uid, phase="Failed", reason="OutOfcpu")
     scene.settle()
-    (debt,) = scene.debts()
-    assert debt.node not in {"", place}
+    (hold,) = scene.holds()
+    assert hold.node not in {"", place}

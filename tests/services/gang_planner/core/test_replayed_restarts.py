@@ -9,7 +9,7 @@ import pytest
 
 from shared.contracts.decisions import NoteClosed, NoteOpened
 from shared.model.objects import PodGroup
-from shared.model.surroundings import Workload
+from shared.model.reference_objects import Workload
 from tests.services.gang_planner.core.replayed import NODES, Recorded, prove_replay
 from tests.services.gang_planner.core.scene import GPU, make_group, make_pods, make_shape
 
@@ -118,8 +118,8 @@ def live(seed: int) -> Recorded:
 def test_the_cycles_that_wrote_something_pass_on_the_same(seed: int) -> None:
     story = live(seed)
     prove_replay(story)
-    held = story.planner._state.debts.by_uid.values()
-    assert not [debt for debt in held if debt.until_ms <= story.now_ms]
+    held = story.planner._state.holds.by_uid.values()
+    assert not [hold for hold in held if hold.until_ms <= story.now_ms]
 
 
 def test_the_stories_are_about_gangs_that_are_made_again() -> None:

@@ -36,7 +36,7 @@ def test_every_prefix_of_the_log_leads_to_the_same_reservation(checkpoints: bool
     Killed.lives, story.checkpoints = 0, checkpoints
     app(story, "one")
     story.until_quiet()
-    assert len(story.debts()) == 4
+    assert len(story.holds()) == 4
     story.carry_out(phase="Running")
     app(story, "two")
     story.until_quiet()
@@ -45,14 +45,14 @@ def test_every_prefix_of_the_log_leads_to_the_same_reservation(checkpoints: bool
         story.until_quiet()
         story.carry_out(phase="Running")
     # A node of the reservation dies, and another one comes.
-    (unit,) = story.debts()
+    (unit,) = story.holds()
     story.remove(make_node(unit.node))
     story.until_quiet(within_ms=1_000)
     story.put(make_node("node-9"))
     story.until_quiet(within_ms=61_000)
-    assert [one.node for one in story.debts() if one.reserving] == ["node-9"]
+    assert [one.node for one in story.holds() if one.reserving] == ["node-9"]
     story.until_quiet(within_ms=600_000)
-    assert story.debts() == []
+    assert story.holds() == []
     assert ("closed", "Expired") in story.notes("hold")
     assert Killed.lives > 20
 
@@ -72,7 +72,7 @@ def test_a_planner_that_dies_right_after_the_decision_leaves_its_reservation_to_
     app(story, "two")
     story.until_quiet()
     assert [one.gang for _, one in story.decisions] == ["team/one"]
-    assert len(story.debts()) == 4
+    assert len(story.holds()) == 4
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -49,14 +49,14 @@ def test_a_lost_members_successor_stays_in_the_rack() -> None:
     lost = found.pods["job-worker-3"]
     found.change(lost.uid, phase="Failed")
     found.settle()
-    (debt,) = found.debts()
-    assert racks_of({"held": debt.node}) == racks_of(before)
+    (hold,) = found.holds()
+    assert racks_of({"held": hold.node}) == racks_of(before)
     found.remove(found.pods[lost.uid])
     found.put(msgspec.structs.replace(make_pods("job", 4, CPU)[3], uid="new"))
     (decision,) = found.settle()
     assert decision.fills == (lost.uid,)
     assert racks_of(found.where(decision)) == racks_of(before)
-    assert found.debts() == []
+    assert found.holds() == []
 
 
 def test_a_gang_that_comes_back_returns_to_its_rack_although_another_fits_better() -> None:

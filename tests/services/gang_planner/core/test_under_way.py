@@ -1,11 +1,11 @@
-"""While as many pods are under way as may be, the next gang waits: for binders, and for nobody that
+"""While as many pods are in flight as may be, the next gang waits: for binders, and for nobody that
 comes behind it.
 """
 
 import msgspec
 import pytest
 
-from services.gang_planner.core.decisions.inflight import UNANSWERED_MS
+from services.gang_planner.core.state.in_flight import UNANSWERED_MS
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import PriorityClass
 from tests.services.gang_planner.core.claims import hosts, make_claim, make_class, members

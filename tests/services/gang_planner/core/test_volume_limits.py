@@ -1,6 +1,6 @@
-"""How many volumes of a driver a node takes: its own, those under way, those still attached."""
+"""How many volumes of a driver a node takes: its own, those in flight, those still attached."""
 
-from shared.model.surroundings import (
+from shared.model.reference_objects import (
     CsiLimit,
     CsiNode,
     VolumeAttachment,
@@ -103,7 +103,7 @@ def test_attaching_the_volumes_of_pods_that_are_there_moves_nothing() -> None:
     scene.put(make_group("g", 1), *members("g", [("d",)]))
     (decision,) = scene.settle()
     scene.bind(decision, phase="Running")
-    storage = scene.planner._state.ground.storage
+    storage = scene.planner._state.node_capacity.storage
     shape = scene.planner._state.members[decision.bindings[0].uid].shape
     before = storage.version(shape)
 

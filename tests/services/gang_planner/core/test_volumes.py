@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from services.gang_planner.core.filters import volume_binding, volume_restrictions
-from services.gang_planner.core.storage.ledger import Pin
+from services.gang_planner.core.constraints.filters import volume_binding, volume_restrictions
+from services.gang_planner.core.state.storage.ledger import VolumePin
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.model.objects import Disk, Pod
-from shared.model.surroundings import (
+from shared.model.reference_objects import (
     Claim,
     CsiDriver,
     StorageCapacity,
@@ -309,8 +309,8 @@ def test_a_logged_choice_is_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     scene.put(*(make_claim(name) for name in "abc"))
     (bound,) = members("g", [("a",)])
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
-    storage = scene.planner._state.ground.storage
-    storage.pin(("team", "a"), Pin("n0", "pvc-a", "v1", "pv-v1"))
+    storage = scene.planner._state.node_capacity.storage
+    storage.pin(("team", "a"), VolumePin("n0", "pvc-a", "v1", "pv-v1"))
     storage.unpin(("team", "a"))  # nobody takes it up any more
     assert storage.contradiction() == ""
 
@@ -480,7 +480,7 @@ def test_a_lost_members_successor_gets_the_place_held_beside_its_volume() -> Non
     scene.settle()
     scene.remove(pods[0])
     scene.settle()
-    assert [(one.lost_on, one.node) for one in scene.debts()] == [("n0", "n0")]
+    assert [(one.lost_on, one.node) for one in scene.holds()] == [("n0", "n0")]
     # Another gang would fit there without the hold.
     scene.put(make_group("h", 1), *members("h", [()], cpu=2000))
     assert not scene.settle()

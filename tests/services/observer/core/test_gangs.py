@@ -2,7 +2,7 @@
 
 import msgspec
 
-from services.observer.core.proving import Recount
+from services.observer.core.recount import Recount
 from shared.model.objects import Pod
 from tests.services.observer.telling import Telling, group, node, pod
 

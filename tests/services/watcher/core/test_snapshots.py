@@ -1,11 +1,11 @@
 """Snapshots: whole, in pages of bounded size, for a bounded time, of bounded number."""
 
-from services.watcher.core.picture import Frozen, Picture
+from services.watcher.core.cluster_state import ClusterState, Frozen
 from services.watcher.core.snapshots import (
     LIFETIME_MS,
     SNAPSHOTS_MAX,
     Snapshot,
-    SnapshotShelf,
+    SnapshotCache,
     paginate,
 )
 from shared.contracts import codec
@@ -16,23 +16,23 @@ from tests.services.watcher.core.objects import group, node, pod
 SYNCED = Synced(epoch=7, at_ms=1, watcher="w")
 
 
-def picture_of(pods: int) -> Picture:
-    picture = Picture()
+def picture_of(pods: int) -> ClusterState:
+    cluster_state = ClusterState()
     for number in range(pods):
-        picture.observe("pods", pod(f"p{number}", shape=b"x" * 300))
-    picture.observe("nodes", node("n"))
-    picture.observe("groups", group("g"))
-    picture.take(epoch=7, at_ms=1)
-    return picture
+        cluster_state.observe("pods", pod(f"p{number}", shape=b"x" * 300))
+    cluster_state.observe("nodes", node("n"))
+    cluster_state.observe("groups", group("g"))
+    cluster_state.take(epoch=7, at_ms=1)
+    return cluster_state
 
 
-def shelved(shelf: SnapshotShelf, frozen: Frozen, *, now_ms: int = 0, seq: int = 42) -> Snapshot:
+def shelved(shelf: SnapshotCache, frozen: Frozen, *, now_ms: int = 0, seq: int = 42) -> Snapshot:
     return shelf.put(frozen, kinds=(), synced=SYNCED, cluster_seq=seq, now_ms=now_ms)
 
 
 def test_the_pages_hold_the_whole_picture_and_none_is_too_large() -> None:
     frozen = picture_of(4000).freeze()
-    shelf = SnapshotShelf()
+    shelf = SnapshotCache()
     snapshot = shelved(shelf, frozen)
     assert len(snapshot.pages) > 2
     seen: dict[str, int] = {}
@@ -55,7 +55,7 @@ def test_the_pages_hold_the_whole_picture_and_none_is_too_large() -> None:
 
 
 def test_an_empty_cluster_has_one_empty_page() -> None:
-    frozen = Picture().freeze()
+    frozen = ClusterState().freeze()
     assert paginate(frozen, kinds=(), epoch=1, at_ms=1, bytes_max=1000) == ((),)
 
 
@@ -75,7 +75,7 @@ def test_only_the_kinds_asked_for_are_sent() -> None:
 
 def test_readers_that_start_together_share_a_snapshot() -> None:
     frozen = picture_of(1).freeze()
-    shelf = SnapshotShelf()
+    shelf = SnapshotCache()
     snapshot = shelved(shelf, frozen)
     assert shelf.current(frozen.version, (), LIFETIME_MS // 3) is snapshot
     assert shelf.current(frozen.version, ("queue",), 0) is None
@@ -85,14 +85,14 @@ def test_readers_that_start_together_share_a_snapshot() -> None:
 
 
 def test_a_snapshot_is_dropped_after_its_time() -> None:
-    shelf = SnapshotShelf()
+    shelf = SnapshotCache()
     snapshot = shelved(shelf, picture_of(1).freeze(), now_ms=1000)
     assert isinstance(shelf.page(snapshot.name, 0, 1000 + LIFETIME_MS), SnapshotPage)
     assert isinstance(shelf.page(snapshot.name, 0, 1001 + LIFETIME_MS), SnapshotUnavailable)
 
 
 def test_the_oldest_snapshot_gives_way_to_a_new_one() -> None:
-    shelf = SnapshotShelf()
+    shelf = SnapshotCache()
     frozen = picture_of(1).freeze()
     names = [shelved(shelf, frozen, seq=seq).name for seq in range(SNAPSHOTS_MAX + 1)]
     assert len(set(names)) == SNAPSHOTS_MAX + 1
@@ -101,7 +101,7 @@ def test_the_oldest_snapshot_gives_way_to_a_new_one() -> None:
 
 
 def test_a_page_that_does_not_exist_is_refused_with_the_pages_there_are() -> None:
-    shelf = SnapshotShelf()
+    shelf = SnapshotCache()
     snapshot = shelved(shelf, picture_of(1).freeze())
     for number in (-1, 1):
         answer = shelf.page(snapshot.name, number, 0)

@@ -62,7 +62,7 @@ class Flags:
     """Arguments of a plugin, as Go's flag package reads them.
 
     `--name=value`, `-name value`, `--switch`. When anything is wrong, what was read before it
-    stands and the rest keeps its default: Volcano logs that and goes on.
+    stands and the rest keeps its default: Volcano logs that and continues.
     """
 
     def __init__(self, arguments: Sequence[str], **defaults: str | int | bool) -> None:

@@ -12,7 +12,7 @@ from services.controller.core.hypernodes.discovery import (
     discover,
     topologies,
 )
-from services.controller.core.hypernodes.matching import counted
+from services.controller.core.hypernodes.node_sets import counted
 
 #: As Volcano's guide shows it, with a topology of each form.
 CONF = """

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from services.controller.core.jobs.planning import Memory, Observed, Step, plan
-from services.controller.core.jobs.seen import SeenPod
+from services.controller.core.jobs.observed_pods import SeenPod
+from services.controller.core.jobs.planning import JobMemory, Observed, Step, plan
 from shared.kinds.job import Job
 from shared.kinds.podgroup import PodGroup
 
@@ -104,7 +104,7 @@ def step(
     job: Job,
     *pods: SeenPod,
     group: PodGroup | None = None,
-    memory: Memory | None = None,
+    memory: JobMemory | None = None,
     command: str = "",
     now_ms: int = NOW_MS,
     grouped: bool = True,
@@ -116,7 +116,7 @@ def step(
         job=job,
         pods=pods,
         group=a_group() if group is None and grouped else group,
-        memory=memory or Memory(met=True),
+        memory=memory or JobMemory(met=True),
         priorities=priorities or {},
         command=command,
         queue_state=queue_state,

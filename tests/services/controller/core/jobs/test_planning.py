@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from services.controller.core.jobs.planning import Memory, Step
-from services.controller.core.jobs.seen import Lost
+from services.controller.core.jobs.observed_pods import Lost
+from services.controller.core.jobs.planning import JobMemory, Step
 from shared.kinds.job import PHASES
 from tests.services.controller.core.jobs.making import (
     NOW_MS,
@@ -143,12 +143,12 @@ def test_a_restart_of_a_part_needs_no_open_queue_for_the_group_is_in_it() -> Non
 def test_a_group_that_waits_is_told_of_when_that_has_lasted() -> None:
     job = a_job(phase="Pending")
 
-    def waits(*, memory: Memory, after_ms: int, said: str, status: str = "True") -> Step:
+    def waits(*, memory: JobMemory, after_ms: int, said: str, status: str = "True") -> Step:
         condition = {"type": "Unschedulable", "status": status, "message": said}
         group = a_group("Pending", status={"phase": "Pending", "conditions": [condition]})
         return step(job, group=group, memory=memory, now_ms=NOW_MS + after_ms)
 
-    first = waits(memory=Memory(met=True), after_ms=0, said="0/0")
+    first = waits(memory=JobMemory(met=True), after_ms=0, said="0/0")
     assert (first.events, first.again_ms) == ((), 2_000)
     other = waits(memory=first.memory, after_ms=1_500, said="3/3")
     assert (other.events, other.again_ms) == ((), 500)
@@ -252,10 +252,10 @@ def lost(name: str, version: int = 0) -> Lost:
 def test_a_lost_pod_is_answered_once_and_only_if_it_is_of_the_newest_version() -> None:
     job = a_job(policies=[{"event": "PodEvicted", "action": "AbortJob"}], status={"version": 2})
     pods = [a_pod("a-x-1", version=2)]
-    old = step(job, *pods, memory=Memory(met=True, lost=(lost("a-x-0", version=1),)))
+    old = step(job, *pods, memory=JobMemory(met=True, lost=(lost("a-x-0", version=1),)))
     assert phase_of(old) != "Aborting"
     assert old.memory.lost == ()
-    new = step(job, *pods, memory=Memory(met=True, lost=(lost("a-x-0", version=2),)))
+    new = step(job, *pods, memory=JobMemory(met=True, lost=(lost("a-x-0", version=2),)))
     assert phase_of(new) == "Aborting"
     assert new.memory.lost == ()
 
@@ -264,7 +264,7 @@ def test_two_pods_lost_at_once_are_both_answered() -> None:
     job = a_job(
         a_task(), a_task("y", 2), policies=[{"event": "PodEvicted", "action": "RestartTask"}]
     )
-    memory = Memory(met=True, lost=(lost("a-x-0"), lost("a-y-0")))
+    memory = JobMemory(met=True, lost=(lost("a-x-0"), lost("a-y-0")))
     pods = [a_pod("a-x-1"), a_pod("a-y-1")]
     first = step(job, *pods, memory=memory)
     assert [pod.metadata.name for pod in first.mark] == ["a-x-1"]
@@ -285,8 +285,8 @@ def test_what_went_while_nobody_looked_is_told_from_the_counts() -> None:
         policies=[{"event": "PodEvicted", "action": "RestartJob"}],
         status={"taskStatusCount": {"x": {"phase": {"Running": 2}}}},
     )
-    assert phase_of(step(job, a_pod("a-x-1"), memory=Memory())) == "Restarting"
-    assert phase_of(step(job, a_pod("a-x-0"), a_pod("a-x-1"), memory=Memory())) != "Restarting"
+    assert phase_of(step(job, a_pod("a-x-1"), memory=JobMemory())) == "Restarting"
+    assert phase_of(step(job, a_pod("a-x-0"), a_pod("a-x-1"), memory=JobMemory())) != "Restarting"
 
 
 def test_a_delayed_action_waits_from_when_it_happened_and_is_dropped_when_the_pod_runs() -> None:

@@ -5,11 +5,11 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from services.gang_planner.core.configuring.configuration import parse_configuration
-from services.gang_planner.core.placement.feasibility import Masks
+from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.constraints.masks import Masks
+from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.placement.statement import Statement
-from services.gang_planner.state import State
+from services.gang_planner.core.state.planner_state import State
 from shared.model.objects import Shape
 from tests.services.gang_planner.core.scene import make_node
 
@@ -18,7 +18,7 @@ def test_the_totals_of_a_cycle_follow_nodes_that_come_change_and_go() -> None:
     state = State()
     policies = parse_configuration("").policies()
     session = Session(
-        state.ground, state.shapes, Masks(state.nodes, policies.node_filters), policies
+        state.node_capacity, state.shapes, Masks(state.nodes, policies.node_filters), policies
     )
     cpu = state.resources.row("cpu")
     seen: list[int] = []
@@ -42,16 +42,16 @@ def test_members_are_spread_only_within_the_nodes_given() -> None:
     state = State()
     policies = parse_configuration("").policies()
     session = Session(
-        state.ground, state.shapes, Masks(state.nodes, policies.node_filters), policies
+        state.node_capacity, state.shapes, Masks(state.nodes, policies.node_filters), policies
     )
     for name in ("a", "b", "c"):
         slot = state.nodes.put(make_node(name, {"cpu": 2000, "memory": 1 << 40, "pods": 9}))
-        state.ground.add_capacity(slot, state.nodes.allocatable.cells[:, slot])
+        state.node_capacity.add_capacity(slot, state.nodes.allocatable.cells[:, slot])
     shape = state.shapes.intern(
         msgspec.msgpack.encode(Shape(requests=(("cpu", 1000), ("pods", 1))))
     )
     queue = state.queues.entry("default")
-    statement = Statement(state.ground, queue)
+    statement = Statement(state.node_capacity, queue)
     within = np.array([False, True, False])
     placed = session.spread(statement, queue, "", shape, 5, NOWHERE_ELSE, within=within)
     assert placed == 2

@@ -8,12 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from services.gang_planner.core.placement.statement import Allocation, Statement
-from services.gang_planner.core.tables.columns import ResourceIndex
-from services.gang_planner.core.tables.ground import Ground
-from services.gang_planner.core.tables.nodes import NodeTable
-from services.gang_planner.core.tables.queues import QueueEntry
-from services.gang_planner.core.tables.shapes import ShapeTable
+from services.gang_planner.core.framework.statement import Allocation, Statement
+from services.gang_planner.core.state.columns import ResourceIndex
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeTable
+from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.objects import HostPort
 from tests.services.gang_planner.core.scene import GPU, make_node, make_shape
 
@@ -33,12 +33,12 @@ class StatementMachine(RuleBasedStateMachine):
         super().__init__()
         resources = ResourceIndex()
         self.nodes = NodeTable(resources)
-        self.ground = Ground(self.nodes)
+        self.node_capacity = NodeCapacity(self.nodes)
         for i in range(NODES):
             slot = self.nodes.put(
                 make_node(f"n{i}", {"cpu": 4000, "memory": 8 << 30, GPU: 2, "pods": 9})
             )
-            self.ground.add_capacity(slot, self.nodes.allocatable.cells[:, slot])
+            self.node_capacity.add_capacity(slot, self.nodes.allocatable.cells[:, slot])
         self.shapes = [ShapeTable(resources).make(i, one) for i, one in enumerate(SHAPES)]
         self.queue = QueueEntry("q", resources)
         self.statement: Statement | None = None
@@ -46,14 +46,14 @@ class StatementMachine(RuleBasedStateMachine):
         self.committed: list[Allocation] = []
 
     def picture(self) -> Any:
-        free = self.ground.free.cells.tolist()
+        free = self.node_capacity.free.cells.tolist()
         used = {row: amount for row, amount in self.queue.used.items() if amount}
-        return free, self.ground.ports.content(), used
+        return free, self.node_capacity.ports.content(), used
 
     @precondition(lambda self: self.statement is None)
     @rule()
     def open(self) -> None:
-        self.statement = Statement(self.ground, self.queue)
+        self.statement = Statement(self.node_capacity, self.queue)
         self.marks = [(0, self.picture())]
 
     @precondition(lambda self: self.statement is not None)
@@ -68,16 +68,18 @@ class StatementMachine(RuleBasedStateMachine):
         chosen: list[int] = []
         counts: list[int] = []
         for slot in sorted(slots):
-            room = min(
-                int(self.ground.free.cells[row, slot]) // amount for row, amount in entry.pairs
+            reservation = min(
+                int(self.node_capacity.free.cells[row, slot]) // amount
+                for row, amount in entry.pairs
             )
             if entry.shape.host_ports:
-                room = min(
-                    room, 0 if self.ground.ports.conflicts(slot, entry.shape.host_ports) else 1
+                reservation = min(
+                    reservation,
+                    0 if self.node_capacity.ports.conflicts(slot, entry.shape.host_ports) else 1,
                 )
-            if room > 0:
+            if reservation > 0:
                 chosen.append(slot)
-                counts.append(data.draw(st.integers(1, room)))
+                counts.append(data.draw(st.integers(1, reservation)))
         if chosen:
             self.statement.allocate(Allocation("r", entry, np.array(chosen), np.array(counts)))
 
@@ -118,7 +120,7 @@ class StatementMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_over_committed(self) -> None:
-        cells = self.ground.free.cells[: len(self.nodes.resources.names), :NODES]
+        cells = self.node_capacity.free.cells[: len(self.nodes.resources.names), :NODES]
         assert int(cells.min()) >= 0
 
 
@@ -128,14 +130,14 @@ TestStatement.settings = settings(max_examples=40, stateful_step_count=25, deadl
 
 def test_a_statement_refuses_to_over_commit_a_node() -> None:
     machine = StatementMachine()
-    statement = Statement(machine.ground, machine.queue)
+    statement = Statement(machine.node_capacity, machine.queue)
     with pytest.raises(AssertionError, match="over-committed"):
         statement.allocate(Allocation("r", machine.shapes[0], np.array([0]), np.array([9])))
 
 
 def test_a_discarded_statement_takes_nothing_more() -> None:
     machine = StatementMachine()
-    statement = Statement(machine.ground, machine.queue)
+    statement = Statement(machine.node_capacity, machine.queue)
     statement.discard()
     with pytest.raises(AssertionError, match="committed or discarded"):
         statement.allocate(Allocation("r", machine.shapes[0], np.array([0]), np.array([1])))

@@ -3,17 +3,17 @@
 import msgspec
 import pytest
 
-from services.gang_planner.core.configuring.configuration import (
+from services.gang_planner.core.configuration.configuration import (
     ConfigurationError,
     parse_configuration,
 )
-from services.gang_planner.core.queueing.admission import View, Vote, Voter, count_votes
-from services.gang_planner.core.tables.gangs import Gang
-from services.gang_planner.core.tables.queues import DEFAULT, QueueEntry
-from services.gang_planner.state import State
+from services.gang_planner.core.framework.admission import AdmissionView, Vote, Voter, count_votes
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from shared.contracts.cluster import ResourceQuotaChanges
 from shared.model.objects import PodGroup, PriorityClass, Queue
-from shared.model.surroundings import ResourceQuota
+from shared.model.reference_objects import ResourceQuota
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -55,10 +55,10 @@ def inside(scene: Scene, *names: str) -> list[bool]:
 def test_votes_of_a_tier_are_combined_as_volcano_documents() -> None:
     state = State()
     gang = Gang(("name", "a", "b"), "a", "b", QueueEntry(DEFAULT, state.resources))
-    view = View(state, [], 0, 4)
+    view = AdmissionView(state, [], 0, 4)
 
     def says(vote: Vote) -> Voter:
-        def voter(gang: Gang, view: View) -> Vote:
+        def voter(gang: Gang, view: AdmissionView) -> Vote:
             del gang, view
             return vote
 
@@ -90,7 +90,8 @@ def test_a_few_groups_of_each_queue_are_let_in_without_room_and_an_autoscaler_br
     why = scene.verdict("g5").why
     assert why is not None
     assert why.sentence == (
-        "there is no room for it, and 4 gangs wait for room in queue default already"
+        "free capacity does not suffice for it, "
+        "and 4 gangs wait for capacity in queue default already"
     )
     # Operators make the pods of those that are inside; all of them are Unschedulable.
     for name in names[:4]:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gang_planner.core.configuring.arguments import Arguments
-from services.gang_planner.core.configuring.policy_set import PolicySet
+from services.gang_planner.core.framework.arguments import Arguments
+from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.policies import capacity, proportion
 from services.gang_planner.core.queueing.turns import Turns
-from services.gang_planner.core.tables.queues import QueueEntry
-from services.gang_planner.core.tables.shapes import ShapeEntry
-from services.gang_planner.state import State
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.scene import amounts, make_shape
 

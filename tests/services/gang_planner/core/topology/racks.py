@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.model.objects import NetworkTopology, Node
-from shared.model.surroundings import HyperNode, HyperNodeMember
+from shared.model.reference_objects import HyperNode, HyperNodeMember
 from tests.services.gang_planner.core.scene import Scene, make_node
 
 ONE_RACK = NetworkTopology(mode="hard", highest_tier=1)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from services.gang_planner.core.tables.columns import ResourceIndex
-from services.gang_planner.core.tables.nodes import NodeTable
-from services.gang_planner.core.tables.surroundings import Table
+from services.gang_planner.core.state.columns import ResourceIndex
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.reference_objects import Table
+from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.objects import NetworkTopology
-from shared.model.surroundings import HyperNode, HyperNodeMember
+from shared.model.reference_objects import HyperNode, HyperNodeMember
 from shared.model.terms import Requirement, Selector
 from tests.services.gang_planner.core.scene import make_node
 from tests.services.gang_planner.core.topology.racks import (
@@ -20,38 +21,40 @@ from tests.services.gang_planner.core.topology.racks import (
 ANY_TIER = NetworkTopology(mode="hard", highest_tier=9)
 
 
-def table(names: list[str], *hypernodes: HyperNode) -> NodeTable:
+def table(names: list[str], *hypernodes: HyperNode) -> TopologyTable:
     found: Table[HyperNode] = Table()
     for one in hypernodes:
         found.put(one)
-    nodes = NodeTable(ResourceIndex(), found)
+    nodes = NodeTable(ResourceIndex())
     for name in names:
         nodes.put(make_node(name))
-    return nodes
+    return TopologyTable(nodes, found)
 
 
-def domains(nodes: NodeTable, topology: NetworkTopology = ANY_TIER) -> list[dict[str, list[str]]]:
+def domains(
+    table: TopologyTable, topology: NetworkTopology = ANY_TIER
+) -> list[dict[str, list[str]]]:
     """Per level, the nodes of each domain."""
     return [
         {
-            name: sorted(np.array(nodes.names)[level.mask(domain)].tolist())
+            name: sorted(np.array(table.nodes.names)[level.mask(domain)].tolist())
             for domain, name in enumerate(level.names)
         }
-        for level in nodes.topology.levels(topology).levels
+        for level in table.levels(topology).levels
     ]
 
 
 def test_a_row_has_the_nodes_of_its_racks() -> None:
     made, hypernodes = cluster(rows=1)
-    nodes = table([one.name for one in made], *hypernodes)
-    assert domains(nodes) == [
+    found = table([one.name for one in made], *hypernodes)
+    assert domains(found) == [
         {"rack-0-0": ["n-0-0-0", "n-0-0-1"], "rack-0-1": ["n-0-1-0", "n-0-1-1"]},
         {"row-0": ["n-0-0-0", "n-0-0-1", "n-0-1-0", "n-0-1-1"]},
     ]
 
 
 def test_a_tiers_name_means_its_own_tier_in_trees_of_different_heights() -> None:
-    nodes = table(
+    found = table(
         ["d-0", "d-1", "d-2", "s-0", "s-1"],
         hypernode("deep-0", 1, nodes_like("^d-[01]$"), tier_name="rack"),
         hypernode("deep-1", 1, nodes_like("^d-2$"), tier_name="rack"),
@@ -65,12 +68,12 @@ def test_a_tiers_name_means_its_own_tier_in_trees_of_different_heights() -> None
         hypernode("shallow", 1, nodes_like("^s-"), tier_name="hall"),
     )
 
-    def found(name: str) -> list[list[str]]:
-        levels = domains(nodes, NetworkTopology(mode="hard", highest_tier_name=name))
+    def tried(name: str) -> list[list[str]]:
+        levels = domains(found, NetworkTopology(mode="hard", highest_tier_name=name))
         return [sorted(one for one, members in level.items() if members) for level in levels]
 
-    assert found("rack") == [["deep-0", "deep-1"]]
-    assert found("hall") == [["deep-0", "deep-1", "shallow"], ["deep"]]
+    assert tried("rack") == [["deep-0", "deep-1"]]
+    assert tried("hall") == [["deep-0", "deep-1", "shallow"], ["deep"]]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_a_topology_says_which_tiers_are_tried(
     topology: NetworkTopology, tiers: list[int], *, open_beyond: bool
 ) -> None:
     made, hypernodes = cluster()
-    found = table([one.name for one in made], *hypernodes).topology.levels(topology)
+    found = table([one.name for one in made], *hypernodes).levels(topology)
     assert ([one.tier for one in found.levels], found.open, found.problem) == (
         tiers,
         open_beyond,
@@ -100,22 +103,22 @@ def test_members_are_found_by_labels() -> None:
         kind="Node",
         labels=Selector(requirements=(Requirement(key="rack", operator="In", values=("x",)),)),
     )
-    nodes = table([], hypernode("x", 1, by_label))
+    found = table([], hypernode("x", 1, by_label))
     for name, rack in (("a", "x"), ("b", "y"), ("c", "x")):
-        nodes.put(make_node(name, labels=(("rack", rack),)))
-    assert domains(nodes) == [{"x": ["a", "c"]}]
-    nodes.put(make_node("b", labels=(("rack", "x"),), resource_version=2))
-    nodes.remove(0)
-    assert domains(nodes) == [{"x": ["b", "c"]}]
+        found.nodes.put(make_node(name, labels=(("rack", rack),)))
+    assert domains(found) == [{"x": ["a", "c"]}]
+    found.nodes.put(make_node("b", labels=(("rack", "x"),), resource_version=2))
+    found.nodes.remove(0)
+    assert domains(found) == [{"x": ["b", "c"]}]
 
 
 def test_levels_are_made_anew_only_when_names_labels_or_hypernodes_change() -> None:
-    nodes = table(["a", "b"], hypernode("x", 1, exactly("a")))
-    before = nodes.topology.levels(ANY_TIER).levels[0]
-    nodes.put(make_node("b", {"cpu": 1}, resource_version=2))
-    assert nodes.topology.levels(ANY_TIER).levels[0] is before
-    nodes.put(make_node("c"))
-    assert nodes.topology.levels(ANY_TIER).levels[0] is not before
+    found = table(["a", "b"], hypernode("x", 1, exactly("a")))
+    before = found.levels(ANY_TIER).levels[0]
+    found.nodes.put(make_node("b", {"cpu": 1}, resource_version=2))
+    assert found.levels(ANY_TIER).levels[0] is before
+    found.nodes.put(make_node("c"))
+    assert found.levels(ANY_TIER).levels[0] is not before
 
 
 @pytest.mark.parametrize(
@@ -167,37 +170,35 @@ def test_levels_are_made_anew_only_when_names_labels_or_hypernodes_change() -> N
 def test_what_is_wrong_with_hypernodes_is_said_and_the_rest_counts(
     hypernodes: list[HyperNode], problem: str
 ) -> None:
-    nodes = table(["a", "b"], *hypernodes)
-    assert any(one.startswith(problem) for one in nodes.topology.problems)
-    found = {name for level in domains(nodes) for names in level.values() for name in names}
-    assert found == {"a", "b"}
+    found = table(["a", "b"], *hypernodes)
+    assert any(one.startswith(problem) for one in found.problems)
+    named = {name for level in domains(found) for names in level.values() for name in names}
+    assert named == {"a", "b"}
 
 
 def test_hypernodes_above_each_other_without_end_break_nothing() -> None:
     chain = [hypernode(f"h{i:03}", i, exactly(f"h{i + 1:03}", "HyperNode")) for i in range(500)]
-    nodes = table(["a"], *chain, hypernode("h500", 500, exactly("a")))
-    assert any("lies below more than" in one for one in nodes.topology.problems)
+    found = table(["a"], *chain, hypernode("h500", 500, exactly("a")))
+    assert any("lies below more than" in one for one in found.problems)
 
 
 def test_label_keys_are_levels_from_the_closest_to_the_widest() -> None:
-    nodes = table([])
+    found = table([])
     for name, rack, row in (("a", "1", "x"), ("b", "2", "x"), ("c", "3", "y")):
-        nodes.put(make_node(name, labels=(("rack", rack), ("row", row))))
-    nodes.put(make_node("d"))
-    assert domains(nodes, NetworkTopology(label_key="rack,row")) == [
+        found.nodes.put(make_node(name, labels=(("rack", rack), ("row", row))))
+    found.nodes.put(make_node("d"))
+    assert domains(found, NetworkTopology(label_key="rack,row")) == [
         {"rack=1": ["a"], "rack=2": ["b"], "rack=3": ["c"]},
         {"row=x": ["a", "b"], "row=y": ["c"]},
     ]
-    assert len(domains(nodes, NetworkTopology(label_key="rack,row", highest_tier=1))) == 1
-    assert nodes.topology.levels(NetworkTopology(label_key="no")).problem == (
-        "no node has the label no"
-    )
+    assert len(domains(found, NetworkTopology(label_key="rack,row", highest_tier=1))) == 1
+    assert found.levels(NetworkTopology(label_key="no")).problem == ("no node has the label no")
 
 
 def test_the_order_of_slots_keeps_racks_and_rows_together() -> None:
     made, hypernodes = cluster()
     names = sorted((one.name for one in made), key=lambda name: name[::-1])
-    nodes = table([*names, "outside"], *hypernodes)
-    order = nodes.topology.order(None)
-    ordered = [nodes.names[slot] for slot in np.argsort(order).tolist()]
+    found = table([*names, "outside"], *hypernodes)
+    order = found.order(None)
+    ordered = [found.nodes.names[slot] for slot in np.argsort(order).tolist()]
     assert ordered == [*sorted(names), "outside"]

@@ -1,0 +1,118 @@
+"""Stored objects before the webhook's rules, with the defaults that the webhook would give them."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from services.admission_webhook.core import judge
+from services.admission_webhook.core.case import ReferenceObjects
+from services.admission_webhook.core.queue_tree import QueueTree
+from services.admission_webhook.core.review import (
+    AdmissionRequest,
+    GroupVersionResource,
+    PatchOperation,
+)
+from shared.dialects import volcano
+from shared.dialects.protocol import JsonObject, ReadingContext
+from shared.kube import objects as kube
+from shared.kube.decoding import without_nulls
+from shared.kube.resources import QUEUES_VOLCANO
+from shared.model.objects import Queue
+
+
+class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
+    """One object as the API server has it."""
+
+    group: str
+    plural: str
+    body: JsonObject
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects to judge; queues among them are known to all the others."""
+
+    scheduler_names: tuple[str, ...]
+    objects: tuple[StoredObject, ...]
+
+
+class Objection(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with one object; `index` is its place in the question."""
+
+    index: int
+    errors: tuple[str, ...]
+
+
+def objections(question: Question) -> list[Objection]:
+    """Every object that would be refused if it were created now, with every reason."""
+    known = ReferenceObjects(
+        scheduler_names=question.scheduler_names, queues=QueueTree(_queues(question.objects))
+    )
+    found: list[Objection] = []
+    for index, stored in enumerate(question.objects):
+        errors = _errors(stored, known)
+        if errors:
+            found.append(Objection(index=index, errors=errors))
+    return found
+
+
+def _errors(stored: StoredObject, known: ReferenceObjects) -> tuple[str, ...]:
+    metadata = stored.body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    body = stored.body
+    for step in ("defaults", "rules"):
+        request = AdmissionRequest(
+            uid="check",
+            resource=GroupVersionResource(group=stored.group, resource=stored.plural),
+            name=str(metadata.get("name", "")),
+            namespace=str(metadata.get("namespace", "")),
+            operation="CREATE",
+            object=msgspec.Raw(msgspec.json.encode(body)),
+        )
+        asked = judge.subject(request, known)
+        if asked is None:
+            return ()
+        if step == "rules":
+            return tuple(error.text for error in judge.violations(asked).errors)
+        body = _patched(body, judge.defaults(asked).patch)
+    raise AssertionError("the rules come last")
+
+
+def _patched(body: JsonObject, patch: Sequence[PatchOperation]) -> JsonObject:
+    """A copy with the webhook's own patch applied."""
+    found = copy.deepcopy(body)
+    for operation in patch:
+        *way, last = [
+            part.replace("~1", "/").replace("~0", "~") for part in operation.path.split("/")[1:]
+        ]
+        target: Any = found
+        for part in way:
+            target = target[int(part)] if isinstance(target, list) else target[part]
+        if isinstance(target, list):
+            if last == "-":
+                target.append(operation.value)
+            else:
+                target[int(last)] = operation.value
+        elif operation.op == "add":
+            target[last] = operation.value
+        else:
+            target.pop(last, None)
+    return found
+
+
+def _queues(objects: Sequence[StoredObject]) -> list[Queue]:
+    context = ReadingContext(scheduler_names=frozenset())
+    found: list[Queue] = []
+    for stored in objects:
+        if (stored.group, stored.plural) != (QUEUES_VOLCANO.group, QUEUES_VOLCANO.plural):
+            continue
+        try:
+            read = volcano.read_queue(
+                msgspec.convert(without_nulls(stored.body), kube.Queue), context
+            )
+        except msgspec.ValidationError:
+            # Its own objection says what is wrong with it.
+            continue
+        found.append(read)
+    return found

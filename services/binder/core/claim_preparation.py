@@ -1,0 +1,240 @@
+"""What is written to claims before their pods are bound, given what a read of them showed. Pure.
+
+Nothing here sends anything. `volume_step` and `device_step` look at objects as they are and say
+what is to be written next, or that there is nothing left to do; asked again after the write, after
+a crash or by another binder, they continue where things are. Every write has the UID and
+resourceVersion of what was read as preconditions.
+"""
+
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from shared.contracts.decisions import Binding, DeviceChoice, GangDecision, VolumeChoice
+
+BOUND_BY_US: Final = "pv.kubernetes.io/bound-by-controller"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+#: Keeps a claim with devices from being deleted; the claims' controller takes it off again.
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
+Object: TypeAlias = dict[str, Any]
+"""An object of the API server, as JSON."""
+
+
+class Preparation(msgspec.Struct, frozen=True, gc=False):
+    """What one claim of one member needs."""
+
+    choice: VolumeChoice | DeviceChoice
+    pod_name: str
+
+
+class Progress(msgspec.Struct, frozen=True, gc=False):
+    """How far a preparation is: done; waiting for a controller to complete it; failed, for this
+    node at least; or again, because the API server gave no verdict.
+    """
+
+    state: Literal["done", "waiting", "failed", "again"]
+    message: str = ""
+    retry_after_ms: int = 0
+    #: Devices were written, and no answer says that they are not: they may be given out yet.
+    in_doubt: bool = False
+
+
+class Write(msgspec.Struct, frozen=True, gc=False):
+    """A merge patch to send."""
+
+    kind: Literal["claim", "volume", "devices", "devices/status"]
+    patch: Object
+
+
+DONE: Final = Progress("done")
+WAITING: Final = Progress("waiting")
+
+
+def preparations_of(decision: GangDecision) -> tuple[Preparation, ...]:
+    """Everything that a decision wants done before its members are bound."""
+    if not decision.volumes and not decision.devices:
+        return ()
+    names = {one.uid: one.name for one in decision.bindings}
+    choices: list[VolumeChoice | DeviceChoice] = [*decision.volumes, *decision.devices]
+    return tuple(Preparation(one, names[one.pod_uid]) for one in choices)
+
+
+def needs_volume(claim: Object | None, choice: VolumeChoice) -> bool:
+    """Whether the volume has to be read, too."""
+    return claim is not None and bool(choice.volume) and not _volume_of(claim)
+
+
+def volume_step(
+    claim: Object | None, volume: Object | None, choice: VolumeChoice, *, again: bool
+) -> Progress | Write:
+    """The next thing to do for a claim that waited for its first consumer.
+
+    Args:
+        claim: as it is; None: there is none.
+        volume: the one chosen, where `needs_volume` says so; None: there is none.
+        choice: what was decided.
+        again: this preparation has been written to the claim before.
+    """
+    if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
+        return Progress("failed", f'persistentvolumeclaim "{choice.claim}" is gone')
+    notes = _annotations(claim)
+    name = _volume_of(claim)
+    if name:
+        if choice.volume and name != choice.volume:
+            other = f'persistentvolumeclaim "{choice.claim}" is bound to volume "{name}"'
+            return Progress("failed", f'{other}, not to "{choice.volume}"')
+        if not choice.volume and notes.get(SELECTED_NODE) != choice.node:
+            other = f'persistentvolumeclaim "{choice.claim}" was bound to volume "{name}"'
+            return Progress("failed", f"{other}, which was not made for node {choice.node}")
+        return DONE if BIND_COMPLETED in notes else WAITING
+    if choice.volume:
+        return _bind_step(volume, choice)
+    selected = notes.get(SELECTED_NODE, "")
+    if selected == choice.node:
+        return WAITING
+    if selected or again:
+        # A provisioner that fails takes the annotation off.
+        return Progress("failed", f'provisioning failed for PVC "{choice.claim}"')
+    return Write("claim", _patch(claim, {"annotations": {SELECTED_NODE: choice.node}}))
+
+
+def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoice) -> Write | None:
+    """What takes a preparation back that nobody has completed; None: nothing, or too late.
+
+    The node that a provisioner was told stays (docs/adr/0046-what-is-written-to-claims-may-come-
+    late.md): it may be making the volume already, which would then come to the claim after another
+    node was told.
+    """
+    if claim is None or _uid(claim) != choice.claim_uid or _volume_of(claim) or not choice.volume:
+        return None
+    if volume is None or _uid(volume) != choice.volume_uid:
+        return None
+    owner: Object = volume.get("spec", {}).get("claimRef") or {}
+    unused = volume.get("status", {}).get("phase") == "Available"
+    # One that its user bound to the claim stays so.
+    if (
+        owner.get("uid") != choice.claim_uid
+        or BOUND_BY_US not in _annotations(volume)
+        or not unused
+    ):
+        return None
+    patch = _patch(volume, {"annotations": {BOUND_BY_US: None}})
+    return Write("volume", {**patch, "spec": {"claimRef": None}})
+
+
+def device_step(claim: Object | None, choice: DeviceChoice, pod_name: str) -> Progress | Write:
+    """The next thing to do for a ResourceClaim: the finalizer, then devices and reservation in one
+    write.
+    """
+    if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
+        return Progress("failed", f'resourceclaim "{choice.claim}" is gone')
+    status: Object = claim.get("status") or {}
+    allocation = status.get("allocation")
+    if allocation is None and not choice.devices:
+        return Progress("failed", f'resourceclaim "{choice.claim}" has lost its devices')
+    if allocation is not None and choice.devices and _devices(allocation) != set(choice.devices):
+        return Progress("failed", f'resourceclaim "{choice.claim}" got allocated elsewhere')
+    reserved: list[Object] = list(status.get("reservedFor") or ())
+    if allocation is not None and any(one.get("uid") == choice.pod_uid for one in reserved):
+        return DONE
+    finalizers: list[str] = list(claim["metadata"].get("finalizers") or ())
+    if allocation is None and FINALIZER not in finalizers:
+        return Write("devices", _patch(claim, {"finalizers": [*finalizers, FINALIZER]}))
+    reserved.append({"resource": "pods", "name": pod_name, "uid": choice.pod_uid})
+    wanted: Object = {"reservedFor": reserved}
+    if allocation is None:
+        wanted["allocation"] = _allocation(choice)
+    return Write("devices/status", {**_patch(claim, {}), "status": wanted})
+
+
+def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
+    """What takes a reservation back, and the devices with the last one; None: nothing."""
+    if claim is None or _uid(claim) != choice.claim_uid:
+        return None
+    status: Object = claim.get("status") or {}
+    reserved: list[Object] = list(status.get("reservedFor") or ())
+    left = [one for one in reserved if one.get("uid") != choice.pod_uid]
+    if len(left) == len(reserved):
+        return None
+    wanted: Object = {"reservedFor": left or None}
+    if not left and choice.devices:
+        wanted["allocation"] = None
+    return Write("devices/status", {**_patch(claim, {}), "status": wanted})
+
+
+def failed_members(
+    preparations: tuple[Preparation, ...], failures: dict[int, str], bindings: tuple[Binding, ...]
+) -> dict[int, str]:
+    """By place of the binding: why its member's claims could not be prepared."""
+    places = {one.uid: place for place, one in enumerate(bindings)}
+    return {
+        places[preparations[index].choice.pod_uid]: text
+        for index, text in sorted(failures.items(), reverse=True)
+    }
+
+
+def _bind_step(volume: Object | None, choice: VolumeChoice) -> Progress | Write:
+    if volume is None or _uid(volume) != choice.volume_uid or _leaving(volume):
+        return Progress("failed", f'persistentvolume "{choice.volume}" is gone')
+    owner = volume.get("spec", {}).get("claimRef")
+    if owner is not None:
+        named = owner.get("namespace"), owner.get("name")
+        if named != (choice.namespace, choice.claim) or owner.get("uid") not in {
+            None,
+            "",
+            choice.claim_uid,
+        }:
+            return Progress("failed", f'persistentvolume "{choice.volume}" is another claim\'s')
+        if owner.get("uid") == choice.claim_uid:
+            return WAITING
+    reference = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": choice.namespace,
+        "name": choice.claim,
+        "uid": choice.claim_uid,
+    }
+    notes = {} if owner is not None else {"annotations": {BOUND_BY_US: "yes"}}
+    return Write("volume", {**_patch(volume, notes), "spec": {"claimRef": reference}})
+
+
+def _allocation(choice: DeviceChoice) -> Object:
+    results = [
+        {"request": request, "driver": driver, "pool": pool, "device": device}
+        for request, driver, pool, device in choice.devices
+    ]
+    there = {"key": "metadata.name", "operator": "In", "values": [choice.node]}
+    return {
+        "devices": {"results": results},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [there]}]},
+    }
+
+
+def _devices(allocation: Object) -> set[tuple[str, str, str, str]]:
+    given: Object = allocation.get("devices") or {}
+    results: list[Object] = given.get("results") or []
+    return {(one["request"], one["driver"], one["pool"], one["device"]) for one in results}
+
+
+def _patch(found: Object, metadata: Object) -> Object:
+    was = found["metadata"]
+    stamp = {"uid": was["uid"], "resourceVersion": was["resourceVersion"]}
+    return {"metadata": {**stamp, **metadata}}
+
+
+def _uid(found: Object) -> str:
+    return str(found["metadata"]["uid"])
+
+
+def _leaving(found: Object) -> bool:
+    return bool(found["metadata"].get("deletionTimestamp"))
+
+
+def _annotations(found: Object) -> Object:
+    return found["metadata"].get("annotations") or {}
+
+
+def _volume_of(claim: Object) -> str:
+    return str(claim.get("spec", {}).get("volumeName") or "")

@@ -1,0 +1,311 @@
+"""Writes intents to the API server, at a rate, and keeps in memory what is written.
+
+What the API server refuses for good (gone, another object of that name, no right to, invalid)
+counts as done: trying again changes nothing, and the next verdict tries again. What it did not take
+now is `RetryLater`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias, assert_never
+
+import msgspec
+
+from services.controller.clock import SteadyClock
+from services.controller.core.events import EventIntent, evicted_event, pod_event
+from services.controller.core.intents import (
+    CompareGroup,
+    Intent,
+    PatchGroup,
+    ReportEvicted,
+    ReportPlaced,
+    Situation,
+    remember_stored,
+    without_annotations,
+)
+from services.controller.core.pace import Pace
+from services.controller.core.waiting import MarkWaiting, bound_after_all
+from services.controller.errors import RetryLater
+from services.controller.reporting import Reporting
+from services.controller.state import WrittenGang
+from shared.contracts import annotations
+from shared.contracts.verdicts import PodRef, Verdict
+from shared.dialects.protocol import StatusPatch
+from shared.kube.client import KubeClient
+from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound, TooManyRequests
+from shared.kube.resources import CORE_EVENTS, PODS, Resource
+
+logger = logging.getLogger(__name__)
+
+PodEvent: TypeAlias = Callable[[Verdict, PodRef, int], EventIntent]
+"""What is told of one pod, at an instant."""
+
+#: When the API server does not say: long enough to let it recover, short enough to be current.
+_RETRY_S: Final = 2.0
+#: The API server may say an hour.
+_RETRY_S_MAX: Final = 60.0
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    uid: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """What has to be known of a stored group."""
+
+    metadata: _Metadata
+
+
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _StoredPod(msgspec.Struct, frozen=True):
+    spec: _PodSpec
+
+
+class _StoredEvent(msgspec.Struct, frozen=True):
+    count: int | None = None
+
+
+_decode_stored: Final = msgspec.json.Decoder(_Stored).decode
+_decode_pod: Final = msgspec.json.Decoder(_StoredPod).decode
+_decode_event: Final = msgspec.json.Decoder(_StoredEvent).decode
+
+
+class Writer:
+    """Writes for the status controller."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        clock: SteadyClock,
+        reporting: Reporting,
+        *,
+        writes_per_s: int,
+        pod_events_per_s: int,
+    ) -> None:
+        """Write over `client`, no faster than told."""
+        self._client = client
+        self._clock = clock
+        self._reporting = reporting
+        # A tenth of a second's worth at once: a lone gang's writes do not wait.
+        self._pace = Pace(writes_per_s, max(8, writes_per_s // 10))
+        self._pod_pace = Pace(pod_events_per_s, pod_events_per_s)
+
+    async def write(self, intent: Intent, situation: Situation, memory: WrittenGang) -> None:
+        """Write one intent and remember it.
+
+        Raises:
+            RetryLater: It is not written, as far as we know. Nothing is remembered.
+        """
+        try:
+            match intent:
+                case CompareGroup():
+                    await self._compare(intent, situation.verdict, memory)
+                case PatchGroup():
+                    await self._patch_group(intent, memory)
+                case EventIntent():
+                    await self._report(intent, memory)
+                case MarkWaiting():
+                    await self._mark(intent, memory)
+                case ReportPlaced():
+                    await self._report_on_pods(intent.pods, pod_event, situation.verdict)
+                    memory.placed = intent.placed
+                case ReportEvicted():
+                    await self._report_on_pods(intent.pods, evicted_event, situation.verdict)
+                    memory.evicted = intent.evicted
+                case _:
+                    assert_never(intent)
+        except ApiError as error:
+            if isinstance(error, TooManyRequests) or error.status >= 500 or error.status == 401:
+                raise self._retry(error, error.retry_after_s) from error
+            self._refused(intent, error, memory)
+        except KubeError as error:
+            raise self._retry(error, None) from error
+
+    def _retry(self, error: KubeError, after_s: float | None) -> RetryLater:
+        delay_s = min(_RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
+        if isinstance(error, TooManyRequests):
+            self._pace.pause(self._clock.now_ms() + int(delay_s * 1000))
+        self._reporting.retried()
+        return RetryLater(str(error), delay_s)
+
+    def _refused(self, intent: Intent, error: ApiError, memory: WrittenGang) -> None:
+        """Take a definite refusal for done."""
+        self._reporting.refused(type(intent).__name__)
+        if not isinstance(error, NotFound):
+            logger.warning("%s is refused: %s", type(intent).__name__, error)
+        now_ms = self._clock.now_ms()
+        match intent:
+            case CompareGroup():
+                memory.group_missing = True
+            case PatchGroup():
+                memory.group_missing = memory.group_missing or isinstance(error, NotFound)
+                self._group_written(intent, memory)
+            case EventIntent():
+                memory.events[intent.topic] = (intent.why, intent.message, now_ms)
+            case MarkWaiting():
+                memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
+            case ReportPlaced():
+                memory.placed = intent.placed
+            case ReportEvicted():
+                memory.evicted = intent.evicted
+            case _:
+                assert_never(intent)
+
+    # Groups.
+
+    async def _compare(self, intent: CompareGroup, verdict: Verdict, memory: WrittenGang) -> None:
+        stored = await self._stored(intent.resource, intent.namespace, intent.name)
+        if stored is None or stored.metadata.uid != intent.uid:
+            memory.group_missing = True
+            return
+        text = (stored.metadata.annotations or {}).get(annotations.VERDICT, "")
+        remember_stored(memory, text, verdict, self._clock.now_ms())
+
+    async def _patch_group(self, intent: PatchGroup, memory: WrittenGang) -> None:
+        for patch in intent.patches:
+            try:
+                try:
+                    await self._send(patch)
+                except Invalid as error:
+                    bare = without_annotations(patch)
+                    if bare is None:
+                        raise
+                    # A user's annotations may leave no room for ours: the status matters more.
+                    logger.info("group %s/%s: %s", patch.namespace, patch.name, error)
+                    await self._send(bare)
+            except Conflict as error:
+                # Another object bears the name, or the server lost a race with itself.
+                stored = await self._stored(patch.resource, patch.namespace, patch.name)
+                if stored is not None and stored.metadata.uid == patch.body["metadata"]["uid"]:
+                    raise RetryLater(str(error), _RETRY_S) from error
+                memory.group_missing = True
+                return
+            self._reporting.wrote("group")
+        self._group_written(intent, memory)
+
+    async def _send(self, patch: StatusPatch) -> None:
+        await self._turn()
+        await self._client.patch(
+            patch.resource,
+            patch.name,
+            patch.body,
+            namespace=patch.namespace,
+            subresource=patch.subresource,
+        )
+
+    def _group_written(self, intent: PatchGroup, memory: WrittenGang) -> None:
+        memory.annotation = intent.annotation
+        memory.meaning = intent.meaning
+        memory.group_at_ms = self._clock.now_ms()
+
+    async def _stored(self, resource: Resource, namespace: str, name: str) -> _Stored | None:
+        await self._turn()
+        try:
+            reply = await self._client.request("GET", resource.path(namespace, name))
+        except NotFound:
+            return None
+        return _decode_stored(reply.body)
+
+    # Events.
+
+    async def _report(self, event: EventIntent, memory: WrittenGang) -> None:
+        told = event.topic in memory.events
+        if not (told and event.repeats and await self._repeat(event)):
+            await self._turn()
+            try:
+                await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
+                self._reporting.wrote("event")
+            except Conflict:
+                # Told before this process began.
+                if event.repeats:
+                    await self._repeat(event)
+        memory.events[event.topic] = (event.why, event.message, self._clock.now_ms())
+
+    async def write_event(self, event: EventIntent) -> None:
+        """Create an Event, or count and reword the one that there is.
+
+        Raises:
+            RetryLater: It is not written, as far as we know. What is refused for good counts as
+                written.
+        """
+        try:
+            await self._turn()
+            try:
+                await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
+                self._reporting.wrote("pod event")
+            except Conflict:
+                await self._repeat(event)
+        except ApiError as error:
+            if isinstance(error, TooManyRequests) or error.status >= 500 or error.status == 401:
+                raise self._retry(error, error.retry_after_s) from error
+            self._reporting.refused("EventIntent")
+        except KubeError as error:
+            raise self._retry(error, None) from error
+
+    async def _repeat(self, event: EventIntent) -> bool:
+        """Count and reword an event that there is; False: it has expired."""
+        await self._turn()
+        try:
+            reply = await self._client.request("GET", CORE_EVENTS.path(event.namespace, event.name))
+            again: dict[str, Any] = {
+                "count": (_decode_event(reply.body).count or 1) + 1,
+                "message": event.message,
+                "lastTimestamp": event.body["lastTimestamp"],
+            }
+            await self._turn()
+            await self._client.patch(CORE_EVENTS, event.name, again, namespace=event.namespace)
+        except NotFound:
+            return False
+        self._reporting.wrote("event")
+        return True
+
+    async def _report_on_pods(
+        self, pods: Sequence[PodRef], event_of: PodEvent, verdict: Verdict
+    ) -> None:
+        for number, pod in enumerate(pods):
+            if not self._pod_pace.try_take(self._clock.now_ms()):
+                self._reporting.dropped(len(pods) - number)
+                break
+            event = event_of(verdict, pod, self._clock.now_ms())
+            await self._turn()
+            try:
+                await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
+                self._reporting.wrote("pod event")
+            except Conflict:
+                continue  # told before this process began
+
+    # Pods.
+
+    async def _mark(self, mark: MarkWaiting, memory: WrittenGang) -> None:
+        await self._turn()
+        reply = await self._client.patch(
+            PODS,
+            mark.pod.name,
+            mark.body,
+            namespace=mark.namespace,
+            subresource="status",
+            patch_type="strategic",
+        )
+        self._reporting.wrote("condition")
+        memory.marked[mark.pod.uid] = (mark.why, mark.words, self._clock.now_ms())
+        if _decode_pod(reply.body).spec.node_name:
+            # Bound between the verdict and this write: a pod on a node must not read unscheduled.
+            await self._client.patch(
+                PODS,
+                mark.pod.name,
+                bound_after_all(mark),
+                namespace=mark.namespace,
+                subresource="status",
+                patch_type="strategic",
+            )
+
+    async def _turn(self) -> None:
+        """Wait for a turn at the rate of writes."""
+        wait_ms = self._pace.take(self._clock.now_ms())
+        if wait_ms:
+            await asyncio.sleep(wait_ms / 1000)

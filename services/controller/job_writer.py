@@ -1,0 +1,358 @@
+"""Carries out one step of a Job, in the plan's order, each write safe to repeat."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Final, TypeVar
+
+import msgspec
+
+from services.controller.core.jobs.observed_pods import OUT_OF_SYNC, SeenPod
+from services.controller.core.jobs.planning import Step
+from services.controller.core.jobs.plugins.discovery import plugins_of
+from services.controller.core.jobs.plugins.plugin import Owned, PluginError
+from services.controller.core.jobs.plugins.ssh import with_keys
+from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
+from services.controller.owned_objects import NotOurs, OwnedObjects
+from services.controller.reconciling.controller import Runtime
+from services.controller.reconciling.informer import Informer
+from services.controller.reconciling.writes import Outcome, Written
+from services.controller.ssh_keys import key_pair
+from shared.kinds.job import Job, JobStatus, TaskSpec
+from shared.kinds.job_shape import pod_name, template_spec
+from shared.kinds.podgroup import PodGroup
+from shared.kube.errors import (
+    ApiError,
+    Forbidden,
+    Invalid,
+    KubeError,
+    MalformedAnswer,
+    NotFound,
+)
+from shared.kube.resources import (
+    JOBS_VOLCANO,
+    PODGROUPS_VOLCANO,
+    PODS,
+    VOLUME_CLAIMS,
+)
+
+#: Writes for one job at a time: other jobs' writes continue between them.
+_WRITERS: Final = 16
+#: So many errors are told of in one Event.
+_ERRORS_SHOWN: Final = 3
+
+_decode_job: Final = msgspec.json.Decoder(Job).decode
+
+_T = TypeVar("_T")
+
+
+class Overtaken(Exception):
+    """The job has changed since it was read: plan again."""
+
+
+class Obstacle(Exception):
+    """Something that others have to take away: say so, and try again later.
+
+    Attributes:
+        reason: The Event's reason.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class JobWriter:
+    """Writes for one job, for one call of `reconcile`."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        jobs: Informer[Job],
+        pods: Informer[SeenPod],
+        groups: Informer[PodGroup],
+        job: Job,
+    ) -> None:
+        """What is written is learned by these caches."""
+        self.job = job
+        #: When this step made the group, in ms since the epoch; 0: it did not.
+        self.grouped_ms = 0
+        self._client = runtime.client
+        self._writes = runtime.writes
+        self._jobs = jobs
+        self._pods = pods
+        self._groups = groups
+        self._namespace = job.metadata.namespace
+        self._belongings = OwnedObjects(
+            runtime.client, runtime.writes, self._namespace, job.metadata.uid
+        )
+
+    @property
+    def group_uid(self) -> str:
+        """UID of the job's group; "" while it has none."""
+        group = self._group()
+        return group.metadata.uid if group is not None else ""
+
+    async def read_again(self) -> Job | None:
+        """The job as it is stored now. Raises KubeError."""
+        try:
+            reply = await self._client.request(
+                "GET", JOBS_VOLCANO.path(self._namespace, self.job.metadata.name)
+            )
+        except NotFound:
+            return None
+        self._learn(reply.body)
+        return self.job
+
+    async def write_status(self, status: JobStatus) -> None:
+        """Write the job's status whole. Raises Overtaken, KubeError."""
+        manifest = msgspec.structs.replace(self.job, status=status)
+        written = await self._writes.replace(
+            JOBS_VOLCANO,
+            self.job.metadata.name,
+            manifest,
+            namespace=self._namespace,
+            subresource="status",
+        )
+        if written.outcome is Outcome.STALE:
+            raise Overtaken
+        if written.done:
+            self._learn(written.body)
+
+    def _learn(self, body: bytes) -> None:
+        """Take in the job as it is stored now. Raises MalformedAnswer: nobody can read it."""
+        try:
+            self.job = _decode_job(body)
+        except msgspec.MsgspecError as error:
+            raise MalformedAnswer(f"Job {self._namespace}/{self.job.metadata.name}: {error}") from (
+                None
+            )
+        self._jobs.learn(body)
+
+    async def carry_out(self, step: Step) -> None:
+        """Everything in the step but the status.
+
+        Raises:
+            Obstacle: What others have to take away.
+            Overtaken: The job has changed meanwhile.
+            KubeError: To be tried again.
+        """
+        if step.ensure_objects:
+            await self._ensure(step)
+        await self._write_group(step)
+        if step.make_pods:
+            await self._make_pods(step)
+        await self._delete_pods(step)
+        if step.delete_objects:
+            for owned in self._owned(step.job):
+                await self._belongings.delete(owned.resource, owned.name)
+        if step.delete_group:
+            await self._delete_group()
+
+    # Plugins' objects and claims.
+
+    async def _ensure(self, step: Step) -> None:
+        await self._ensure_claims(step)
+        try:
+            for owned in self._owned(step.job):
+                await self._ensure_owned(owned)
+        except NotOurs as other:
+            raise Obstacle("PluginError", str(other)) from other
+        except (Forbidden, Invalid) as error:
+            raise Obstacle("PluginError", error.message) from error
+
+    def _owned(self, job: Job) -> Iterable[Owned]:
+        return [owned for plugin in plugins_of(job) for owned in plugin.objects()]
+
+    async def _ensure_owned(self, owned: Owned) -> None:
+        manifest = owned.manifest
+        if owned.keys:
+            if await self._belongings.has(owned.resource, owned.name):
+                return
+            private, public = await key_pair()
+            manifest = with_keys(manifest, private, public)
+        await self._belongings.make(owned.resource, manifest, follows=owned.follows)
+
+    async def _ensure_claims(self, step: Step) -> None:
+        """Have every claim; write the names of those that were made into the job."""
+        volumes = step.job.spec.volumes
+        for volume in volumes:
+            if volume.volume_claim is not None:
+                await self._make_claim(claim_for(step.job, volume))
+            else:
+                await self._expect_claim(volume.volume_claim_name)
+        names = [claim_name(step.job, volume) for volume in volumes]
+        if names != [volume.volume_claim_name for volume in self.job.spec.volumes]:
+            patch = [
+                {"op": "test", "path": "/metadata/uid", "value": self.job.metadata.uid},
+                *(
+                    {"op": "add", "path": f"/spec/volumes/{at}/volumeClaimName", "value": name}
+                    for at, name in enumerate(names)
+                ),
+            ]
+            reply = await self._client.patch(
+                JOBS_VOLCANO,
+                self.job.metadata.name,
+                patch,
+                namespace=self._namespace,
+                patch_type="json",
+            )
+            self._learn(reply.body)
+
+    async def _make_claim(self, manifest: Manifest) -> None:
+        try:
+            await self._writes.create(VOLUME_CLAIMS, manifest, namespace=self._namespace)
+        except (Forbidden, Invalid) as error:
+            raise Obstacle("PVCError", f"Failed to create PVC, err: {error.message}") from error
+
+    async def _expect_claim(self, name: str) -> None:
+        try:
+            await self._client.request("GET", VOLUME_CLAIMS.path(self._namespace, name))
+        except NotFound:
+            raise Obstacle(
+                "PVCError",
+                f"Failed to create PVC, err: pvc {name} is not found, the job will be in the "
+                "Pending state until the PVC is created",
+            ) from None
+
+    # The group.
+
+    async def _write_group(self, step: Step) -> None:
+        try:
+            if step.make_group is not None:
+                made = await self._writes.create(
+                    PODGROUPS_VOLCANO, step.make_group, namespace=self._namespace
+                )
+                self._groups.learn(made.body)
+                self.grouped_ms = time.time_ns() // 1_000_000
+            group = self._group()
+            if step.change_group is not None and group is not None:
+                changed = await self._writes.patch(
+                    PODGROUPS_VOLCANO,
+                    group.metadata.name,
+                    step.change_group,
+                    uid=group.metadata.uid,
+                    namespace=self._namespace,
+                )
+                self._groups.learn(changed.body)
+        except (Forbidden, Invalid) as error:
+            raise Obstacle(
+                "PodGroupError", f"Failed to create PodGroup, err: {error.message}"
+            ) from error
+
+    async def _delete_group(self) -> None:
+        group = self._group()
+        if group is not None:
+            await self._writes.delete(
+                PODGROUPS_VOLCANO,
+                group.metadata.name,
+                uid=group.metadata.uid,
+                namespace=self._namespace,
+            )
+
+    def _group(self) -> PodGroup | None:
+        owned = self._groups.owned_by(self.job.metadata.uid)
+        return owned[0] if owned else None
+
+    # Pods.
+
+    async def _make_pods(self, step: Step) -> None:
+        plugins = plugins_of(step.job)
+        refused: list[str] = []
+        #: A role's pods are alike: where one is refused (a quota, a policy), trying all the others
+        #: every few seconds would keep every other job's writes waiting.
+        hopeless: set[str] = set()
+
+        async def make(at: tuple[TaskSpec, int]) -> None:
+            task, index = at
+            if task.name in hopeless:
+                return
+            name = pod_name(step.job.metadata.name, task.name, index)
+            try:
+                manifest = pod_for(step.job, task, index, plugins)
+                made = await self._writes.create(PODS, manifest, namespace=self._namespace)
+                if made.outcome is Outcome.EXISTS:
+                    made = await self._ours(name)
+            except (Forbidden, Invalid) as error:
+                hopeless.add(task.name)
+                refused.append(f"failed to create pod {name}, err: {error.message}")
+            except (PluginError, NotOurs) as error:
+                refused.append(f"failed to create pod {name}, err: {error}")
+            else:
+                self._pods.learn(made.body)
+
+        for _, wave in groupby(step.make_pods, key=_class_of):
+            await _all(make, list(wave))
+        if refused:
+            told = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
+            raise Obstacle("FailedCreate", f"Error creating pods: [{told}]")
+
+    async def _ours(self, name: str) -> Written:
+        """The pod that bears the name already, if it is this job's. Raises NotOurs."""
+        try:
+            reply = await self._client.request("GET", PODS.path(self._namespace, name))
+        except NotFound:
+            return Written(Outcome.GONE)
+        pod = msgspec.json.decode(reply.body, type=SeenPod)
+        if all(owner.uid != self.job.metadata.uid for owner in pod.metadata.owner_references):
+            raise NotOurs(f"pod {name} belongs to another owner")
+        return Written(Outcome.DONE, reply.body)
+
+    async def _delete_pods(self, step: Step) -> None:
+        refused: list[str] = []
+        marked = {pod.metadata.uid for pod in step.mark}
+        # A surplus pod of an old version is in both.
+        doomed = {pod.metadata.uid: pod for pod in (*step.mark, *step.delete)}
+
+        async def delete(pod: SeenPod) -> None:
+            metadata = pod.metadata
+            try:
+                if metadata.uid in marked:
+                    await self._writes.patch(
+                        PODS,
+                        metadata.name,
+                        {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}},
+                        uid=metadata.uid,
+                        namespace=self._namespace,
+                    )
+                if not pod.terminating:
+                    gone = await self._writes.delete(
+                        PODS, metadata.name, uid=metadata.uid, namespace=self._namespace
+                    )
+                    self._pods.learn(gone.body)
+            except (Forbidden, Invalid) as error:
+                refused.append(f"failed to delete pod {metadata.name}, err: {error.message}")
+
+        await _all(delete, list(doomed.values()))
+        if refused:
+            told = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
+            raise Obstacle("FailedDelete", f"Error deleting pods: [{told}]")
+
+
+def _class_of(at: tuple[TaskSpec, int]) -> str:
+    """The priority class of a pod that is to be made. Those of one class are made together, those
+    of the next when the first are there: which of them a gang begins with is no matter of luck.
+    """
+    return str(template_spec(at[0]).get("priorityClassName") or "")
+
+
+async def _all(do: Callable[[_T], Awaitable[None]], things: Sequence[_T]) -> None:
+    """Do it for all of them, a few at a time; the first error of the API ends it."""
+    left = iter(things)
+    errors: list[KubeError] = []
+
+    async def work() -> None:
+        for thing in left:
+            if errors:
+                return
+            try:
+                await do(thing)
+            except KubeError as error:
+                errors.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(min(_WRITERS, len(things))):
+            group.create_task(work(), name=f"job-writer-{number}")
+    if errors:
+        raise next((one for one in errors if not isinstance(one, ApiError)), errors[0])

@@ -1,0 +1,86 @@
+"""Objects that a controller has for an object of its own: made once, followed, deleted by UID.
+
+A name that belongs to another owner is left alone: what is there may be the remains of a former
+object of the same name, which garbage collection takes away, or a user's.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from services.controller.reconciling.writes import Outcome, Writes
+from shared.kinds.metadata import Metadata
+from shared.kube.client import KubeClient
+from shared.kube.errors import NotFound
+from shared.kube.resources import Resource
+
+Manifest = dict[str, Any]
+
+
+class NotOurs(Exception):
+    """The name is taken by an object of another owner."""
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    data: dict[str, str] | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Stored).decode
+
+
+class OwnedObjects:
+    """The objects of one owner."""
+
+    def __init__(self, client: KubeClient, writes: Writes, namespace: str, owner_uid: str) -> None:
+        """Of the owner with this UID."""
+        self._client = client
+        self._writes = writes
+        self._namespace = namespace
+        self._owner_uid = owner_uid
+
+    async def has(self, resource: Resource, name: str) -> bool:
+        """Whether the object is there. Raises NotOurs, KubeError."""
+        return await self._find(resource, name) is not None
+
+    async def make(self, resource: Resource, manifest: Manifest, *, follows: bool = False) -> None:
+        """Have the object; bring its data up to date when it `follows`. Raises NotOurs, KubeError.
+
+        Idempotent.
+        """
+        made = await self._writes.create(resource, manifest, namespace=self._namespace)
+        if made.outcome is not Outcome.EXISTS:
+            return
+        name = manifest["metadata"]["name"]
+        stored = await self._find(resource, name)
+        if stored is None or not follows or (stored.data or {}) == manifest["data"]:
+            return
+        gone = {key: None for key in stored.data or {} if key not in manifest["data"]}
+        await self._writes.patch(
+            resource,
+            name,
+            {"data": gone | manifest["data"]},
+            uid=stored.metadata.uid,
+            namespace=self._namespace,
+        )
+
+    async def delete(self, resource: Resource, name: str) -> None:
+        """Have it no more. Raises KubeError."""
+        try:
+            stored = await self._find(resource, name)
+        except NotOurs:
+            return
+        if stored is not None:
+            await self._writes.delete(
+                resource, name, uid=stored.metadata.uid, namespace=self._namespace
+            )
+
+    async def _find(self, resource: Resource, name: str) -> _Stored | None:
+        try:
+            reply = await self._client.request("GET", resource.path(self._namespace, name))
+        except NotFound:
+            return None
+        stored = _decode(reply.body)
+        if all(owner.uid != self._owner_uid for owner in stored.metadata.owner_references):
+            raise NotOurs(f"{resource.kind} {name} belongs to another owner")
+        return stored

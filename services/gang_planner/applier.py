@@ -1,0 +1,194 @@
+"""Applies arrivals to the core, each record once, and knows how far each log has been applied."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from services.gang_planner.core.ingest.cluster import FRESH_MS
+from services.gang_planner.core.planner import Planner
+from services.gang_planner.inbox import (
+    Arrival,
+    CheckpointArrival,
+    ClusterArrival,
+    DecisionArrival,
+    EndsArrival,
+    ForeignArrival,
+    IrrelevantArrival,
+    OutcomeArrival,
+    SnapshotArrival,
+    VerdictArrival,
+)
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import Synced
+from shared.contracts.decisions import Checkpoint, DecisionRecord, EpochOpened, cycle_of
+from shared.contracts.foreign_messages import OnForeign
+from shared.contracts.verdicts import Verdict
+from shared.runtime.steady_clock import SteadyClock, steady_s
+
+
+class Applier:
+    """The only place where records enter the planner's state."""
+
+    def __init__(self, planner: Planner, on_foreign: OnForeign, clock: SteadyClock) -> None:
+        """Apply to `planner`; `on_foreign` hears of messages that no writer of a stream wrote, and
+        `clock` continues the time of DECISIONS.
+        """
+        self._planner = planner
+        self._on_foreign = on_foreign
+        self._clock = clock
+        #: When the newest `cluster.synced` arrived, in seconds of `steady_s`; None: none has.
+        self._synced_s: float | None = None
+        self._has_picture = False
+        self._has_memory = False
+        #: The newest verdict of each gang that is not gone, as published; read at a takeover.
+        self._verdicts: dict[str, bytes] = {}
+        #: Sequence of the last record applied, per log.
+        self.cluster_seq = 0
+        self.decisions_seq = 0
+        self.outcomes_seq = 0
+        self.verdicts_seq = 0
+        #: Where the logs must have been applied to before this planner may answer or decide.
+        self._decisions_goal = 0
+        self._outcomes_goal = 0
+        self._verdicts_goal = 0
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether there is a picture, and the logs were applied as far as they reached at the
+        start.
+        """
+        return (
+            self._has_picture
+            and self._has_memory
+            and self.decisions_seq >= self._decisions_goal
+            and self.outcomes_seq >= self._outcomes_goal
+            and self.verdicts_seq >= self._verdicts_goal
+        )
+
+    def apply(self, arrivals: list[Arrival]) -> None:
+        """Apply in order; what was applied already (own decisions, records behind a snapshot) is
+        left out.
+        """
+        for arrival in arrivals:
+            match arrival:
+                case ClusterArrival():
+                    self._apply_cluster(arrival)
+                case DecisionArrival():
+                    self._apply_decision(arrival)
+                case ForeignArrival():
+                    self._step_over(arrival)
+                case OutcomeArrival() | IrrelevantArrival():
+                    self._apply_outcome(arrival)
+                case VerdictArrival():
+                    self._keep_verdict(arrival)
+                case EndsArrival(_, decisions, outcomes, verdicts):
+                    # Not CLUSTER's: who leads is not decided by whether a watcher lives.
+                    self._decisions_goal = decisions
+                    self._outcomes_goal = outcomes
+                    self._verdicts_goal = verdicts
+                case SnapshotArrival(pages, arrived_s):
+                    self._planner.load_snapshot(pages)
+                    self._synced_s = arrived_s
+                    self.cluster_seq = pages[0].cluster_seq
+                    self._has_picture = True
+                case CheckpointArrival():
+                    self._apply_checkpoint(arrival)
+                case _:
+                    assert_never(arrival)
+
+    @property
+    def view_age_ms(self) -> int | None:
+        """How long ago the newest `cluster.synced` arrived; None: none has, or a newer epoch's
+        snapshot is missing.
+        """
+        if self._synced_s is None or not self._planner.view_is_newest:
+            return None
+        return max(0, int((steady_s() - self._synced_s) * 1000))
+
+    @property
+    def view_is_fresh(self) -> bool:
+        """Whether the cluster state is new enough for decisions."""
+        age_ms = self.view_age_ms
+        return age_ms is not None and age_ms <= FRESH_MS
+
+    def decided(self, seq: int) -> None:
+        """This process appended record `seq` itself and the core has applied it."""
+        self.decisions_seq = seq
+
+    def recall_verdicts(self, tell: Callable[[Verdict], None]) -> set[str]:
+        """Tell the core what was published last of every gang: this process is about to lead.
+
+        Verdicts that arrive later are its own. `tell` hears of each, too. Returns the gangs that
+        want a PodGroup.
+        """
+        requests: set[str] = set()
+        for payload in self._verdicts.values():
+            verdict = codec.decode_verdict(payload)
+            self._planner.apply_verdict(verdict)
+            tell(verdict)
+            if verdict.group_wanted:
+                requests.add(verdict.gang_id)
+        self._verdicts.clear()
+        return requests
+
+    def _step_over(self, stray: ForeignArrival) -> None:
+        """It is as good as applied. One on a verdict's subject has taken that verdict's place, who
+        leads next tells it again.
+        """
+        self._on_foreign(stray.stream, stray.seq, stray.subject, stray.payload)
+        match stray.stream:
+            case subjects.CLUSTER:
+                self.cluster_seq = max(self.cluster_seq, stray.seq)
+            case subjects.DECISIONS:
+                self.decisions_seq = max(self.decisions_seq, stray.seq)
+            case subjects.OUTCOMES:
+                self.outcomes_seq = max(self.outcomes_seq, stray.seq)
+            case _:
+                self.verdicts_seq = stray.seq
+                self._verdicts.pop(stray.subject.removeprefix(subjects.verdict("")), None)
+
+    def _keep_verdict(self, arrival: VerdictArrival) -> None:
+        self.verdicts_seq = arrival.seq
+        if arrival.gone:
+            self._verdicts.pop(arrival.gang_id, None)
+        else:
+            self._verdicts[arrival.gang_id] = arrival.payload
+
+    def _apply_cluster(self, arrival: ClusterArrival) -> None:
+        if arrival.seq > self.cluster_seq:
+            self._planner.apply_cluster(arrival.seq, arrival.record)
+            if isinstance(arrival.record, Synced):
+                self._synced_s = arrival.arrived_s
+            self.cluster_seq = arrival.seq
+
+    def _apply_outcome(self, arrival: OutcomeArrival | IrrelevantArrival) -> None:
+        if arrival.seq > self.outcomes_seq:
+            if isinstance(arrival, OutcomeArrival):
+                self._planner.apply_outcome(arrival.seq, arrival.record)
+            self.outcomes_seq = arrival.seq
+
+    def _apply_decision(self, arrival: DecisionArrival) -> None:
+        if arrival.seq > self.decisions_seq:
+            record = arrival.decode()
+            self._planner.apply_decision(arrival.seq, record)
+            instant_ms = instant_of(record)
+            if instant_ms:
+                self._clock.adopt(instant_ms, arrival.age_ms)
+            self.decisions_seq = arrival.seq
+
+    def _apply_checkpoint(self, arrival: CheckpointArrival) -> None:
+        if arrival.pages:
+            self._planner.restore(arrival.pages)
+            self.decisions_seq = arrival.pages[0].up_to
+            self.outcomes_seq = arrival.pages[0].outcomes_seq
+        self._decisions_goal = arrival.decisions_goal
+        self._outcomes_goal = arrival.outcomes_goal
+        self._verdicts_goal = arrival.verdicts_goal
+        self._has_memory = True
+
+
+def instant_of(record: DecisionRecord) -> int:
+    """When a record was written, on the log's time; 0: it does not say."""
+    if isinstance(record, EpochOpened | Checkpoint):
+        return record.at_ms
+    cycle = cycle_of(record)
+    return cycle.now_ms if cycle is not None else 0

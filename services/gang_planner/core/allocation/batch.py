@@ -1,0 +1,360 @@
+"""Places gangs whose places depend on each other by nothing but room in one pass over the nodes.
+
+What an attempt costs does not depend on a gang's size, so thousands of small gangs would cost
+thousands of passes. Those that come one behind the other in line, of one queue or of several that
+take turns, are gathered first: taken out of the backlog and charged to their queues, as if they
+were placed. Then the members of all are spread at once, role by role and shape by shape, and every
+gang gets its part of the places in the order in which they would have been given out.
+
+Which gangs are placed is the same as one by one: only so many are gathered as surely find room
+whatever goes where (`BatchPlacement.room_for`). Which nodes they get may differ a little, and no
+rule depends on it: scores are straight lines for a whole pass, where one by one they are worked out
+again, and rounded, for each gang; and members of several shapes are spread shape by shape. What
+does depend on places one by one is left to `gang_placement`: pods that look at other pods, claims,
+sub-gangs, nodes to avoid, holds of a gang.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from services.gang_planner.core.allocation import commit
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.statement import Statement
+from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, spaces
+from services.gang_planner.core.placement.gang_placement import slots_of
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queueing.turns import Turns
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.gangs import Bucket, Gang
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queues import QueueEntry
+
+#: Shapes compared for each gang that is gathered; with more, those gathered are placed first.
+_SHAPES_MAX: Final = 16
+_ANY_NUMBER: Final = 1 << 60
+
+_Place: TypeAlias = tuple[str, int]
+"""(role, shape id)."""
+
+
+class Batch(NamedTuple):
+    """Members of one role and shape, of each gang."""
+
+    role: str
+    shape: ShapeEntry
+    members: int
+
+
+class BatchRequest(NamedTuple):
+    """What each gang of a bucket wants."""
+
+    need: Need
+    queue: QueueEntry
+    #: In the order in which `gang_placement` places them.
+    groups: tuple[Batch, ...]
+    #: Of all its members, by resource row.
+    amounts: dict[int, int]
+    #: It goes anywhere, beside whomever.
+    plain: bool
+    #: How many places for pods of a shape one gang takes at most, by shape id; filled as asked.
+    takes: dict[int, int]
+
+    def taken(self, shape: ShapeEntry) -> int:
+        """How many places for pods of this shape each gang takes, wherever it goes: every pod at
+        most so many as its request is larger, rounded up, in the resource in which it is the
+        largest.
+        """
+        found = self.takes.get(shape.id)
+        if found is None:
+            found = sum(group.members * _displaced(shape, group.shape) for group in self.groups)
+            self.takes[shape.id] = found
+        return found
+
+
+class _Run(NamedTuple):
+    """Gangs of one bucket that were gathered in one turn."""
+
+    request: BatchRequest
+    gangs: Sequence[Gang]
+
+
+class BatchPlacement:
+    """Gangs that are placed together, in the order of their turns.
+
+    While any are gathered the nodes do not show what these take: no code reads nodes before
+    `place`.
+    """
+
+    def __init__(self, work: CycleContext) -> None:
+        self._work = work
+        self._runs: list[_Run] = []
+        #: Where all of them go; None: no gang has been gathered.
+        self._space: Space | None = None
+        #: How many more members of each shape surely find room, by shape id.
+        self._room: dict[int, int] = {}
+        self._shapes: list[ShapeEntry] = []
+        #: By bucket; None: its gangs are placed one by one.
+        self._requests: dict[Bucket, BatchRequest | None] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any are gathered that have not been placed."""
+        return bool(self._runs)
+
+    def request(self, bucket: Bucket) -> BatchRequest | None:
+        """What gangs of this bucket want, if all that waits of them is placed or nothing, and
+        places are chosen by the nodes' scores alone; None: they are placed one by one.
+        """
+        if bucket not in self._requests:
+            self._requests[bucket] = _request(self._work.session, bucket)
+        return self._requests[bucket]
+
+    def most(self, bucket: Bucket, request: BatchRequest) -> int:
+        """How many of the bucket's first gangs could be gathered now, as far as quotas, nodes and
+        the cycle's budget tell; 0: those gathered must be placed first, or it is placed alone.
+        """
+        session, quorum = self._work.session, request.need.quorum
+        # A gang larger than the in-flight limit is placed alone.
+        admitted = session.admitted // quorum or int(session.admits(quorum))
+        budget = min(-(-session.bindings_left // quorum), admitted)
+        most = min(budget, len(bucket.entries), _quota(request))
+        if self._runs and not self._joins(bucket, request):
+            return 0
+        return min(most, self._room_for(bucket, request)) if most > 0 else 0
+
+    def gather(self, bucket: Bucket, request: BatchRequest, gangs: Sequence[Gang]) -> int:
+        """Take a bucket's first gangs, at most as many as `most` says: those before the first of
+        which more than numbers is known. Returns how many.
+        """
+        holds_of = self._work.state.holds.of
+        # Of gangs with refused members more may wait than is wanted.
+        special = (at for at, gang in enumerate(gangs) if gang.history.bad or holds_of(gang))
+        count = next(special, len(gangs))
+        if not count:
+            return 0
+        for group in request.groups:
+            request.queue.charge(group.shape, group.members * count)
+        for shape in self._shapes:
+            self._room[shape.id] -= request.taken(shape) * count
+        self._work.state.backlog.take_first(bucket, count)
+        bucket.exceeded = False
+        self._work.session.spend(request.need.quorum * count)
+        self._runs.append(_Run(request, gangs[:count]))
+        return count
+
+    def place(self) -> None:
+        """Spread the members of all that were gathered, and decide gang by gang."""
+        runs, space = self._runs, self._space
+        self._forget()
+        if not runs:
+            return
+        assert space is not None, "gangs were gathered for no space"
+        places = _spread(self._work, runs, space)
+        work, state = self._work, self._work.state
+        for request, gangs in runs:
+            keys = sorted((group.role, group.shape.id) for group in request.groups)
+            turns = [(role, shape_id, places[role, shape_id]) for role, shape_id in keys]
+            for gang in gangs:
+                seats = commit.assign_all(gang, turns)
+                request.queue.promise(gang.gang_id, {})
+                work.decisions.append(
+                    commit.decide(
+                        state,
+                        gang,
+                        request.need,
+                        seats,
+                        work.cycle,
+                        domain=space.name,
+                        charged=True,
+                    )
+                )
+
+    def _forget(self) -> None:
+        self._runs, self._space = [], None
+        self._room, self._shapes = {}, []
+
+    def _joins(self, bucket: Bucket, request: BatchRequest) -> bool:
+        """Whether gangs of this bucket go where those go that were gathered already."""
+        first, space = self._runs[0].request, self._space
+        assert space is not None, "gangs were gathered for no space"
+        if request.queue is not first.queue:
+            within = self._work.session.policies.within
+            if within(request.queue, None) is not None or within(first.queue, None) is not None:
+                return False
+        if request.plain and first.plain:
+            return True
+        if request.need.signature[1:] != first.need.signature[1:]:
+            return False
+        return (space.level, space.domain) not in bucket.spent_spaces(
+            self._work.session.node_capacity
+        )
+
+    def _room_for(self, bucket: Bucket, request: BatchRequest) -> int:
+        """How many gangs surely find room beside those gathered, in whatever order and wherever
+        they go.
+        """
+        if not self._runs:
+            self._forget()
+            self._space = _space(self._work.session, bucket, request)
+            if self._space is None:
+                return 0
+        assert self._space is not None, "gangs were gathered for no space"
+        for group in request.groups:
+            if group.shape.id not in self._room and not self._look_at(group.shape, self._space):
+                return 0
+        return min(
+            self._room[shape.id] // taken
+            for shape in self._shapes
+            if (taken := request.taken(shape))
+        )
+
+    def _look_at(self, shape: ShapeEntry, space: Space) -> bool:
+        """Find out how much room there is for one more shape beside those gathered; False: these
+        have too many shapes already.
+        """
+        if len(self._shapes) >= _SHAPES_MAX:
+            return False
+        counts = self._work.session.fits.counts(shape)
+        room = int(counts.sum() if space.mask is None else counts[space.mask].sum())
+        room -= sum(request.taken(shape) * len(gangs) for request, gangs in self._runs)
+        self._room[shape.id] = room
+        self._shapes.append(shape)
+        return True
+
+
+def turns_kept(request: BatchRequest, most: int, turns: Turns) -> int:
+    """How many gangs the queue that has the turn may place, at most `most`, before it is another
+    one's; each that is placed makes its own key greater.
+    """
+
+    def has_turn(placed: int) -> bool:
+        for group in request.groups:
+            request.queue.charge(group.shape, group.members * placed)
+        kept = turns.stays_first()
+        for group in request.groups:
+            request.queue.charge(group.shape, -group.members * placed)
+        return kept
+
+    kept = 1
+    # Doubled rather than bisected: the greatest number costs more looks than another turn.
+    while kept < most and has_turn(min(2 * kept, most) - 1):
+        kept = min(2 * kept, most)
+    return kept
+
+
+def _request(session: Session, bucket: Bucket) -> BatchRequest | None:
+    need = bucket.need
+    if need.best_effort or need.avoid or need.reserved or session.policies.place_points:
+        return None
+    structure = need.structure
+    if structure is not None and (
+        structure.near or structure.home or structure.sub_gangs or structure.tasks is not None
+    ):
+        return None
+    wanted = sum(count for _, _, count in need.wanted)
+    if wanted != need.quorum or wanted > commit.ALWAYS_FIT:
+        return None
+    groups = [
+        Batch(role, session.shapes.entries[shape_id], count)
+        for role, shape_id, count in need.wanted
+    ]
+    if any(one.shape.attached or one.shape.pairwise for one in groups):
+        return None
+    ports = any(one.shape.shape.host_ports for one in groups)
+    if ports and len(groups) > 1:
+        return None
+    groups.sort(key=lambda one: (one.role, one.shape.order))
+    amounts: dict[int, int] = {}
+    for group in groups:
+        for row, amount in group.shape.pairs:
+            amounts[row] = amounts.get(row, 0) + amount * group.members
+    plain = structure is None and not ports
+    return BatchRequest(need, bucket.entries[0][2].queue, tuple(groups), amounts, plain, {})
+
+
+def _quota(request: BatchRequest) -> int:
+    """How many gangs the ceilings of their queue allow."""
+    most = _ANY_NUMBER
+    for entry in request.queue.chain:
+        for row, limit in entry.ceiling.items():
+            if row in request.amounts:
+                most = min(most, (limit - entry.used.get(row, 0)) // request.amounts[row])
+    return most
+
+
+def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | None:
+    """Where the first of the gangs would be placed; the rest follow it while there is room, as
+    its domain has become the fullest that holds them.
+    """
+    base = session.policies.within(request.queue, None)
+    need = request.need
+    structure = need.structure
+    if structure is None or structure.topology is None:
+        return Space(base)
+    found = session.node_capacity.topology.levels(structure.topology)
+    session.work_left -= len(found.levels) * session.node_capacity.nodes.size
+    demand = DomainDemand(
+        roles=[group.role for group in request.groups],
+        wanted=[group.members for group in request.groups],
+        counts=lambda: [session.fits.counts(group.shape) for group in request.groups],
+        quorum=need.quorum,
+        minima=need.minima,
+        reservations=lambda: [
+            session.node_capacity.room_in_parts(group.shape, UNIT) for group in request.groups
+        ],
+    )
+    spent = bucket.spent_spaces(session.node_capacity)
+    for space in spaces(found, demand, slots_of(session, ()), "", base):
+        if (space.level, space.domain) not in spent:
+            return space
+    return None
+
+
+def _spread(
+    work: CycleContext, runs: Sequence[_Run], space: Space
+) -> dict[_Place, Iterator[list[int]]]:
+    """Take the room of all members; returns each gang's slots by role and shape, in the order of
+    the gangs.
+    """
+    state, session = work.state, work.session
+    members: dict[_Place, list[int]] = {}
+    for request, gangs in runs:
+        for group in request.groups:
+            counts = members.setdefault((group.role, group.shape.id), [])
+            counts += [group.members] * len(gangs)
+    structure = runs[0].request.need.structure
+    order = state.node_capacity.topology.order(
+        structure.topology if structure is not None else None
+    )
+    statement = Statement(state.node_capacity, None)
+    found: dict[_Place, Iterator[list[int]]] = {}
+    shapes = state.shapes.entries
+    for role, shape_id in sorted(members, key=lambda place: (place[0], shapes[place[1]].order)):
+        counts = members[role, shape_id]
+        slots = session.spread_in_turn(statement, role, shapes[shape_id], sum(counts), space.mask)
+        found[role, shape_id] = _shared_out(slots, counts, order)
+    statement.commit()
+    return found
+
+
+def _shared_out(slots: Ints, counts: Sequence[int], order: Ints) -> Iterator[list[int]]:
+    """Each gang's slots, in the order of topology and names."""
+    if max(counts) > 1:
+        owners = np.repeat(np.arange(len(counts)), counts)
+        slots = slots[np.lexsort((order[slots], owners))]
+    listed: list[int] = slots.tolist()
+    at = 0
+    for count in counts:
+        yield listed[at : at + count]
+        at += count
+
+
+def _displaced(shape: ShapeEntry, other: ShapeEntry) -> int:
+    """How many pods of a shape find no room on a node because of one of another shape, at most."""
+    if shape is other:
+        return 1
+    amounts = dict(other.pairs)
+    return max((-(-amounts.get(row, 0) // amount) for row, amount in shape.pairs), default=0)

@@ -1,0 +1,183 @@
+"""The reservation of a gang's `minResources`: capacity on nodes for pods that do not exist yet.
+
+It is opened with the decision that places the gang's first pods, as one row of the reservation
+table per unit (`min_resources`), and it is a hold like others: charged to the queue, kept in
+checkpoints, moved when its node goes. Its gang has it at its disposal whenever members of it wait.
+A unit ends when pods of the gang hold what it stands for, at the deadline, or with the gang.
+
+The decision itself carries the rows (`GangDecision.reserves`) and names those that it consumes
+(`fills`), so there is no instant at which a restart would know one without the other.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.statement import Allocation
+from services.gang_planner.core.queueing.min_resources import declared
+from services.gang_planner.core.state.gang_settings import reserve_ms
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import MIN_RESOURCES, Hold
+from services.gang_planner.core.state.needs import RESERVED
+from shared.contracts.decisions import GangDecision, NoteOpened, ReservedRoom
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.planner_state import State
+    from services.gang_planner.core.state.pod_shapes import ShapeEntry
+    from shared.model.gang_keys import GangKey
+
+
+def open_units(
+    work: CycleContext, gang: Gang, allocations: Iterable[Allocation]
+) -> tuple[ReservedRoom, ...]:
+    """Reserve the units among these allocations, whose room has been taken from the nodes already.
+
+    Returns:
+        The rows, for the decision that is about to be made of the gang.
+    """
+    state = work.state
+    until_ms = work.now_ms + reserve_ms(gang, work.defaults)
+    stem = f"{gang.gang_id}/{gang.history.attempt + 1}"
+    number = 0
+    rows: list[ReservedRoom] = []
+    for one in allocations:
+        if one.role != RESERVED:
+            continue
+        slots: list[int] = one.slots.tolist()
+        for slot, count in zip(slots, one.counts.tolist(), strict=True):
+            uids = tuple(f"{stem}/{number + at}" for at in range(count))
+            number += count
+            for uid in uids:
+                hold = Hold(
+                    uid=uid,
+                    gang_id=gang.gang_id,
+                    role=RESERVED,
+                    shape=one.shape,
+                    reason=MIN_RESOURCES,
+                    message="",
+                    lost_on="",
+                    namespace="",
+                    labels=b"",
+                )
+                hold.at_ms, hold.until_ms = work.now_ms, until_ms
+                hold.cluster_seq = state.view.cluster_seq
+                hold.dirty, hold.logged = False, True
+                state.holds.add(state, hold, gang)
+                state.holds.reserve(state, hold, slot, adopted=True)
+            node = state.nodes.names[slot]
+            rows.append(
+                ReservedRoom(node=node, shape=one.shape.encoded, uids=uids, until_ms=until_ms)
+            )
+    return tuple(rows)
+
+
+def recall(state: "State", decision: GangDecision) -> None:
+    """A decision in the log reserves capacity: take it over. One that repeats another does not."""
+    if decision.again:
+        return
+    for one in decision.reserves:
+        note = NoteOpened(
+            gang_id=decision.gang_id,
+            epoch=decision.epoch,
+            kind="hold",
+            at_ms=decision.cycle.now_ms,
+            until_ms=one.until_ms,
+            reason=MIN_RESOURCES,
+            pod_uids=one.uids,
+            role=RESERVED,
+            shape=one.shape,
+            node=one.node,
+            cycle=decision.cycle,
+        )
+        state.holds.recall(state, note)
+
+
+def units_of(state: "State", gang: Gang) -> list[Hold]:
+    """The units that are reserved for a gang."""
+    return [hold for hold in state.holds.of(gang) if hold.reserving]
+
+
+def consumed(
+    state: "State",
+    gang: Gang,
+    units: Sequence[Hold],
+    placed: Iterable[Allocation] = (),
+    *,
+    released: bool = False,
+) -> list[Hold]:
+    """Units that the gang no longer needs when these members are placed, too.
+
+    Args:
+        state: The planner's state.
+        gang: Their owner.
+        units: All units of the gang.
+        placed: Allocations that are not decided yet. Units on their nodes end first.
+        released: Its own reservations are released for the attempt: it is not charged for them.
+    """
+    if not units or gang.group is None:
+        return list(units)
+    members = list(placed)
+    left = _left(state, gang, members, released=released)
+    used = {slot for one in members for slot in one.slots.tolist()}
+    kept: dict[int, int] = {}
+    for hold in units:
+        _add(kept, hold.shape, 1)
+    found: list[Hold] = []
+    for hold in sorted(units, key=lambda one: _first_to_end(one, used)):
+        if all(kept[row] - amount >= left.get(row, 0) for row, amount in hold.shape.pairs):
+            found.append(hold)
+            _add(kept, hold.shape, -1)
+    return found
+
+
+def review(state: "State") -> None:
+    """End units of which the gangs' pods hold as much by now."""
+    owners: dict[GangKey, Gang] = {}
+    for hold in state.holds.by_uid.values():
+        if hold.reserving and hold.gang is not None:
+            owners[hold.gang.key] = hold.gang
+    for gang in owners.values():
+        for hold in consumed(state, gang, units_of(state, gang)):
+            state.holds.close(state, hold, "Consumed")
+            state.gangs.touch(gang)
+
+
+def end_of(state: "State", gang: Gang) -> str:
+    """Why all units of a gang end now, beside what ends every hold; "" while they last."""
+    if not gang.have():
+        # Its first pods were not bound, or are gone: it is admitted again with its next ones.
+        return "NotPlaced"
+    return "" if reserve_ms(gang, state.defaults) else "NotWanted"
+
+
+def _left(
+    state: "State", gang: Gang, placed: Iterable[Allocation], *, released: bool
+) -> dict[int, int]:
+    """What `minResources` ask for beyond what the gang's pods hold, by resource row."""
+    shapes = state.shapes.entries
+    held: dict[int, int] = {}
+    for shape_id, count in gang.held.items():
+        _add(held, shapes[shape_id], count)
+    for hold in state.holds.of(gang):
+        if hold.reservation is not None and not released:
+            _add(held, hold.shape, -1)
+    for one in placed:
+        _add(held, one.shape, one.total)
+    asked = gang.group.min_resources if gang.group is not None else None
+    return {
+        row: amount - held.get(row, 0)
+        for row, amount in declared(state.shapes, asked or ()).items()
+        if amount > held.get(row, 0)
+    }
+
+
+def _add(amounts: dict[int, int], shape: "ShapeEntry", count: int) -> None:
+    for row, amount in shape.pairs:
+        amounts[row] = amounts.get(row, 0) + amount * count
+
+
+def _first_to_end(hold: Hold, used: set[int]) -> tuple[bool, bool, str]:
+    """Units without room first, then those on nodes that members take now."""
+    if hold.reservation is None:
+        return False, False, hold.uid
+    return True, hold.reservation.slot not in used, hold.uid

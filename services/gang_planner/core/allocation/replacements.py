@@ -1,0 +1,209 @@
+"""Places the members that come in for lost ones, then reserves capacity for those still to come.
+
+A waiting member of the same gang and role takes the place of a lost one: of the same shape on the
+very node that is reserved, of another shape wherever it fits once that reservation is given up. If
+it fits nowhere, the reservation becomes one for the new shape and stays first in line. A gang of
+which no member is left is placed whole, with all its reserved capacity at its disposal.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from services.gang_planner.core.allocation.gang_allocation import Placed, attempt, decide, is_plain
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.statement import Allocation, Statement
+from services.gang_planner.core.placement.domains import where_it_stays
+from services.gang_planner.core.placement.gang_placement import slots_of
+from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.state.columns import Bools
+from services.gang_planner.core.state.gangs import Gang, OrderKey
+from services.gang_planner.core.state.holds import RESTARTED, Hold
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.sub_gangs import nodes_of
+
+
+def run(work: CycleContext) -> None:
+    """Serve every gang that is holds something, in the order of gangs, until the cycle's budget is
+    spent.
+    """
+    state = work.state
+    full: set[tuple[object, ...]] = set()
+    gangs = [state.gangs.gangs[key] for key in state.holds.owners()]
+    for gang in sorted(gangs, key=lambda one: _order(work, one)):
+        if work.session.exhausted:
+            return
+        if gang.bucket is not None and _worth_trying(work, gang):
+            if is_plain(state, gang):
+                _fill(work, gang)
+            elif (placed := attempt(work, gang)) is not None:
+                decide(work, gang, placed)
+            else:
+                _release_other_shapes(state, gang)
+        for hold in state.holds.of(gang):
+            if hold.reservation is None and not work.session.exhausted:
+                _find_room(work, hold, gang, full)
+
+
+def _order(work: CycleContext, gang: Gang) -> OrderKey:
+    return work.session.policies.order(gang)
+
+
+def _worth_trying(work: CycleContext, gang: Gang) -> bool:
+    """Whether anything changed since the same was tried in vain.
+
+    All that an attempt looks at is in the mark: a replay, which leaves out cycles that wrote
+    nothing, must not try what was not tried, nor leave out what was.
+    """
+    assert gang.bucket is not None
+    table = work.state.holds
+    holds = tuple((hold.uid, hold.node, hold.shape.id) for hold in table.of(gang))
+    mark = (work.state.node_capacity.freed, gang.bucket.need.signature, holds)
+    if table.tried.get(gang.key) == mark:
+        return False
+    table.tried[gang.key] = mark
+    return True
+
+
+def _fill(work: CycleContext, gang: Gang) -> None:
+    """Bind waiting members of a started gang in the place of its lost ones."""
+    state, session = work.state, work.session
+    assert gang.bucket is not None
+    need = gang.bucket.need
+    avoid = set(slots_of(session, need.avoid).tolist())
+    exact, loose = _match(state.holds.of(gang), need, avoid)
+    if not exact and not loose:
+        return
+    released = ReleasedReservations(
+        state, [hold for hold, _ in (*exact, *loose) if hold.reservation is not None]
+    )
+    statement = Statement(state.node_capacity, gang.queue)
+    for allocation in _exactly(exact, state.shapes.entries):
+        statement.allocate(allocation)
+    filled = [hold for hold, _ in exact]
+    slots = slots_of(session, need.avoid)
+    full: set[int] = set()
+    for hold, (role, shape_id) in loose:
+        shape = state.shapes.entries[shape_id]
+        if shape_id not in full and session.spread(statement, gang.queue, role, shape, 1, slots):
+            filled.append(hold)
+            continue
+        full.add(shape_id)
+        if shape is not hold.shape:
+            released.give_up(hold)
+            # What it held is free for other holds.
+            full.clear()
+            hold.shape, hold.dirty = shape, True
+            hold.labels = next(iter(gang.waiting[role, shape_id].values())).pod.labels
+    for hold in released.restore_if_fits(session, filled):
+        hold.dirty = True
+    if filled:
+        decide(work, gang, Placed(statement, filled))
+    else:
+        statement.discard()
+
+
+def _match(
+    holds: Iterable[Hold], need: Need, avoid: set[int]
+) -> tuple[list[tuple[Hold, tuple[str, int]]], list[tuple[Hold, tuple[str, int]]]]:
+    """Which holds waiting members can fill: in the held place, and otherwise."""
+    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    exact: list[tuple[Hold, tuple[str, int]]] = []
+    others: list[Hold] = []
+    for hold in holds:
+        key = (hold.role, hold.shape.id)
+        # A place that was held says nothing of claims that the successor has: it is looked for.
+        # Nor of what has come near it meanwhile, where terms between pods look.
+        plain = not hold.shape.attached and not hold.shape.pairwise
+        held = hold.reservation is not None and plain and hold.reservation.slot not in avoid
+        if held and left.get(key):
+            left[key] -= 1
+            exact.append((hold, key))
+        else:
+            others.append(hold)
+    loose: list[tuple[Hold, tuple[str, int]]] = []
+    for hold in others:
+        keys = [key for key, count in left.items() if count and key[0] == hold.role]
+        if keys:
+            key = min(keys, key=lambda one: (one[1] != hold.shape.id, one[1]))
+            left[key] -= 1
+            loose.append((hold, key))
+    return exact, loose
+
+
+def _exactly(
+    exact: Iterable[tuple[Hold, tuple[str, int]]], shapes: list[ShapeEntry]
+) -> list[Allocation]:
+    """Allocations of the held places themselves."""
+    counts: dict[tuple[str, int], dict[int, int]] = {}
+    for hold, key in exact:
+        assert hold.reservation is not None
+        per_slot = counts.setdefault(key, {})
+        per_slot[hold.reservation.slot] = per_slot.get(hold.reservation.slot, 0) + 1
+    return [
+        Allocation(
+            role,
+            shapes[shape_id],
+            np.fromiter(per_slot.keys(), dtype=np.int64),
+            np.fromiter(per_slot.values(), dtype=np.int64),
+        )
+        for (role, shape_id), per_slot in counts.items()
+    ]
+
+
+def _release_other_shapes(state: State, gang: Gang) -> None:
+    """A gang that was made again does not fit even with what is held for it: what none of its
+    members could use is free for others.
+    """
+    assert gang.bucket is not None
+    if gang.bucket.exceeded:
+        return
+    shapes = {shape_id for _, shape_id, _ in gang.bucket.need.wanted}
+    for hold in state.holds.of(gang):
+        if hold.reason == RESTARTED and hold.shape.id not in shapes:
+            state.holds.close(state, hold, "OtherShape")
+            state.gangs.touch(gang)
+
+
+def _find_room(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object, ...]]) -> None:
+    """Keep room wherever the shape fits; without any the hold stays first in line.
+
+    Args:
+        work: This cycle.
+        hold: It has no room.
+        gang: Its owner.
+        full: What has found no room in this cycle: a rack that dies leaves hundreds of equal holds.
+    """
+    state, session = work.state, work.session
+    bad = tuple(sorted({node for _, node in gang.history.bad} | set(gang.history.failed_on)))
+    mark = (state.node_capacity.freed, hold.shape.id, bad)
+    if hold.tried == mark:
+        return
+    hold.tried = mark
+    topology = gang.group.topology if gang.group is not None else None
+    equal = (gang.queue.name if topology is None else gang.full_name, *mark)
+    if equal in full:
+        return
+    statement = Statement(state.node_capacity, gang.queue)
+    avoid = slots_of(session, bad)
+    within = _domain(work, gang)
+    if not session.spread(statement, gang.queue, hold.role, hold.shape, 1, avoid, within=within):
+        statement.discard()
+        full.add(equal)
+        return
+    (allocation,) = statement.commit()
+    state.holds.reserve(state, hold, int(allocation.slots[0]), adopted=True)
+    hold.dirty = True
+    state.gangs.touch(gang)
+
+
+def _domain(work: CycleContext, gang: Gang) -> Bools | None:
+    """Where the gang's topology wants its next member; None: anywhere."""
+    group = gang.group
+    if group is None or group.topology is None:
+        return None
+    names = nodes_of(gang.members.values(), work.state.nodes.names)
+    found = work.state.node_capacity.topology.levels(group.topology)
+    return where_it_stays(found, slots_of(work.session, names))

@@ -1,0 +1,350 @@
+"""`volcano-scheduler.conf`: the YAML that users of Volcano and kube-batch have, parsed and checked.
+
+Keys: `actions` (a comma list), `tiers[].plugins[]` (name, enable flags, arguments),
+    `configurations[]` (per action).
+What is accepted and has no effect (`unsupported`) is reported in `warnings`; unknown keys and
+actions are errors. An empty text is Volcano's built-in default.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+import msgspec
+import yaml
+
+from services.gang_planner.core.configuration import unsupported
+from services.gang_planner.core.framework.arguments import Arguments, ConfigurationError
+from services.gang_planner.core.framework.policy import Policy
+from services.gang_planner.core.framework.policy_set import PolicySet
+from services.gang_planner.core.policies import discovered
+from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM, Defaults
+
+__all__ = [
+    "Configuration",
+    "ConfigurationError",
+    "Defaults",
+    "PluginOption",
+    "parse_configuration",
+    "with_defaults",
+]
+
+DEFAULT_TEXT: Final = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+ACTIONS: Final = frozenset(
+    {"enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim"}
+)
+#: What asks others for room.
+_ASKING: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
+_ACTIONS_NOT_YET: Final = frozenset(unsupported.ACTIONS)
+#: The exact spelling is theirs, the mix of enable and enabled included.
+_FLAGS: Final = frozenset(
+    {
+        "enableJobOrder",
+        "enableHierarchy",
+        "enableJobReady",
+        "enableJobPipelined",
+        "enableNamespaceOrder",
+        "enableTaskOrder",
+        "enablePreemptable",
+        "enableReclaimable",
+        "enablePreemptive",
+        "enableQueueOrder",
+        "enabledClusterOrder",
+        "enablePredicate",
+        "enableBestNode",
+        "enableNodeOrder",
+        "enableTargetJob",
+        "enableReservedNodes",
+        "enableJobEnqueued",
+        "enabledVictim",
+        "enableJobStarving",
+        "enabledOverused",
+        "enabledAllocatable",
+        "enabledHyperNodeOrder",
+        "enabledSubJobReady",
+        "enabledSubJobPipelined",
+        "enabledSubJobOrder",
+        "enabledHyperNodeGradient",
+    }
+)
+_EXCLUSIVE: Final = ("proportion", "capacity")
+_TOP: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
+#: Begins the planner's own settings behind a policy file's text; a comment, were it read as YAML.
+_DEFAULTS_MARK: Final = "\n# tutti planner settings: "
+#: A configuration is a page; a file of megabytes is a mistake.
+_CHARACTERS_MAX: Final = 256 * 1024
+
+
+class PluginOption(msgspec.Struct, frozen=True, kw_only=True):
+    """One plugin as configured."""
+
+    name: str
+    tier: int
+    #: Flags that are set to false.
+    disabled: tuple[str, ...] = ()
+    #: Flags that are set to true: that changes nothing but for those that are false by default.
+    enabled: tuple[str, ...] = ()
+    #: (name, value as text), sorted.
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides how a cycle runs."""
+
+    source: str
+    actions: tuple[str, ...]
+    plugins: tuple[PluginOption, ...]
+    #: What of it has no effect, and why, for people.
+    warnings: tuple[str, ...] = ()
+    #: Digest of the text: a decision names it.
+    digest: str
+    #: Arguments of actions: (action, (name, value as text) sorted).
+    action_arguments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    #: What gangs get that say nothing of deadlines and preflight.
+    defaults: Defaults = Defaults()
+
+    @property
+    def in_turn(self) -> tuple[str, ...]:
+        """The actions in the order in which they run. What asks others for room asks only for gangs
+        that `allocate` has refused; where it stands before that, as in kube-batch's files, it runs
+        again at the end: no next session comes by itself.
+        """
+        if "allocate" not in self.actions:
+            return self.actions
+        early = self.actions[: self.actions.index("allocate")]
+        return self.actions + tuple(one for one in early if one in _ASKING)
+
+    def policies(self) -> PolicySet:
+        """The policies, made again."""
+        policies = [_build(option)[0] for option in self.plugins if option.name in discovered()]
+        enqueue = dict(self.action_arguments).get("enqueue", ())
+        arguments = Arguments("configurations[enqueue]", dict(enqueue))
+        return PolicySet(
+            policies, without_room=arguments.integer("enqueueWithoutRoom", WITHOUT_ROOM)
+        )
+
+
+def parse_configuration(text: str) -> Configuration:
+    """Parse a file's text.
+
+    Raises:
+        ConfigurationError: It is invalid; the message says where and which rule.
+    """
+    if len(text) > _CHARACTERS_MAX:
+        raise ConfigurationError("file", f"must have at most {_CHARACTERS_MAX} characters")
+    policy_text, _, defaults_text = text.partition(_DEFAULTS_MARK)
+    try:
+        loaded: object = yaml.safe_load(policy_text if policy_text.strip() else DEFAULT_TEXT)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigurationError("file", f"must be YAML: {error}") from error
+    root = _mapping("file", loaded)
+    for key in root:
+        if key not in _TOP:
+            raise ConfigurationError(key, f"unknown key, known are {', '.join(sorted(_TOP))}")
+    actions, ignored = _actions(root.get("actions", "enqueue, allocate, backfill"))
+    plugins = _plugins(root.get("tiers"))
+    warnings = [f"action {name}: {unsupported.ACTIONS[name]}" for name in ignored]
+    warnings += [text for option in plugins for text in _warnings(option)]
+    configuration = Configuration(
+        source=text,
+        actions=tuple(actions),
+        plugins=tuple(plugins),
+        warnings=tuple(warnings),
+        digest=hashlib.sha256((text if text.strip() else DEFAULT_TEXT).encode()).hexdigest()[:16],
+        defaults=_defaults(defaults_text),
+        action_arguments=tuple(_action_arguments(root.get("configurations"))),
+    )
+    configuration.policies()
+    return configuration
+
+
+def with_defaults(policy_text: str, defaults: Defaults) -> str:
+    """The source of a configuration: a policy file's text, and the planner's own settings where
+    they differ from what is built in. Parsed again it gives both, so that a recording replays.
+    """
+    if defaults == Defaults():
+        return policy_text
+    return policy_text + _DEFAULTS_MARK + msgspec.json.encode(defaults).decode()
+
+
+def _defaults(text: str) -> Defaults:
+    if not text:
+        return Defaults()
+    try:
+        return msgspec.json.decode(text, type=Defaults)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError("planner settings", str(error)) from error
+
+
+def _actions(value: object) -> tuple[list[str], list[str]]:
+    if not isinstance(value, str):
+        raise ConfigurationError("actions", "must be names separated by commas")
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    for name in names:
+        if name not in ACTIONS | _ACTIONS_NOT_YET:
+            known = ", ".join(sorted(ACTIONS | _ACTIONS_NOT_YET))
+            raise ConfigurationError("actions", f"unknown action {name!r}, known are {known}")
+    if not names:
+        raise ConfigurationError("actions", "must name at least one action")
+    return (
+        [name for name in names if name in ACTIONS],
+        [name for name in names if name in _ACTIONS_NOT_YET],
+    )
+
+
+def _action_arguments(value: object) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """What `configurations` says of actions."""
+    if value is None:
+        return
+    for index, entry in enumerate(_sequence("configurations", value)):
+        where = f"configurations[{index}]"
+        fields = _mapping(where, entry)
+        name = fields.get("name")
+        if name not in ACTIONS | _ACTIONS_NOT_YET:
+            known = ", ".join(sorted(ACTIONS | _ACTIONS_NOT_YET))
+            raise ConfigurationError(f"{where}.name", f"unknown action {name!r}, known are {known}")
+        given = fields.get("arguments")
+        pairs = _mapping(f"{where}.arguments", {} if given is None else given)
+        found = tuple(sorted((key, str(one)) for key, one in pairs.items() if one is not None))
+        yield str(name), found
+
+
+def _plugins(value: object) -> list[PluginOption]:
+    if value is None:
+        return []
+    options: list[PluginOption] = []
+    for tier, entry in enumerate(_sequence("tiers", value)):
+        where = f"tiers[{tier}]"
+        plugins = _mapping(where, entry).get("plugins")
+        if plugins is None:
+            continue
+        for index, plugin in enumerate(_sequence(f"{where}.plugins", plugins)):
+            options.append(_plugin(f"{where}.plugins[{index}]", tier, plugin))
+    names = [option.name for option in options]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError("tiers", f"plugin {name!r} is named more than once")
+    if all(name in names for name in _EXCLUSIVE):
+        raise ConfigurationError("tiers", f"{' and '.join(_EXCLUSIVE)} exclude each other")
+    drf = next((option for option in options if option.name == "drf"), None)
+    if drf is not None and "enableHierarchy" in drf.enabled and "proportion" in names:
+        raise ConfigurationError(
+            "tiers", "drf with enableHierarchy and proportion exclude each other"
+        )
+    return options
+
+
+def _plugin(where: str, tier: int, value: object) -> PluginOption:
+    fields = _mapping(where, value)
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"{where}.name", f"must be a plugin's name, not {name!r}")
+    disabled: list[str] = []
+    enabled: list[str] = []
+    for key, flag in fields.items():
+        if key in {"name", "arguments"}:
+            continue
+        if key not in _FLAGS:
+            raise ConfigurationError(f"{where}.{key}", "unknown key")
+        if not isinstance(flag, bool):
+            raise ConfigurationError(f"{where}.{key}", f"must be true or false, not {flag!r}")
+        (enabled if flag else disabled).append(key)
+    arguments = fields.get("arguments")
+    pairs = _mapping(f"{where}.arguments", {} if arguments is None else arguments)
+    return PluginOption(
+        name=name,
+        tier=tier,
+        disabled=tuple(sorted(disabled)),
+        enabled=tuple(sorted(enabled)),
+        arguments=tuple(sorted((key, _text(one)) for key, one in pairs.items() if one is not None)),
+    )
+
+
+def _text(value: object) -> str:
+    """An argument's value as text; mappings and lists as JSON."""
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value, order="sorted").decode()
+    return str(value)
+
+
+def _warnings(option: PluginOption) -> list[str]:
+    """What of a plugin's entry has no effect.
+
+    Raises:
+        ConfigurationError: An argument is wrong.
+    """
+    where = f"plugin {option.name}"
+    if option.name not in discovered():
+        reason = unsupported.PLUGINS.get(option.name)
+        return [f"{where}: {reason or unsupported.unknown(option.name)}"]
+    _, arguments = _build(option)
+    flags = [
+        f"{where}: {flag}: {why}"
+        for flag, why in unsupported.FLAGS.items()
+        if flag in option.disabled
+    ]
+    return flags + [f"{path}: has no effect" for path in arguments.unread()]
+
+
+def _build(option: PluginOption) -> tuple[Policy, Arguments]:
+    where = f"tiers[{option.tier}].plugins[{option.name}]"
+    arguments = Arguments(where, dict(option.arguments), frozenset(option.enabled))
+    policy = discovered()[option.name](arguments)
+    built = Policy(
+        name=policy.name,
+        group_key=None if "enableJobOrder" in option.disabled else policy.group_key,
+        queue_key=None if "enableQueueOrder" in option.disabled else policy.queue_key,
+        queue_share=None if "enableQueueOrder" in option.disabled else policy.queue_share,
+        group_key_of=None if "enableJobOrder" in option.disabled else policy.group_key_of,
+        queue_key_of=None if "enableQueueOrder" in option.disabled else policy.queue_key_of,
+        enqueue=None if "enableJobEnqueued" in option.disabled else policy.enqueue,
+        due_ms=policy.due_ms,
+        tier=option.tier,
+        deserve=policy.deserve,
+        hierarchical=policy.hierarchical,
+        node_filters=() if "enablePredicate" in option.disabled else policy.node_filters,
+        capacity_filters=() if "enablePredicate" in option.disabled else policy.capacity_filters,
+        scores=() if "enableNodeOrder" in option.disabled else policy.scores,
+        queue_mask=None if "enablePredicate" in option.disabled else policy.queue_mask,
+        place_points=None if "enableNodeOrder" in option.disabled else policy.place_points,
+        reads_tasks=policy.reads_tasks,
+        victims=None
+        if policy.victims is None
+        else policy.victims.only(
+            preempt="enablePreemptable" not in option.disabled,
+            reclaim="enableReclaimable" not in option.disabled,
+        ),
+        pairwise=policy.pairwise.without(
+            judging="enablePredicate" in option.disabled,
+            preferring="enableNodeOrder" in option.disabled,
+        ),
+    )
+
+    return built, arguments
+
+
+def _mapping(where: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ConfigurationError(where, f"must be a mapping, not {type(value).__name__}")
+    items = cast("dict[object, object]", value)
+    return {str(key): item for key, item in items.items()}
+
+
+def _sequence(where: str, value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ConfigurationError(where, f"must be a list, not {type(value).__name__}")
+    return cast("list[object]", value)

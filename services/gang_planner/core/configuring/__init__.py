@@ -1,1 +1,0 @@
-"""`volcano-scheduler.conf`: read and checked, and the policies that it names, combined."""

@@ -1,0 +1,1 @@
+"""What keeps a pod off a node."""

@@ -1,0 +1,151 @@
+"""How often a shape fits on each node, cached per shape and repaired where capacity changed.
+
+`Fits` adds the filters of free capacity on one `NodeCapacity` to the `Masks` of the node filters.
+Per shape it keeps the position in the change log up to which the counts are true, and the versions
+of the filters that have one.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import (
+    CLAIM_FILTERS,
+    CapacityFilter,
+    versioned,
+    versions,
+)
+from services.gang_planner.core.constraints.inter_pod.rules import PairRules, PairView
+from services.gang_planner.core.constraints.masks import Masks
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+#: Shapes whose masks and fits are kept; all are dropped when there are more, which is rare and only
+#: costs time.
+_CACHED_MAX = 4096
+
+
+class _Fit:
+    __slots__ = ("counts", "masked_at", "position", "total", "versions")
+
+    def __init__(
+        self, counts: Ints, position: int, masked_at: int, versions: tuple[int, ...]
+    ) -> None:
+        self.counts = counts
+        self.position = position
+        self.masked_at = masked_at
+        self.versions = versions
+        self.total = -1
+
+
+class Fits:
+    """How many more pods of a shape each node of one node capacity table holds.
+
+    Of a shape that rules between pods concern it is as many as it can hold at most, whatever else
+    is placed first; whether the next pod may be on a node now says `takes`.
+    """
+
+    def __init__(
+        self,
+        node_capacity: NodeCapacity,
+        masks: Masks,
+        filters: Sequence[CapacityFilter],
+        pairs: PairRules | None = None,
+    ) -> None:
+        self.node_capacity = node_capacity
+        self.masks = masks
+        self.filters = tuple(filters)
+        self.pairs = pairs
+        self._versioned = versioned(self.filters)
+        self._cache: dict[bytes, _Fit] = {}
+
+    def counts(self, shape: ShapeEntry) -> Ints:
+        """One count per slot, 0 where the shape may not or does not fit. Not to be written to."""
+        counts = self._current(shape).counts
+        ruled = self._ruled(shape)
+        return counts if ruled is None else counts * ruled[0].ceiling(ruled[1])
+
+    def total(self, shape: ShapeEntry) -> int:
+        """How many pods of the shape fit, alone on the cluster as it is; of a shape that rules
+        between pods concern, at most how many.
+        """
+        fit = self._current(shape)
+        ruled = self._ruled(shape)
+        if ruled is not None:
+            rules, view = ruled
+            return rules.total(view, fit.counts * rules.ceiling(view))
+        if fit.total < 0:
+            fit.total = int(fit.counts.sum())
+        return fit.total
+
+    def takes(self, shape: ShapeEntry, slot: int) -> bool:
+        """Whether one pod of the shape may be on the node now."""
+        if self._current(shape).counts[slot] <= 0:
+            return False
+        ruled = self._ruled(shape)
+        return ruled is None or bool(ruled[0].allowed(ruled[1])[slot])
+
+    def reasons(self, shape: ShapeEntry) -> Counter[str]:
+        """Why nodes hold no pod of this shape: text -> number of nodes."""
+        self.node_capacity.fit_cells()
+        remaining, found = self.masks.reasons(shape)
+        for one in self.filters:
+            if one.name in CLAIM_FILTERS and not shape.attached:
+                continue
+            slots = np.flatnonzero(remaining)
+            full = slots[one.capacity(shape, self.node_capacity, slots) == 0]
+            if len(full):
+                found.update(one.reasons(shape, self.node_capacity, full))
+                remaining[full] = False
+        ruled = self._ruled(shape)
+        if ruled is not None:
+            found.update(ruled[0].reasons(ruled[1], remaining))
+        return found
+
+    def _ruled(self, shape: ShapeEntry) -> tuple[PairRules, PairView] | None:
+        """The rules between pods, and what they say of the shape; None: nothing."""
+        if not shape.pairwise or self.pairs is None:
+            return None
+        view = self.pairs.view(shape)
+        return (self.pairs, view) if view is not None else None
+
+    def _current(self, shape: ShapeEntry) -> _Fit:
+        self.node_capacity.fit_cells()
+        fit = self._cache.get(shape.encoded)
+        position = self.node_capacity.changes.position
+        masked_at = self.masks.nodes.changes.position
+        current = self.masks.versions(shape)
+        if self._versioned:
+            current += versions(self._versioned, shape)
+        if shape.attached:
+            current += self.node_capacity.claims_version(shape)
+        if fit is not None and fit.masked_at == masked_at and fit.versions == current:
+            if fit.position == position:
+                return fit
+            changed = self.node_capacity.changes.since(fit.position, max(16, len(fit.counts) // 4))
+            if changed is not None:
+                mask = self.masks.mask(shape)
+                fit.counts[changed] = self._judge(shape, changed) * mask[changed]
+                fit.position = position
+                fit.total = -1
+                return fit
+        if len(self._cache) >= _CACHED_MAX:
+            self._cache.clear()
+        mask = self.masks.mask(shape)
+        counts = self._judge(shape, slice(0, self.node_capacity.nodes.size)) * mask
+        fit = self._cache[shape.encoded] = _Fit(counts, position, masked_at, current)
+        return fit
+
+    def _judge(self, shape: ShapeEntry, slots: slice | Ints) -> Ints:
+        least: Ints | None = None
+        for one in self.filters:
+            if one.name == "NodePorts" and not shape.shape.host_ports:
+                continue
+            if one.name in CLAIM_FILTERS and not shape.attached:
+                continue
+            capacity = one.capacity(shape, self.node_capacity, slots)
+            least = capacity if least is None else np.minimum(least, capacity)
+        assert least is not None, "at least one filter judges free capacity"
+        return least

@@ -1,0 +1,47 @@
+"""ResourceClaims: the devices that they have can be used on the node, or there are enough for
+them.
+"""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.state.columns import Ints, Slots
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+ELSEWHERE: Final = "resourceclaim not available on the node"
+TOO_FEW: Final = "cannot allocate all claims"
+
+
+class DynamicResources:
+    """Always judged, whatever is configured: a pod bound without its devices never runs."""
+
+    name = "DynamicResources"
+
+    def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
+        """See `CapacityFilter`."""
+        demand = node_capacity.devices.demand(shape)
+        if demand.refusal:
+            return np.zeros(
+                len(node_capacity.nodes.exists[: node_capacity.nodes.size][slots]), dtype=np.int64
+            )
+        mask = node_capacity.devices.allocations_fit(demand) & node_capacity.devices.devices_fit(
+            demand
+        )
+        return np.where(mask, UNLIMITED, 0).astype(np.int64)[slots]
+
+    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
+        """See `CapacityFilter`."""
+        demand = node_capacity.devices.demand(shape)
+        if demand.refusal:
+            return Counter({demand.refusal: len(slots)})
+        elsewhere = ~node_capacity.devices.allocations_fit(demand)[slots]
+        found = Counter({ELSEWHERE: int(np.count_nonzero(elsewhere))})
+        found[TOO_FEW] = len(slots) - found[ELSEWHERE]
+        return +found
+
+
+FILTER: Final[CapacityFilter] = DynamicResources()

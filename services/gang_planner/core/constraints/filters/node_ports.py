@@ -1,0 +1,39 @@
+"""Host ports: a node holds one pod of a shape that claims any, and none where a claim conflicts."""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.state.columns import Ints, Slots
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+
+class NodePorts:
+    """Few nodes have claims; only these are examined."""
+
+    name = "NodePorts"
+
+    def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
+        """See `CapacityFilter`."""
+        all_slots = np.arange(node_capacity.nodes.size, dtype=np.int64)[slots]
+        ports = shape.shape.host_ports
+        if not ports:
+            return np.full(len(all_slots), UNLIMITED, dtype=np.int64)
+        taken = [
+            slot
+            for slot in node_capacity.ports.slots()
+            if node_capacity.ports.conflicts(slot, ports)
+        ]
+        return np.where(np.isin(all_slots, np.array(taken, dtype=np.int64)), 0, 1).astype(np.int64)
+
+    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
+        """See `CapacityFilter`."""
+        del shape, node_capacity
+        text = "node(s) didn't have free ports for the requested pod ports"
+        return Counter({text: len(slots)})
+
+
+FILTER: Final[CapacityFilter] = NodePorts()

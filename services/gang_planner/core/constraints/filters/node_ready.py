@@ -1,0 +1,38 @@
+"""Nodes that are not ready: out of bounds unless the pod tolerates the taint of such a node.
+
+Kubernetes' node controller puts that taint on them; here the condition itself counts, so that
+nothing is bound to a node in the seconds before the taint appears, or where no such controller
+runs.
+"""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import NodeFilter
+from services.gang_planner.core.state.columns import Bools, Ints, Slots
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.taints import NOT_READY, tolerates
+
+
+class NodeReady:
+    """The condition Ready."""
+
+    name = "NodeReady"
+
+    def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
+        """See `NodeFilter`."""
+        ready = nodes.ready[slots]
+        if tolerates(shape.shape.tolerations, NOT_READY):
+            return np.ones(len(ready), dtype=np.bool_)
+        return ready
+
+    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
+        """See `NodeFilter`."""
+        del shape, nodes
+        return Counter({f"node(s) had untolerated taint {{{NOT_READY.key}: }}": len(slots)})
+
+
+FILTER: Final[NodeFilter] = NodeReady()

@@ -1,0 +1,51 @@
+"""Taints with effect NoSchedule or NoExecute that the pod does not tolerate."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import NodeFilter
+from services.gang_planner.core.state.columns import Bools, Ints, Slots
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.taints import first_untolerated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Nodes up to which only their own sets are judged: a repair, not a first look.
+_FEW: Final = 8
+
+
+class TaintToleration:
+    """Judges each distinct set of taints once, whatever the number of nodes that share it."""
+
+    name = "TaintToleration"
+
+    def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
+        """See `NodeFilter`."""
+        tolerations = shape.shape.tolerations
+        sets = nodes.taint_set[slots]
+        # Repairing a few nodes must not judge the sets of all nodes.
+        listed: list[int] = sets.tolist() if len(sets) <= _FEW else []
+        judged: Iterable[int] = sorted(set(listed)) or range(len(nodes.taints.sets))
+        tolerated = np.zeros(len(nodes.taints.sets), dtype=np.bool_)
+        for taint_set in judged:
+            tolerated[taint_set] = (
+                first_untolerated(tolerations, nodes.taints.sets[taint_set]) is None
+            )
+        return tolerated[sets]
+
+    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
+        """See `NodeFilter`."""
+        found: Counter[str] = Counter()
+        sets: list[int] = nodes.taint_set[slots].tolist()
+        for taint_set, count in Counter(sets).items():
+            taint = first_untolerated(shape.shape.tolerations, nodes.taints.sets[taint_set])
+            if taint is not None:
+                found[f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"] += count
+        return found
+
+
+FILTER: Final[NodeFilter] = TaintToleration()

@@ -1,0 +1,79 @@
+"""Zones and regions of volumes that carry them as labels: older than node affinity, still written
+by some provisioners.
+"""
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.state.columns import Bools, Ints, Slots
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.terms import Requirement
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+_REGION: Final = "topology.kubernetes.io/region"
+#: A label of a volume, and the labels of nodes that it is compared with: the first that a node has.
+_KEYS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": ("failure-domain.beta.kubernetes.io/zone", _ZONE),
+    "failure-domain.beta.kubernetes.io/region": (
+        "failure-domain.beta.kubernetes.io/region",
+        _REGION,
+    ),
+    _ZONE: (_ZONE,),
+    _REGION: (_REGION,),
+}
+#: Between the zones of a volume that is in several.
+_SEPARATOR: Final = "__"
+
+
+class VolumeZone:
+    """A node without any such label takes every volume."""
+
+    name = "VolumeZone"
+
+    def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
+        """See `CapacityFilter`."""
+        nodes = node_capacity.nodes
+        mask: Bools = np.ones(nodes.size, dtype=np.bool_)
+        bound = node_capacity.storage.demand(shape).bound
+        if not bound:
+            return np.full(len(mask[slots]), UNLIMITED, dtype=np.int64)
+        for volume in bound:
+            for key, value in volume.labels:
+                if key in _KEYS:
+                    mask &= _inside(key, tuple(value.split(_SEPARATOR)), nodes)
+        if not mask.all():
+            mask |= ~_labelled(nodes)
+        return np.where(mask, UNLIMITED, 0).astype(np.int64)[slots]
+
+    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
+        """See `CapacityFilter`."""
+        del shape, node_capacity
+        return Counter({"node(s) had no available volume zone": len(slots)})
+
+
+def _inside(key: str, values: tuple[str, ...], nodes: NodeTable) -> Bools:
+    every = slice(0, nodes.size)
+    unlabelled: Bools = np.ones(nodes.size, dtype=np.bool_)
+    inside: Bools = np.zeros(nodes.size, dtype=np.bool_)
+    for label in _KEYS[key]:
+        wanted = Requirement(key=label, operator="In", values=values)
+        inside |= unlabelled & nodes.labels.matches(wanted, label, nodes.objects, every)
+        absent = Requirement(key=label, operator="DoesNotExist")
+        unlabelled &= nodes.labels.matches(absent, label, nodes.objects, every)
+    return inside
+
+
+def _labelled(nodes: NodeTable) -> Bools:
+    found: Bools = np.zeros(nodes.size, dtype=np.bool_)
+    for label in _KEYS:
+        exists = Requirement(key=label, operator="Exists")
+        found |= nodes.labels.matches(exists, label, nodes.objects, slice(0, nodes.size))
+    return found
+
+
+FILTER: Final[CapacityFilter] = VolumeZone()

@@ -1,0 +1,327 @@
+"""Which nodes the terms between pods leave to a shape, as kube-scheduler 1.36 judges them.
+
+`allowed` is the answer for one pod now. `ceiling` is what stays true whatever else is placed first:
+anti-affinity only ever closes nodes, while affinity and spread may open some, so these two only
+demand their labels there.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from services.gang_planner.core.constraints.inter_pod.spread_scopes import Scopes
+from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.inter_pod.terms import Spread, Terms
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.terms import SpreadConstraint
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.node_capacity import NodeCapacity
+
+AFFINITY: Final = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+SPREAD: Final = "node(s) didn't match pod topology spread constraints"
+SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
+#: The least count of a constraint that counts no domain: nothing is too much beside it.
+NO_DOMAIN: Final = 2**31 - 1
+#: Views kept; all are dropped when there are more.
+_VIEWS_MAX: Final = 4096
+
+
+class Apart(NamedTuple):
+    """Nodes in a domain where anything counts under the tally are closed."""
+
+    tally: int
+    key: str
+
+
+class Even(NamedTuple):
+    """One spread constraint."""
+
+    #: -1: it counts no pod.
+    tally: int
+    #: 1 when a pod of the shape counts itself.
+    own: int
+    constraint: SpreadConstraint
+    #: All keys of the shape's constraints of this kind.
+    keys: tuple[str, ...]
+
+
+class Pull(NamedTuple):
+    """Points per count in a node's domain."""
+
+    tally: int
+    key: str
+    points: int
+    #: What a pod of the shape itself adds to the tally.
+    own: int
+
+
+class PairView:
+    """What a shape is judged by."""
+
+    __slots__ = (
+        "affinity",
+        "affinity_keys",
+        "apart",
+        "even",
+        "existing",
+        "none_match",
+        "own_affinity",
+        "own_apart",
+        "preferred_even",
+        "pulls",
+        "shape",
+        "version",
+    )
+
+    def __init__(self, shape: ShapeEntry, version: int) -> None:
+        self.shape = shape
+        self.version = version
+        #: Tally of the pods that it must be near to; -1: none.
+        self.affinity = -1
+        self.affinity_keys: tuple[str, ...] = ()
+        #: It must be near pods that cannot exist.
+        self.none_match = False
+        self.own_affinity = False
+        self.apart: tuple[Apart, ...] = ()
+        #: Keys by which its pods keep from each other.
+        self.own_apart: tuple[str, ...] = ()
+        self.existing: tuple[Apart, ...] = ()
+        self.even: tuple[Even, ...] = ()
+        self.pulls: tuple[Pull, ...] = ()
+        self.preferred_even: tuple[Even, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is judged or preferred."""
+        return not (
+            self.affinity_keys
+            or self.apart
+            or self.existing
+            or self.even
+            or self.pulls
+            or self.preferred_even
+        )
+
+
+class PairRules:
+    """The rules on one node capacity under one configuration."""
+
+    def __init__(self, node_capacity: "NodeCapacity", terms: Terms, switches: Switches) -> None:
+        self.node_capacity = node_capacity
+        self.counts = node_capacity.pairs
+        self.domains = node_capacity.pairs.domains
+        self.switches = switches
+        self._terms = terms
+        self.scopes = Scopes(node_capacity.nodes, self.domains)
+        self._views: dict[int, PairView] = {}
+        self._ceilings: dict[int, tuple[tuple[int, int, int], Bools]] = {}
+
+    def view(self, shape: ShapeEntry) -> PairView | None:
+        """What the shape is judged by; None: nothing."""
+        view = self._views.get(shape.id)
+        if view is None or view.version != self._terms.version or view.shape is not shape:
+            if len(self._views) >= _VIEWS_MAX:
+                self._views.clear()
+                self._ceilings.clear()
+            view = self._views[shape.id] = self._look(shape)
+        return None if view.empty else view
+
+    # ------------------------------------------------------------------- masks
+
+    def allowed(self, view: PairView) -> Bools:
+        """One flag per slot: whether one pod may be there now."""
+        passing = self._near(view) & self._apart(view)
+        for one in view.even:
+            passing &= self.even_enough(view, one)
+        return passing
+
+    def open_now(self, view: PairView) -> Bools:
+        """As `allowed`, but for the spread constraints by which the shape counts itself: those
+        change with every pod, and only demand their labels here.
+        """
+        passing = self._near(view) & self._apart(view)
+        for one in view.even:
+            if one.own and one.tally >= 0:
+                passing &= self.of_slot(one.constraint.topology_key) > 0
+            else:
+                passing &= self.even_enough(view, one)
+        return passing
+
+    def ceiling(self, view: PairView) -> Bools:
+        """One flag per slot: False where no pod may be until something is given back."""
+        key = self.counts.version, self.node_capacity.nodes.changes.position, view.version
+        found = self._ceilings.get(view.shape.id)
+        if found is not None and found[0] == key:
+            return found[1]
+        passing = self._apart(view)
+        for name in view.affinity_keys:
+            passing &= self.of_slot(name) > 0
+        for one in view.even:
+            passing &= self.of_slot(one.constraint.topology_key) > 0
+        if view.none_match:
+            passing[:] = False
+        self._ceilings[view.shape.id] = key, passing
+        return passing
+
+    def total(self, view: PairView, counts: Ints) -> int:
+        """At most how many pods fit, given how many each node holds (`ceiling` applied)."""
+        least = int(counts.sum())
+        for key in view.own_apart:
+            domains = self.of_slot(key)
+            without = int(counts[domains == 0].sum())
+            used: Bools = np.zeros(self.domains.of(key).count, dtype=np.bool_)
+            used[domains[counts > 0]] = True
+            used[0] = False
+            least = min(least, without + int(np.count_nonzero(used)))
+        return least
+
+    def reasons(self, view: PairView, remaining: Bools) -> Counter[str]:
+        """Why nodes refuse, of those that remain: each counts for the first rule that does."""
+        found: Counter[str] = Counter()
+        left = remaining.copy()
+
+        def refuse(passing: Bools, text: str) -> None:
+            refused = left & ~passing
+            count = int(np.count_nonzero(refused))
+            if count:
+                found[text] += count
+                np.logical_and(left, passing, out=left)
+
+        for one in view.even:
+            refuse(self.of_slot(one.constraint.topology_key) > 0, SPREAD_LABEL)
+            refuse(self.even_enough(view, one), SPREAD)
+        refuse(self._near(view), AFFINITY)
+        refuse(self._free_of(view.apart), ANTI_AFFINITY)
+        refuse(self._free_of(view.existing), EXISTING_ANTI_AFFINITY)
+        return found
+
+    # ------------------------------------------------------------------- parts
+
+    def of_slot(self, key: str) -> Ints:
+        """Domain numbers of all nodes."""
+        return self.domains.of(key).of_slot
+
+    def even_counts(self, view: PairView, one: Even) -> tuple[Ints, Bools]:
+        """What a spread constraint counts per domain, and which domains it knows."""
+        present = self.scopes.present(view.shape, one.keys, one.constraint)
+        if one.tally < 0:
+            return np.zeros(len(present), dtype=np.int64), present
+        scope = self.scopes.of(view.shape, one.keys, one.constraint)
+        return self.counts.by_domain(one.tally, one.constraint.topology_key, scope), present
+
+    def even_enough(self, view: PairView, one: Even) -> Bools:
+        """Where a pod more keeps the skew within its bound."""
+        counts, present = self.even_counts(view, one)
+        most = most_allowed(one, counts, present)
+        domains = self.of_slot(one.constraint.topology_key)
+        passing: Bools = counts[domains] <= most
+        return passing & (domains > 0)
+
+    def _apart(self, view: PairView) -> Bools:
+        return self._free_of((*view.apart, *view.existing))
+
+    def _free_of(self, rules: Iterable[Apart]) -> Bools:
+        passing: Bools = np.ones(self.node_capacity.nodes.size, dtype=np.bool_)
+        for one in rules:
+            taken = self.counts.by_domain(one.tally, one.key) > 0
+            if taken.any():
+                passing &= ~taken[self.of_slot(one.key)]
+        return passing
+
+    def _near(self, view: PairView) -> Bools:
+        passing: Bools = np.ones(self.node_capacity.nodes.size, dtype=np.bool_)
+        if not view.affinity_keys:
+            return passing
+        anybody = False
+        everywhere = passing.copy()
+        for key in view.affinity_keys:
+            domains = self.of_slot(key)
+            everywhere &= domains > 0
+            if view.none_match:
+                passing[:] = False
+                continue
+            there = self.counts.by_domain(view.affinity, key) > 0
+            anybody |= bool(there.any())
+            passing &= there[domains]
+        # The first of a series may be anywhere where the rest can be near it.
+        return everywhere if not anybody and view.own_affinity else passing
+
+    def first_of_series(self, view: PairView) -> bool:
+        """Whether the pods that it must be near to are pods like itself, and there is none yet."""
+        if not view.affinity_keys or not view.own_affinity or view.none_match:
+            return False
+        return not any(
+            bool((self.counts.by_domain(view.affinity, key) > 0).any())
+            for key in view.affinity_keys
+        )
+
+    # ------------------------------------------------------------------- views
+
+    def _look(self, shape: ShapeEntry) -> PairView:
+        view = PairView(shape, self._terms.version)
+        profile = frozenset(shape.profile)
+        terms = shape.terms
+        switches = self.switches
+        if terms is not None and switches.affinity:
+            view.affinity_keys = terms.affinity_keys
+            if terms.affinity is not None:
+                view.affinity = terms.affinity.number
+                view.own_affinity = terms.affinity.number in profile
+            else:
+                view.none_match = bool(terms.affinity_keys)
+            view.apart = tuple(Apart(one.number, key) for one, key in terms.anti)
+            view.own_apart = tuple(
+                sorted({key for one, key in terms.anti if one.number in profile})
+            )
+        about = [one for number in shape.profile for one in self._terms.about.get(number, ())]
+        if switches.affinity:
+            view.existing = tuple(
+                Apart(one.number, one.key) for one in about if one.kind == "keeps away"
+            )
+        if terms is not None and switches.spread:
+            view.even = _evens(terms.hard, profile)
+        if switches.affinity_weight:
+            carried = terms.carried if terms is not None else {}
+            pulls = [
+                Pull(one.number, one.key, 1, carried.get(one.number, 0))
+                for one in about
+                if one.kind == "attracts"
+            ]
+            if terms is not None:
+                pulls += [
+                    Pull(one.number, key, points, int(one.number in profile))
+                    for one, key, points in terms.preferred
+                ]
+            view.pulls = tuple(pulls)
+        if terms is not None and switches.spread_weight:
+            view.preferred_even = _evens(terms.soft, profile)
+        return view
+
+
+def most_allowed(one: Even, counts: Ints, present: Bools) -> int:
+    """The highest count of a domain that may take one pod more."""
+    known = counts[present]
+    least = int(known.min()) if len(known) else NO_DOMAIN
+    if len(known) < one.constraint.min_domains:
+        least = 0
+    return one.constraint.max_skew + least - one.own
+
+
+def _evens(spreads: Iterable[Spread], profile: frozenset[int]) -> tuple[Even, ...]:
+    listed = tuple(spreads)
+    keys = tuple(sorted({one.constraint.topology_key for one in listed}))
+    return tuple(
+        Even(
+            one.counted.number if one.counted is not None else -1,
+            int(one.always_self or (one.counted is not None and one.counted.number in profile)),
+            one.constraint,
+            keys,
+        )
+        for one in listed
+    )

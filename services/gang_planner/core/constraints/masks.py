@@ -1,0 +1,89 @@
+"""Which nodes the node filters let a shape use, cached per shape and repaired where nodes changed.
+
+The answers do not depend on what is free. Per shape the position in the nodes' change log up to
+which its mask is true is kept, and the versions of the filters that have one.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import NodeFilter, versioned, versions
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+#: Shapes whose masks are kept; all are dropped when there are more, which is rare and only costs
+#: time.
+_CACHED_MAX = 4096
+
+
+class _Mask:
+    __slots__ = ("passing", "position", "versions")
+
+    def __init__(self, passing: Bools, position: int, versions: tuple[int, ...]) -> None:
+        self.passing = passing
+        self.position = position
+        self.versions = versions
+
+
+class Masks:
+    """Which nodes the node filters let a shape use."""
+
+    def __init__(self, nodes: NodeTable, filters: Sequence[NodeFilter]) -> None:
+        self.nodes = nodes
+        self.filters = tuple(filters)
+        self._versioned = versioned(self.filters)
+        self._cache: dict[bytes, _Mask] = {}
+
+    def versions(self, shape: ShapeEntry) -> tuple[int, ...]:
+        """What the shape's mask depends on beside the nodes."""
+        return versions(self._versioned, shape) if self._versioned else ()
+
+    def mask(self, shape: ShapeEntry) -> Bools:
+        """One flag per slot; False for slots without a node. Not to be written to."""
+        nodes = self.nodes
+        current = self.versions(shape)
+        mask = self._cache.get(shape.encoded)
+        if mask is not None and mask.versions != current:
+            mask = None
+        if mask is not None and mask.position == nodes.changes.position:
+            return mask.passing
+        position = nodes.changes.position
+        changed = None
+        if mask is not None:
+            changed = nodes.changes.since(mask.position, max(16, nodes.size // 4))
+        if mask is None or changed is None:
+            if len(self._cache) >= _CACHED_MAX:
+                self._cache.clear()
+            mask = _Mask(self._judge(shape, slice(0, nodes.size)), position, current)
+            self._cache[shape.encoded] = mask
+            return mask.passing
+        passing = mask.passing
+        if len(passing) < nodes.size:
+            passing = np.concatenate([passing, np.zeros(nodes.size - len(passing), dtype=np.bool_)])
+        passing[changed] = self._judge(shape, changed)
+        mask.passing, mask.position = passing, position
+        return passing
+
+    def reasons(self, shape: ShapeEntry) -> tuple[Bools, Counter[str]]:
+        """The mask, and why the other nodes refuse: each node counts for the first filter that
+        refuses it.
+        """
+        nodes = self.nodes
+        remaining = nodes.exists[: nodes.size].copy()
+        found: Counter[str] = Counter()
+        for one in self.filters:
+            passing = one.passes(shape, nodes, slice(0, nodes.size))
+            refused = np.flatnonzero(remaining & ~passing)
+            if len(refused):
+                found.update(one.reasons(shape, nodes, refused))
+                remaining &= passing
+        return remaining, found
+
+    def _judge(self, shape: ShapeEntry, slots: slice | Ints) -> Bools:
+        passing = self.nodes.exists[slots].copy()
+        for one in self.filters:
+            passing &= one.passes(shape, self.nodes, slots)
+        return passing

@@ -1,0 +1,161 @@
+"""One cycle's inputs and what it has decided so far."""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.gang_settings import Defaults
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+from shared.contracts.decisions import (
+    Act,
+    Cycle,
+    EvictionDecision,
+    GangStarted,
+    Note,
+    NoteClosed,
+    NoteKind,
+    NoteOpened,
+)
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.timers import Timers
+    from shared.model.gang_keys import GangKey
+
+#: Reason of closing a note that is opened again under the gang's new id.
+RENAMED: Final = "Renamed"
+
+
+class CycleContext:
+    """Given to the actions; they add decisions and notes, in the order in which they are to be
+    appended.
+    """
+
+    def __init__(self, state: State, session: Session, cycle: Cycle, timers: "Timers") -> None:
+        self.state = state
+        self.session = session
+        self.cycle = cycle
+        self.timers = timers
+        self.decisions: list[Act] = []
+        self.notes: list[Note] = []
+        #: Notes opened in this cycle: nothing is done on their strength before they are in the log.
+        self.fresh: dict[tuple[GangKey, NoteKind], Gang] = {}
+        #: Gangs of which something is released in this cycle.
+        self.released: set[GangKey] = set()
+        #: Gangs placed in this cycle where others were evicted for them.
+        self.took_over: set[GangKey] = set()
+        #: Gangs wait for binders to answer: no gang behind the first of them is placed.
+        self.throttled = False
+        #: The enqueue action is not configured: allocate admits by itself.
+        self.admit_all = False
+
+    @property
+    def defaults(self) -> Defaults:
+        """What gangs get that say nothing of deadlines and preflight."""
+        return self.state.defaults
+
+    @property
+    def now_ms(self) -> int:
+        """The instant of this cycle."""
+        return self.cycle.now_ms
+
+    def open_note(
+        self, gang: Gang, kind: NoteKind, *, until_ms: int, reason: str, message: str = ""
+    ) -> None:
+        """Note that something began; one of its kind that is open is replaced.
+
+        The gang is assessed again when its deadline comes.
+        """
+        if until_ms:
+            self.timers.set(until_ms, gang)
+        note = NoteOpened(
+            gang_id=gang.gang_id,
+            epoch=self.state.epoch,
+            kind=kind,
+            at_ms=self.now_ms,
+            until_ms=until_ms,
+            reason=reason,
+            attempt=gang.history.attempt,
+            message=message,
+            cycle=self.cycle,
+        )
+        gang.history.notes[kind] = note
+        gang.history.known_as = gang.gang_id
+        self.fresh[gang.key, kind] = gang
+        self.notes.append(note)
+        self.state.gangs.touch(gang)
+
+    def started(self, gang: Gang) -> None:
+        """Note that the gang's quorum was reached."""
+        self.notes.append(
+            GangStarted(
+                gang_id=gang.gang_id,
+                epoch=self.state.epoch,
+                at_ms=self.now_ms,
+                attempt=gang.history.attempt,
+                cycle=self.cycle,
+            )
+        )
+
+    def rename(self, gang: Gang) -> None:
+        """The log knows the gang by another id, that of an object that was recreated: note what is
+        open of it again.
+        """
+        history = gang.history
+        before, history.known_as = history.known_as, gang.gang_id
+        if history.started:
+            self.started(gang)
+        for kind, note in sorted(history.notes.items()):
+            self.notes.append(
+                NoteClosed(
+                    gang_id=before,
+                    epoch=self.state.epoch,
+                    kind=kind,
+                    at_ms=self.now_ms,
+                    reason=RENAMED,
+                    cycle=self.cycle,
+                )
+            )
+            again = msgspec.structs.replace(
+                note,
+                gang_id=gang.gang_id,
+                epoch=self.state.epoch,
+                attempt=history.attempt,
+                cycle=self.cycle,
+            )
+            history.notes[kind] = again
+            self.notes.append(again)
+
+    def close_note(self, gang: Gang, kind: NoteKind, reason: str) -> None:
+        """Note that what was open has ended; nothing happens when it was not."""
+        if gang.history.notes.pop(kind, None) is None:
+            return
+        self.notes.append(
+            NoteClosed(
+                gang_id=gang.gang_id,
+                epoch=self.state.epoch,
+                kind=kind,
+                at_ms=self.now_ms,
+                reason=reason,
+                cycle=self.cycle,
+            )
+        )
+        self.state.gangs.touch(gang)
+
+    def put_in_order(self) -> None:
+        """Releases and notes by gang: the order in which gangs were assessed depends on cycles
+        that wrote nothing, and a replay leaves those out. Evictions for other gangs stay in theirs:
+        a later one counts on the room that the victims of an earlier one leave.
+        """
+        taken = [one for one in self.decisions if isinstance(one, EvictionDecision)]
+        if taken:
+            binds = [one for one in self.decisions if not isinstance(one, EvictionDecision)]
+            releases = [one for one in taken if one.via != "eviction"]
+            evictions = [one for one in taken if one.via == "eviction"]
+            self.decisions = [*sorted(releases, key=_gang_id), *evictions, *binds]
+        self.notes.sort(key=_gang_id)
+
+
+def _gang_id(record: Act | Note) -> str:
+    return record.gang_id

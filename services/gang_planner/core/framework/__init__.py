@@ -1,0 +1,1 @@
+"""What a policy may contribute, and the policies of one configuration together."""

@@ -1,0 +1,18 @@
+"""Dominant shares: the largest part of any resource of the cluster that a gang or queue
+holds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+#: Shares are compared in millionths of the cluster.
+_WHOLE: Final = 1_000_000
+
+
+def dominant_share(held: Mapping[int, int], totals: Sequence[int]) -> int:
+    """The share of these amounts, by resource row, of the cluster's totals."""
+    most = 0
+    for row, amount in held.items():
+        if row < len(totals) and totals[row] > 0:
+            most = max(most, amount * _WHOLE // totals[row])
+    return most

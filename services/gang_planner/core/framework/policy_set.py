@@ -1,0 +1,242 @@
+"""The policies of one configuration, combined: what a cycle asks instead of asking each."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import (
+    CapacityFilter,
+    NodeFilter,
+    dynamic_resources,
+    resources_fit,
+    volume_binding,
+    volume_restrictions,
+)
+from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.framework.eviction_rules import Kind, VictimRules, combined
+from services.gang_planner.core.framework.node_preferences import Place
+from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey, QueueShare
+from services.gang_planner.core.scoring import NodeScore, ScoredNodes
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM
+from services.gang_planner.core.state.gangs import Gang, OrderKey
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queues import QueueEntry
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.framework.admission import Voter
+    from services.gang_planner.core.state.planner_state import State
+
+#: Deeper queues take their turns within the one at this level by their names alone.
+_LEVELS: Final = 8
+#: Stands for levels that a queue does not have.
+_NO_LEVELS: Final = (-1,) * _LEVELS
+
+_Key = TypeVar("_Key", GroupKey, QueueKey)
+_Rule = TypeVar("_Rule", NodeFilter, CapacityFilter, NodeScore)
+
+
+class PolicySet:
+    """Keys, filters and scores of all policies, in the order of the configuration.
+
+    Rules that need the planner's tables are left out until `bind`.
+    """
+
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        state: "State | None" = None,
+        *,
+        without_room: int = WITHOUT_ROOM,
+    ) -> None:
+        self.policies = tuple(policies)
+        self._group_keys = _keys(
+            ((one.group_key, one.group_key_of) for one in self.policies), state
+        )
+        self._queue_keys = _keys(
+            ((one.queue_key, one.queue_key_of) for one in self.policies), state
+        )
+        shares = [one.queue_share for one in self.policies if one.queue_share is not None]
+        #: Turns are taken level by level by it, and by no key.
+        self._queue_share = shares[0] if len(shares) == 1 and not self._queue_keys else None
+        if self._queue_share is None:
+            self._queue_keys += [_by_level(share) for share in shares]
+        #: Groups per queue that are admitted although no node can hold them.
+        self.without_room = without_room
+        tiers: dict[int, list[Voter]] = {}
+        for one in self.policies:
+            if one.enqueue is not None:
+                tiers.setdefault(one.tier, []).append(one.enqueue)
+        #: Voters on groups that want to be admitted, by tier.
+        self.voters = tuple(tuple(voters) for _, voters in sorted(tiers.items()))
+        self._due = [one.due_ms for one in self.policies if one.due_ms is not None]
+        #: How queues share; None: they do not.
+        self.deserve = next((one.deserve for one in self.policies if one.deserve is not None), None)
+        self.hierarchical = any(one.hierarchical for one in self.policies)
+        #: What is judged and preferred of terms between pods.
+        self.pairwise = Switches(
+            affinity=any(one.pairwise.affinity for one in self.policies),
+            spread=any(one.pairwise.spread for one in self.policies),
+            affinity_weight=sum(one.pairwise.affinity_weight for one in self.policies),
+            spread_weight=sum(one.pairwise.spread_weight for one in self.policies),
+        )
+        self._scores: list[tuple[int, NodeScore]] = [
+            (weight, made)
+            for one in self.policies
+            for weight, score in one.scores
+            for made in _made((score,), state)
+        ]
+        masks = [one.queue_mask for one in self.policies if one.queue_mask is not None]
+        points = [one.place_points for one in self.policies if one.place_points is not None]
+        self._queue_masks = [made(state) for made in masks] if state is not None else []
+        self.place_points = [made(state) for made in points] if state is not None else []
+        #: Whether annotations about a gang's roles count.
+        self.reads_tasks = any(one.reads_tasks for one in self.policies)
+        self.node_filters: tuple[NodeFilter, ...] = tuple(
+            rule for one in self.policies for rule in _made(one.node_filters, state)
+        )
+        reservations: list[CapacityFilter] = [
+            rule for one in self.policies for rule in _made(one.capacity_filters, state)
+        ]
+        #: Judged whatever is configured: nothing here ever over-commits a node, or binds a pod
+        #: beside its volumes and devices.
+        self.capacity_filters: tuple[CapacityFilter, ...] = (
+            *reservations,
+            resources_fit.FILTER,
+            volume_restrictions.FILTER,
+            volume_binding.FILTER,
+            dynamic_resources.FILTER,
+        )
+
+    def bind(self, state: "State") -> "PolicySet":
+        """The same policies, with the rules that need the planner's tables."""
+        return PolicySet(self.policies, state, without_room=self.without_room)
+
+    def due_ms(self, gang: Gang) -> int:
+        """When the group has waited long enough to be admitted, in ms; 0: it has no deadline."""
+        return next((found for one in self._due if (found := one(gang))), 0)
+
+    def victims(self, kind: Kind) -> VictimRules:
+        """What all policies together say of victims."""
+        rules = ((one.tier, one.victims) for one in self.policies if one.victims is not None)
+        return combined(rules, kind)
+
+    def order(self, gang: Gang) -> OrderKey:
+        """The gang's place: what is half placed first, then the policies' keys, then age and name.
+
+        A gang that holds room and has not reached its quorum wastes it as long as it waits, so
+        nothing outranks it.
+        """
+        half_placed = not gang.history.started and gang.have() and not gang.quorum_held
+        key: OrderKey = (0 if half_placed else 1,)
+        for one in self._group_keys:
+            key += one(gang)
+        return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)
+
+    def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
+        """The queue's turn: its priority, then the policies' keys, then its name."""
+        return self.queue_order_start(queue, totals) + self.queue_order_end(queue)
+
+    def queue_order_start(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
+        """The part of its turn that a queue has in common with those that it is
+        `compared_with`.
+        """
+        if self._queue_share is not None:
+            return -queue.priority, *_shares(self._queue_share, queue.chain[1:])
+        key: list[int | str] = [-queue.priority]
+        for one in self._queue_keys:
+            key.extend(one(queue, totals))
+        return tuple(key)
+
+    def queue_order_end(self, queue: QueueEntry) -> OrderKey:
+        """The rest of its turn: no two queues that are compared with each other share it,
+        and changes only when something is charged to the queue itself.
+        """
+        if self._queue_share is None:
+            return (queue.name,)
+        depth = len(queue.chain)
+        if depth > _LEVELS:
+            return (queue.name,)
+        return self._queue_share(queue), *_NO_LEVELS[depth:], queue.name
+
+    def compared_with(self, queue: QueueEntry) -> object:
+        """Queues for which this is equal have the start of their turns in common."""
+        return queue.name if self._queue_share is None else (queue.priority, queue.chain[1:])
+
+    def within(self, queue: QueueEntry, mask: Bools | None) -> Bools | None:
+        """The part of a mask (None: all nodes) that gangs of a queue may use; None: all nodes."""
+        for one in self._queue_masks:
+            allowed = one(queue)
+            if allowed is not None:
+                mask = allowed if mask is None else mask & allowed
+        return mask
+
+    def with_points(
+        self, place: Place, slots: Ints, score: Ints, slope: Ints | None, *, packed: bool
+    ) -> tuple[Ints, Ints | None]:
+        """Scores and slopes of some slots with what a shape alone does not decide."""
+        for one in self.place_points:
+            said = one(place)
+            if said is None:
+                continue
+            points, step = said
+            if points is not None:
+                score = score + points[slots]
+            if step and not packed:
+                slope = (np.zeros(len(slots), dtype=np.int64) if slope is None else slope) + step
+        return score, slope
+
+    def scores(
+        self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints
+    ) -> tuple[Ints, Ints | None]:
+        """Points of the first pod on each node, and their change per further pod (None: none)."""
+        nodes = ScoredNodes(shape, node_capacity, slots)
+        score: Ints = np.zeros(len(slots), dtype=np.int64)
+        slope: Ints | None = None
+        for weight, one in self._scores:
+            score += weight * one.score(nodes)
+            part = one.slope(nodes)
+            if part is not None:
+                slope = weight * part if slope is None else slope + weight * part
+        return score, slope
+
+
+def _by_level(share: QueueShare) -> QueueKey:
+    def key(queue: QueueEntry, _totals: Sequence[int]) -> tuple[int, ...]:
+        shares = _shares(share, queue.chain)
+        return *shares, *_NO_LEVELS[len(shares) :]
+
+    return key
+
+
+def _shares(share: QueueShare, chain: Sequence[QueueEntry]) -> list[int]:
+    """The shares of a queue's ancestors from the top."""
+    return [share(one) for one in chain[::-1][:_LEVELS]]
+
+
+def _keys(
+    pairs: "Iterable[tuple[_Key | None, Callable[[State], _Key] | None]]", state: "State | None"
+) -> "list[_Key]":
+    """The keys, and what factories among them make of the tables; without tables nothing."""
+    keys: list[_Key] = []
+    for key, factory in pairs:
+        if key is not None:
+            keys.append(key)
+        elif factory is not None and state is not None:
+            keys.append(factory(state))
+    return keys
+
+
+def _made(
+    rules: "Iterable[_Rule | Callable[[State], _Rule]]", state: "State | None"
+) -> list[_Rule]:
+    """The rules, and what factories among them make of the tables; without tables nothing."""
+    made: list[_Rule] = []
+    for one in rules:
+        if not callable(one):
+            made.append(one)
+        elif state is not None:
+            made.append(one(state))
+    return made

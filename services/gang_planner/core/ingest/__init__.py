@@ -1,0 +1,1 @@
+"""Records applied to the state."""

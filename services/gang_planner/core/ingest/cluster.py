@@ -1,0 +1,237 @@
+"""Applies the watcher's records and snapshots to the tables: the state of the cluster.
+
+A record of an epoch newer than the picture's only makes the picture stale: what it means is in that
+epoch's snapshot. A snapshot replaces the picture; what is in flight stays, and ends where the new
+picture shows pods bound or gone.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from services.gang_planner.core.lifecycle import holds
+from services.gang_planner.core.state import accounting, in_flight
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.inter_pod import profiles
+from services.gang_planner.core.state.planner_state import State
+from shared.contracts.cluster import (
+    ClusterRecord,
+    Gone,
+    NamespaceChanges,
+    NodeChanges,
+    ObjectChanges,
+    PodChanges,
+    PodGroupChanges,
+    PriorityClassChanges,
+    QueueChanges,
+    ReferenceObjectChanges,
+    SnapshotPage,
+    StreamOpened,
+    Synced,
+    VolumeAttachmentChanges,
+    WorkloadChanges,
+)
+from shared.model.objects import Node, PriorityClass, Queue
+
+#: The picture is too old for fresh decisions when the newest `synced` arrived longer ago than this;
+#: it is renewed each second.
+FRESH_MS: Final = 5_000
+
+
+def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
+    """Apply one record of CLUSTER; records at or behind what the picture stands for are ignored."""
+    view = state.view
+    if seq <= view.cluster_seq:
+        return
+    view.cluster_seq = seq
+    if isinstance(record, StreamOpened):
+        return
+    view.newest_epoch = max(view.newest_epoch, record.epoch)
+    if record.epoch != view.epoch:
+        return
+    if isinstance(record, Synced):
+        view.synced = record
+    else:
+        _apply_changes(state, record, from_snapshot=False)
+        if state.holds.losses or state.holds.pending:
+            holds.judge(state)
+    if state.unresolved:
+        in_flight.resolve_all(state)
+
+
+def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
+    """Replace the picture. What the pages do not name is gone."""
+    assert pages, "a snapshot has at least one page"
+    view = state.view
+    view.epoch = pages[0].epoch
+    view.newest_epoch = max(view.newest_epoch, view.epoch)
+    view.cluster_seq = pages[0].cluster_seq
+    view.synced = pages[0].synced
+    for gang in state.gangs.gangs.values():
+        if gang.bound_ms:
+            # It was an instant of another watcher's clock, perhaps.
+            gang.bound_ms = view.synced.at_ms
+    named: set[str] = set()
+    #: A budget is one object read into two kinds: it may have stopped to be a group.
+    groups: set[str] = set()
+    for page in pages:
+        for record in page.records:
+            of_kind = groups if isinstance(record, PodGroupChanges) else named
+            of_kind.update(one.uid for one in record.changed)
+    _remove_missing(state, named, groups)
+    for page in pages:
+        for record in page.records:
+            _apply_changes(state, record, from_snapshot=True)
+    # Names of nodes may have moved to other UIDs, queues to other objects: look at everything once.
+    state.gangs.touch_all()
+    state.node_capacity.freed += 1
+    holds.judge(state)
+    in_flight.resolve_all(state)
+
+
+def fresh(state: State, now_ms: int) -> bool:
+    """Whether the picture is new enough to decide by."""
+    view = state.view
+    return (
+        view.synced is not None
+        and view.epoch == view.newest_epoch
+        and now_ms - view.synced_ms <= FRESH_MS
+    )
+
+
+def _remove_missing(state: State, named: set[str], groups: set[str]) -> None:
+    for uid in [uid for uid in state.members if uid not in named]:
+        accounting.remove_pod(state, uid)
+    for uid in [uid for uid in state.gangs.groups if uid not in groups]:
+        state.gangs.remove_group(uid)
+    for uid in [uid for uid in state.nodes.by_uid if uid not in named]:
+        _remove_node(state, uid)
+    for uid in [uid for uid in state.queues.objects if uid not in named]:
+        state.queues.remove(uid)
+    state.queues.settle()
+    for name, one in list(state.gangs.priority_classes.items()):
+        if one.uid not in named:
+            del state.gangs.priority_classes[name]
+    state.reference_objects.remove_missing(named)
+    profiles.namespaces_changed(state)
+
+
+def _apply_changes(state: State, record: ObjectChanges, *, from_snapshot: bool) -> None:
+    match record:
+        case PodChanges():
+            for pod in record.changed:
+                accounting.put_pod(state, pod, record.at_ms, from_snapshot=from_snapshot)
+            for gone in record.removed:
+                accounting.remove_pod(state, gone.uid)
+        case NodeChanges():
+            _apply_nodes(state, record.changed, record.removed, from_snapshot=from_snapshot)
+        case PodGroupChanges():
+            _apply_groups(state, record, from_snapshot=from_snapshot)
+        case QueueChanges():
+            _apply_queues(state, record.changed, record.removed, from_snapshot=from_snapshot)
+        case PriorityClassChanges():
+            _apply_priority_classes(state, record.changed, record.removed)
+        case _:
+            _apply_reference_objects(state, record, from_snapshot=from_snapshot)
+
+
+def _apply_nodes(
+    state: State, changed: Iterable[Node], removed: Iterable[Gone], *, from_snapshot: bool
+) -> None:
+    for node in changed:
+        _put_node(state, node, from_snapshot=from_snapshot)
+    for gone in removed:
+        _remove_node(state, gone.uid)
+
+
+def _apply_groups(state: State, record: PodGroupChanges, *, from_snapshot: bool) -> None:
+    for group in record.changed:
+        before = state.gangs.groups.get(group.uid)
+        if before is None or from_snapshot or group.resource_version >= before.resource_version:
+            state.gangs.put_group(group, record.at_ms)
+            state.preemptions.stirred += 1
+    for gone in record.removed:
+        state.gangs.remove_group(gone.uid)
+
+
+def _put_node(state: State, node: Node, *, from_snapshot: bool) -> None:
+    nodes = state.nodes
+    slot = nodes.find(node.name)
+    before = nodes.objects[slot] if slot is not None else None
+    if (
+        before is not None
+        and before.uid == node.uid
+        and node.resource_version < before.resource_version
+        and not from_snapshot
+    ):
+        return
+    slot = nodes.slot(node.name)
+    had = nodes.allocatable.cells[:, slot].copy()
+    existed = bool(nodes.exists[slot])
+    nodes.put(node)
+    _change_capacity(state, slot, had)
+    if not existed:
+        accounting.node_changed(state, slot)
+
+
+def _remove_node(state: State, uid: str) -> None:
+    nodes = state.nodes
+    slot = nodes.by_uid.get(uid)
+    if slot is None:
+        return
+    had = nodes.allocatable.cells[:, slot].copy()
+    nodes.remove(slot)
+    _change_capacity(state, slot, had)
+    accounting.node_changed(state, slot)
+
+
+def _change_capacity(state: State, slot: int, had: Ints) -> None:
+    has = state.nodes.allocatable.cells[:, slot].copy()
+    has[: len(had)] -= had
+    state.node_capacity.add_capacity(slot, has)
+
+
+def _apply_queues(
+    state: State, changed: Iterable[Queue], removed: Iterable[Gone], *, from_snapshot: bool
+) -> None:
+    for queue in changed:
+        before = state.queues.objects.get(queue.uid)
+        if before is None or from_snapshot or queue.resource_version >= before.resource_version:
+            state.queues.put(queue)
+    for gone in removed:
+        state.queues.remove(gone.uid)
+    state.queues.settle()
+    state.node_capacity.freed += 1
+    state.gangs.touch_all()
+
+
+def _apply_reference_objects(
+    state: State, record: ReferenceObjectChanges, *, from_snapshot: bool
+) -> None:
+    news = False
+    for one in record.changed:
+        news |= state.reference_objects.put(one, from_snapshot=from_snapshot)
+    for gone in record.removed:
+        news |= state.reference_objects.remove(gone.uid)
+    if news:
+        if isinstance(record, NamespaceChanges):
+            profiles.namespaces_changed(state)
+        # Gangs that were refused for the lack of it are tried again. What is attached lets none in,
+        # and a workload only has holds end.
+        if isinstance(record, WorkloadChanges):
+            return
+        if record.removed or not isinstance(record, VolumeAttachmentChanges):
+            state.node_capacity.freed += 1
+
+
+def _apply_priority_classes(
+    state: State, changed: Iterable[PriorityClass], removed: Iterable[Gone]
+) -> None:
+    classes = state.gangs.priority_classes
+    for one in changed:
+        for name in [name for name, known in classes.items() if known.uid == one.uid]:
+            del classes[name]
+        classes[one.name] = one
+    gone_uids = {gone.uid for gone in removed}
+    for name in [name for name, known in classes.items() if known.uid in gone_uids]:
+        del classes[name]
+    state.gangs.touch_all()

@@ -1,0 +1,298 @@
+"""What DECISIONS remembers, read back: records in order, checkpoints in pages."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, assert_never
+
+import msgspec
+
+from services.gang_planner.core.allocation import min_resources
+from services.gang_planner.core.cycle_context import RENAMED, CycleContext
+from services.gang_planner.core.lifecycle.backoff import MEMORY_MS
+from services.gang_planner.core.preemption import backoff
+from services.gang_planner.core.state import in_flight
+from services.gang_planner.core.state.gang_history import History
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.preemptions import Preemption
+from shared.contracts.cluster import StreamOpened
+from shared.contracts.decisions import (
+    Act,
+    Checkpoint,
+    DecisionRecord,
+    EpochOpened,
+    EvictionDecision,
+    GangDecision,
+    GangStarted,
+    Note,
+    NoteClosed,
+    NoteOpened,
+    OpenDecision,
+    OpenGang,
+)
+from shared.contracts.subjects import PAGE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.open_decisions import OpenAct, OpenEviction
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+#: Field names and numbers around the two lists of a page.
+_PAGE_OVERHEAD_BYTES: Final = 512
+
+
+def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
+    """Take one record of the log into account; what was applied already is ignored."""
+    if seq <= state.view.decisions_seq:
+        return
+    state.view.decisions_seq = seq
+    match record:
+        case GangDecision() | EvictionDecision():
+            _recall_act(state, seq, record)
+        case GangStarted():
+            history = state.gangs.history(record.gang_id)
+            history.started = True
+            history.failures = 0
+            history.attempt = max(history.attempt, record.attempt)
+            history.known_as = record.gang_id
+        case NoteOpened():
+            _open(state, record)
+        case NoteClosed():
+            _close(state, record)
+        case EpochOpened():
+            state.epoch = record.epoch
+            return
+        case Checkpoint() | StreamOpened():
+            return
+        case _:
+            assert_never(record)
+    if record.cycle is not None:
+        state.holds.recall_cycle(state, record.cycle.cluster_seq)
+        state.under_way_max = record.cycle.under_way_max
+        state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
+    note_record(state, seq, record)
+    gang = state.gangs.by_id.get(record.gang_id)
+    if gang is not None:
+        state.gangs.touch(gang)
+
+
+def note_record(state: State, seq: int, record: Act | Note) -> None:
+    """A record names a gang: remember where, unless it only ended something."""
+    if not isinstance(record, NoteClosed) and not (
+        isinstance(record, NoteOpened) and record.kind == "hold"
+    ):
+        state.gangs.history(record.gang_id).noted_at = seq
+
+
+def _recall_act(state: State, seq: int, record: Act) -> None:
+    if isinstance(record, GangDecision):
+        if record.fills:
+            state.holds.recall_filled(state, record.fills)
+        if record.preemption in state.preemptions.logged:
+            backoff.taken_over(state, state.preemptions.logged[record.preemption])
+        in_flight.recall(state, seq, record)
+        min_resources.recall(state, record)
+        if record.domain:
+            state.gangs.history(record.gang_id).home = record.domain
+        return
+    history = state.gangs.history(record.gang_id)
+    history.attempt = max(history.attempt, record.attempt)
+    history.full_name = record.gang
+    history.first_seen_ms = history.first_seen_ms or record.first_seen_ms
+    in_flight.recall_eviction(state, seq, record)
+
+
+def restore(state: State, pages: Sequence[Checkpoint]) -> None:
+    """Begin with a checkpoint: what was open as of its `up_to`."""
+    if pages:
+        state.view.decisions_seq = max(state.view.decisions_seq, pages[0].up_to)
+        state.view.outcomes_seq = max(state.view.outcomes_seq, pages[0].outcomes_seq)
+        state.view.consumed_seq = max(state.view.consumed_seq, pages[0].consumed_seq)
+    for page in pages:
+        state.epoch = max(state.epoch, page.epoch)
+        for gang in page.gangs:
+            history = state.gangs.history(gang.gang_id)
+            history.attempt = max(history.attempt, gang.attempt)
+            history.started = gang.started
+            history.failures = gang.failures
+            history.bad.update({(uid, node): until_ms for uid, node, until_ms in gang.bad})
+            history.failed_on = dict.fromkeys(gang.failed_on)
+            history.first_seen_ms = gang.first_seen_ms
+            history.known_as = gang.gang_id
+            history.full_name = gang.gang
+            history.noted_at = page.up_to
+            history.home = gang.home
+            history.preemptions_failed = gang.preemptions_failed
+            history.preempt_after_ms = gang.preempt_after_ms
+            history.preemption_ended = gang.preemption_ended
+            history.spared = dict(gang.spared)
+            for note in gang.notes:
+                if note.kind == "hold":
+                    state.holds.recall(state, note)
+                else:
+                    history.notes[note.kind] = note
+        for decision in page.decisions:
+            if isinstance(decision.decision, GangDecision):
+                in_flight.recall(state, decision.seq, decision.decision)
+            else:
+                in_flight.recall_eviction(state, decision.seq, decision.decision)
+                if decision.ended:
+                    state.preemptions.logged[decision.seq].ended = True
+            if decision.outcome is not None:
+                in_flight.apply_outcome(state, decision.outcome_seq, decision.outcome)
+
+
+def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
+    """Everything that is open, in pages of at most 512 KiB; a single larger decision has a page of
+    its own.
+    """
+    if state.view.epoch and not state.unresolved:
+        # The picture is whole: what it does not show will not come back under the same UID. What
+        # is open of it is closed by the next cycle.
+        remembered = state.gangs.remembered
+        for gang_id in [one for one, history in remembered.items() if not history.notes]:
+            del remembered[gang_id]
+    pages: list[tuple[list[OpenDecision], list[OpenGang]]] = [([], [])]
+    size = _PAGE_OVERHEAD_BYTES
+    for one in _open_items(state):
+        length = len(_encode(one))
+        if size + length > PAGE_BYTES_MAX and size > _PAGE_OVERHEAD_BYTES:
+            pages.append(([], []))
+            size = _PAGE_OVERHEAD_BYTES
+        size += length
+        if isinstance(one, OpenDecision):
+            pages[-1][0].append(one)
+        else:
+            pages[-1][1].append(one)
+    return [
+        Checkpoint(
+            epoch=state.epoch,
+            up_to=state.view.decisions_seq,
+            outcomes_seq=outcomes_seq,
+            consumed_seq=state.view.consumed_seq,
+            at_ms=at_ms,
+            page=number,
+            pages=len(pages),
+            decisions=tuple(decisions),
+            gangs=tuple(gangs),
+        )
+        for number, (decisions, gangs) in enumerate(pages)
+    ]
+
+
+def forget_gone(work: CycleContext) -> None:
+    """Close what the log has open of gangs that this picture does not show: they are gone, or have
+    been made again, as another object of that name, and continue with it.
+    """
+    state = work.state
+    for gang_id, history in list(state.gangs.remembered.items()):
+        if history.notes and _made_again(state, history):
+            del state.gangs.remembered[gang_id]
+            continue
+        for kind, note in sorted(history.notes.items()):
+            if kind == "backoff" and work.now_ms < note.until_ms + MEMORY_MS:
+                # Its pods may come back, and are pre-flighted then.
+                continue
+            del history.notes[kind]
+            work.notes.append(
+                NoteClosed(
+                    gang_id=gang_id,
+                    epoch=state.epoch,
+                    kind=kind,
+                    at_ms=work.now_ms,
+                    reason="Gone",
+                    cycle=work.cycle,
+                )
+            )
+            if kind == "release":
+                in_flight.forget_evictions(state, gang_id)
+
+
+def _made_again(state: State, history: History) -> bool:
+    """Whether a gang of the same name, of which the log says nothing, takes the history over."""
+    namespace, _, name = history.full_name.partition("/")
+    gang = state.gangs.gangs.get(("name", namespace, name))
+    if gang is None or gang.history.noted_at or gang.history.attempt:
+        return False
+    history.first_seen_ms = gang.history.first_seen_ms
+    gang.history = history
+    state.gangs.touch(gang)
+    return True
+
+
+def _open(state: State, note: NoteOpened) -> None:
+    if note.kind == "hold":
+        state.holds.recall(state, note)
+        return
+    history = state.gangs.history(note.gang_id)
+    history.notes[note.kind] = note
+    history.attempt = max(history.attempt, note.attempt)
+    history.known_as = note.gang_id
+    if note.kind == "backoff":
+        history.failures += 1
+
+
+def _close(state: State, note: NoteClosed) -> None:
+    if note.kind == "hold":
+        state.holds.recall_end(state, note.gang_id, note.pod_uids)
+        return
+    if note.kind == "preemption":
+        backoff.recall(state, note)
+        return
+    gang = state.gangs.by_id.get(note.gang_id)
+    history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)
+    if history is None:
+        return
+    history.notes.pop(note.kind, None)
+    if note.kind == "release" and note.reason != RENAMED:
+        history.started = history.started and note.reason != "Released"
+        in_flight.forget_evictions(state, note.gang_id)
+    if gang is not None:
+        state.gangs.drop_if_empty(gang)
+
+
+def _open_items(state: State) -> list[OpenDecision | OpenGang]:
+    items: list[OpenDecision | OpenGang] = []
+    acts: list[OpenAct | OpenEviction | Preemption] = [
+        *state.open.values(),
+        *state.evictions.values(),
+        *state.preemptions.logged.values(),
+    ]
+    items.extend(
+        OpenDecision(
+            seq=one.seq,
+            decision=one.act,
+            outcome=one.outcome,
+            outcome_seq=one.outcome_seq,
+            ended=isinstance(one, Preemption) and one.ended,
+        )
+        for one in sorted(acts, key=lambda one: one.seq)
+    )
+    holds = state.holds.notes_of()
+    known = {gang_id: gang.history for gang_id, gang in state.gangs.by_id.items()}
+    for gang_id, history in sorted((known | state.gangs.remembered).items()):
+        held = holds.pop(gang_id, [])
+        if held or gang_id in state.gangs.remembered or _worth_keeping(history):
+            items.append(_open_gang(gang_id, history, held))
+    items.extend(_open_gang(gang_id, History(), held) for gang_id, held in sorted(holds.items()))
+    return items
+
+
+def _worth_keeping(history: History) -> bool:
+    return bool(history.attempt or history.started or history.notes or history.preemptions_failed)
+
+
+def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> OpenGang:
+    return OpenGang(
+        gang_id=gang_id,
+        attempt=history.attempt,
+        started=history.has_started,
+        failures=history.failures,
+        bad=tuple(sorted((uid, node, until) for (uid, node), until in history.bad.items())),
+        failed_on=tuple(history.failed_on),
+        first_seen_ms=history.first_seen_ms,
+        gang=history.full_name,
+        home=history.home,
+        preemptions_failed=history.preemptions_failed,
+        preempt_after_ms=history.preempt_after_ms,
+        preemption_ended=history.preemption_ended,
+        spared=tuple(sorted(history.spared.items())),
+        notes=(*(note for _, note in sorted(history.notes.items())), *holds),
+    )

@@ -1,0 +1,1 @@
+"""A gang's lifecycle: assessment, repair, release, backoff, holds, deadlines."""

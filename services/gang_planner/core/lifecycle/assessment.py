@@ -1,0 +1,291 @@
+"""What a gang is waiting for, assessed once per cycle in which it changed.
+
+`assess` sets the gang's phase, opens or resets its start, and puts it into the backlog or takes it
+out. A gang that is not in the backlog and not complete has a `refused` reason, in CamelCase:
+
+| reason | what is missing |
+| --- | --- |
+| GroupMissing, GroupDeleting, InvalidGroup | the object that declares it |
+| QueueMissing, QueueNotOpen | its queue |
+| QueueParentMissing, QueueCycle, QueueNotLeaf | a place of its queue in the tree of queues |
+| NotAdmitted | the enqueue action has not admitted it |
+| NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup | members that exist |
+| Gated, Unsupported, UnsupportedDevice, UnsupportedGang | members that could be placed |
+| ActionMissing | the configuration does not name the action that would place it |
+| Backoff | its last decision failed; it is tried again at an instant |
+| BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | what is bound of it
+is being released, or was, and it is tried again at an instant |
+| Preempting | others are being evicted for it, and room is kept on their nodes |
+| Evicted | all of it is being evicted for another; it is placed whole when it has left |
+| AwaitsOutcome | its bindings in flight are validated first, and its other members depend on them |
+| GangTooLarge | its quorum does not fit into one message |
+
+A gang in the backlog waits for an attempt, or its bucket has been refused (NotEnoughResources,
+NotEnoughQuota).
+"""
+
+from collections.abc import Sequence
+
+from services.gang_planner.core.framework.policy_set import PolicySet
+from services.gang_planner.core.lifecycle import unsupported_members
+from services.gang_planner.core.queueing.decision_size import is_too_large
+from services.gang_planner.core.queueing.need import need_of
+from services.gang_planner.core.state import sub_gangs
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
+from services.gang_planner.core.state.member_states import (
+    ASSUMED,
+    GATED,
+    PLACED,
+    RUNNING,
+    UNSUPPORTED,
+    WAITING,
+)
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.preemptions import EVICTED, PREEMPTING
+from shared.contracts.verdicts import GangPhase
+
+
+def assess(
+    state: State, policies: PolicySet, actions: Sequence[str], gang: Gang, now_ms: int
+) -> bool:
+    """Bring phase, refusal and backlog in line with the gang's counts. True: its quorum has just
+    been reached.
+    """
+    history = gang.history
+    if history.bad or history.failed_pods or history.started:
+        _forget_bad_pairs(gang, now_ms)
+    if gang.evicted and history.attempt > gang.evicted.attempt and enough(gang):
+        gang.evicted = None
+    just_started = _start_or_reset(gang)
+    _complete(gang)
+    gang.phase = _phase(gang)
+    silent = gang.silent
+    state.gangs.count_phase(gang, "" if silent else _stage(gang))
+    if history.started:
+        gang.queue.promise(gang.gang_id, {})
+    gang.refused = "" if silent else _refusal(state, gang)
+    _wait_outside(state, policies, gang, now_ms)
+    if gang.refused or silent or not gang.counts[WAITING]:
+        if not gang.refused and gang.counts[UNSUPPORTED]:
+            gang.refused = unsupported_members.reason(gang)
+        state.backlog.take(gang)
+        return just_started
+    need = need_of(state, gang)
+    if not need.wanted:
+        # A policy refused lately all that wait, and the gang has started without them.
+        gang.refused = "BindingRefused"
+    elif is_too_large(state, gang, need):
+        gang.refused = "GangTooLarge"
+    elif ("backfill" if need.best_effort else "allocate") not in actions:
+        gang.refused = "ActionMissing"
+    if gang.refused:
+        state.backlog.take(gang)
+    else:
+        state.backlog.put(gang, need, policies.order(gang))
+    return just_started
+
+
+def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
+    """Bring the admission queue in line: gangs that wait only to be admitted are in it."""
+    admission_queue = state.gangs.admission_queue
+    if gang.refused != "NotAdmitted":
+        admission_queue.take(gang)
+        return
+    group = gang.group
+    assert group is not None, f"{gang.full_name} has no object and waits to be admitted"
+    due_ms = policies.due_ms(gang)
+    signature = (
+        gang.queue.name,
+        gang.namespace,
+        gang.priority,
+        group.min_resources,
+        group.min_member,
+        group.priority_class,
+        0 < due_ms <= now_ms,
+    )
+    admission_queue.put(gang, signature, policies.order(gang))
+
+
+def starts(gang: Gang) -> bool:
+    """Whether its quorum is placed."""
+    if gang.key[0] == "name" and gang.group is None and gang.history.attempt:
+        # Its object was deleted while it was bound: how many it needs is not known now.
+        return False
+    return gang.quorum_placed and sub_gangs.all_placed(gang)
+
+
+def enough(gang: Gang) -> bool:
+    """Whether every minimum holds by members that count."""
+    return (
+        gang.have() >= gang.min_member
+        and all(gang.have(role) >= count for role, count in gang.role_minima)
+        and sub_gangs.enough(gang)
+    )
+
+
+def growing(gang: Gang) -> bool:
+    """Whether a started gang is below its minima only because these were raised: it has lost no
+    member that it needed before.
+    """
+    if gang.phase != "Unknown" or gang.minima_reached is None:
+        return False
+    quorum, role_minima = gang.minima_reached
+    return gang.have() >= quorum and all(gang.have(role) >= count for role, count in role_minima)
+
+
+def _forget_bad_pairs(gang: Gang, now_ms: int) -> None:
+    history = gang.history
+    if history.bad:
+        history.bad = _still_bad(history.bad, now_ms)
+    if history.failed_pods:
+        history.failed_pods = _still_bad(history.failed_pods, now_ms)
+    if history.started and not gang.counts[WAITING] and not gang.counts[ASSUMED]:
+        history.failures = 0
+
+
+def _still_bad(pairs: dict[tuple[str, str], int], now_ms: int) -> dict[tuple[str, str], int]:
+    return {pair: until for pair, until in pairs.items() if now_ms < until <= now_ms + BAD_PAIR_MS}
+
+
+def _start_or_reset(gang: Gang) -> bool:
+    history = gang.history
+    placed = gang.placed()
+    if not history.started:
+        if not placed:
+            return False
+        if history.dormant:
+            # Its nodes are back, and its members with them. The log says no less.
+            history.started = True
+            return False
+        # A gang that runs, or did in part, and that no planner decided was started by another
+        # scheduler, or long ago.
+        found_placed = history.attempt == 0 and not gang.counts[ASSUMED]
+        if found_placed or starts(gang):
+            history.started = True
+            history.failures = 0
+            history.known_as = gang.gang_id
+            return True
+    elif not placed and not gang.counts[ASSUMED]:
+        # Nothing of it is left: what comes now under its name is a fresh gang, to be placed whole.
+        history.started = False
+        # Pods that a release has left have no bound gang to come back to.
+        history.reset_at = -1 if history.releasing else history.attempt
+    return False
+
+
+def _complete(gang: Gang) -> None:
+    # It stays so when its members are cleaned up.
+    if gang.members:
+        gang.completed = gang.all_ended
+
+
+def _stage(gang: Gang) -> str:
+    """What operators count it as: its phase, or what is done to it meanwhile."""
+    notes = gang.history.notes
+    if not notes:
+        return gang.phase
+    if "release" in notes:
+        return "Releasing"
+    return "Repairing" if "repair" in notes else gang.phase
+
+
+def _phase(gang: Gang) -> GangPhase:
+    if gang.completed:
+        return "Completed"
+    if gang.history.started:
+        if not enough(gang):
+            return "Unknown"
+        gang.minima_reached = gang.min_member, gang.role_minima
+        return "Running"
+    if gang.have():
+        return "Starting"
+    return "Inqueue" if gang.admitted else "Pending"
+
+
+def _refusal(state: State, gang: Gang) -> str:
+    if gang.completed:
+        return ""
+    notes = gang.history.notes
+    if "release" in notes:
+        return notes["release"].reason
+    found = _object_refusal(gang) or _queue_refusal(gang)
+    if not found and state.preemptions.victims and evicted_whole(state, gang):
+        return EVICTED
+    if not found and not gang.admitted:
+        found = "NotAdmitted"
+    backoff = notes.get("backoff")
+    named = backoff is not None and backoff.reason != "DecisionFailed"
+    if not found and not (named and not gang.history.started):
+        # Of a gang that was released no pods exist for a while, and that is not why it waits.
+        found = _member_refusal(gang)
+    if found or not (gang.counts[WAITING] or named):
+        return found
+    if backoff is not None:
+        return backoff.reason if named else "Backoff"
+    if gang.counts[ASSUMED] and not gang.history.started and _being_proved(gang):
+        return "AwaitsOutcome"
+    return PREEMPTING if state.preemptions.of(gang) is not None else ""
+
+
+def evicted_whole(state: State, gang: Gang) -> bool:
+    """Whether evictions of ours that are in flight leave the gang less than its quorum: what comes
+    in for evicted members is placed whole with its other members, when all have left.
+    """
+    victims = state.preemptions.victims
+    leaving = going = 0
+    for uid in victims.keys() & gang.members.keys():
+        member = gang.members[uid]
+        leaving += member.slot >= 0
+        going += member.state in {PLACED, RUNNING}
+    return leaving > 0 and gang.have() - going < max(gang.min_member, 1)
+
+
+def _being_proved(gang: Gang) -> bool:
+    """Whether a decision whose bindings are proved first has no outcome yet: if one of them is
+    refused none is bound, and members bound in reliance on them would be bound in part.
+
+    The gang may have had another id when that was decided: its members say by what they are held.
+    """
+    reservations = (member.reservation for member in gang.members.values())
+    acts = {reservation.act for reservation in reservations if reservation is not None}
+    return any(one is not None and one.act.preflight and one.outcome is None for one in acts)
+
+
+def _object_refusal(gang: Gang) -> str:
+    group = gang.group
+    if group is None:
+        return "GroupMissing" if gang.key[0] == "name" else ""
+    if group.errors:
+        return "InvalidGroup"
+    return "GroupDeleting" if group.deleting else ""
+
+
+def _queue_refusal(gang: Gang) -> str:
+    if gang.queue.queue is None:
+        return "QueueMissing"
+    if gang.queue.fault is not None and not gang.history.started and not gang.have():
+        return gang.queue.fault.reason
+    if not gang.queue.open and not gang.history.started and not gang.have():
+        return "QueueNotOpen"
+    return ""
+
+
+def _member_refusal(gang: Gang) -> str:
+    """Whether enough members exist that could be placed; a started gang takes each as it comes."""
+    if gang.history.started and (gang.phase != "Unknown" or gang.counts[WAITING]):
+        return ""
+    missing = max(gang.min_member, 1) - gang.able()
+    if missing > 0:
+        if gang.counts[GATED] >= missing:
+            return "Gated"
+        if gang.counts[UNSUPPORTED] + gang.counts[GATED] >= missing:
+            return unsupported_members.reason(gang)
+        return "NotEnoughPods"
+    for role, count in gang.role_minima:
+        if gang.able(role) < count:
+            return "NotEnoughPodsOfTask"
+    group = gang.group
+    if group is None or not group.sub_groups or sub_gangs.enough_exist(gang):
+        return ""
+    return "NotEnoughPodsOfSubGroup"

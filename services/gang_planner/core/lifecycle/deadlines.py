@@ -1,0 +1,129 @@
+"""Deadlines of started gangs, both off unless a group or its queue sets them: one that does not run
+by its start deadline, and one that stays below its quorum beyond its grace, are released whole.
+
+Their instants are notes in DECISIONS. A start deadline counts from the gang's start; set later than
+that, it counts from the next one.
+"""
+
+from typing import Final
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.lifecycle import release
+from services.gang_planner.core.lifecycle.assessment import enough, growing
+from services.gang_planner.core.state.gang_settings import degraded_grace_ms, start_deadline_ms
+from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.member_states import LEAVING, PLACED
+from shared.contracts.decisions import NoteKind
+
+START: Final = "StartDeadline"
+DEGRADED: Final = "DegradedGrace"
+
+
+def started(work: CycleContext, gang: Gang) -> None:
+    """The gang's quorum was placed just now: it is to run by its deadline."""
+    lasts_ms = start_deadline_ms(gang)
+    if lasts_ms and not gang.quorum_runs:
+        _open(work, gang, "start", lasts_ms, "QuorumPlaced")
+
+
+def watch(work: CycleContext, gang: Gang) -> None:
+    """Open, continue or end the deadlines of a gang, as it is."""
+    history = gang.history
+    if not history.started or history.releasing:
+        if history.notes:
+            for kind in ("start", "degraded"):
+                work.close_note(gang, kind, "Gone")
+        return
+    if "start" in history.notes:
+        _watch_start(work, gang)
+    below = not gang.completed and not enough(gang) and not growing(gang)
+    if below and not _owed(work, gang) and not _terminating(work, gang):
+        _watch_degraded(work, gang)
+    elif "degraded" in history.notes:
+        work.close_note(gang, "degraded", "Restored")
+
+
+def _owed(work: CycleContext, gang: Gang) -> bool:
+    """Whether room is held for what the gang lost, or it has not been decided yet."""
+    holds = work.state.holds
+    return bool(holds.of(gang)) or any(one.key == gang.key for one in holds.pending.values())
+
+
+def _terminating(work: CycleContext, gang: Gang) -> bool:
+    """Whether a member still terminates on a node whose kubelet lives: whether it gets a hold is
+    decided when it has left. From a dead node it may never leave.
+    """
+    nodes = work.state.nodes
+    found = gang.counts[LEAVING] > 0 and any(
+        member.state == LEAVING and member.slot >= 0 and bool(nodes.ready[member.slot])
+        for member in gang.members.values()
+    )
+    if found and (grace_ms := degraded_grace_ms(gang)):
+        # That the node dies meanwhile is no news of the gang's.
+        work.timers.set(work.now_ms + grace_ms, gang)
+    return found
+
+
+def not_running(gang: Gang) -> Member | None:
+    """The first placed member that does not run: one of which the kubelet says why, if there is
+    any.
+    """
+    placed = [member for member in gang.members.values() if member.state == PLACED]
+    return min(placed, key=_loudest, default=None)
+
+
+def not_running_words(gang: Gang) -> str:
+    """For people: which member does not run, and the kubelet's words."""
+    member = not_running(gang)
+    if member is None:
+        return "its quorum does not run"
+    return (
+        f"{member.pod.name} does not run: {member.pod.waiting or 'the kubelet reports no reason'}"
+    )
+
+
+def _loudest(member: Member) -> tuple[bool, str]:
+    return not member.pod.waiting, member.pod.name
+
+
+def _watch_start(work: CycleContext, gang: Gang) -> None:
+    lasts_ms = start_deadline_ms(gang)
+    if gang.quorum_runs:
+        work.close_note(gang, "start", "Running")
+    elif not lasts_ms:
+        work.close_note(gang, "start", "Off")
+    elif _passed(work, gang, "start", lasts_ms):
+        words = f"placed for {lasts_ms // 1000} s, and {not_running_words(gang)}"
+        release.begin(work, gang, START, words)
+
+
+def _watch_degraded(work: CycleContext, gang: Gang) -> None:
+    lasts_ms = degraded_grace_ms(gang)
+    if "degraded" not in gang.history.notes:
+        if lasts_ms:
+            _open(work, gang, "degraded", lasts_ms, "BelowQuorum")
+    elif not lasts_ms:
+        work.close_note(gang, "degraded", "Off")
+    elif _passed(work, gang, "degraded", lasts_ms):
+        words = (
+            f"{gang.have()} of {max(gang.min_member, 1)} members are left "
+            f"since {lasts_ms // 1000} s, and no replacement is expected"
+        )
+        release.begin(work, gang, DEGRADED, words)
+
+
+def _open(work: CycleContext, gang: Gang, kind: NoteKind, lasts_ms: int, reason: str) -> None:
+    work.open_note(gang, kind, until_ms=work.now_ms + lasts_ms, reason=reason)
+
+
+def _passed(work: CycleContext, gang: Gang, kind: NoteKind, lasts_ms: int) -> bool:
+    note = gang.history.notes[kind]
+    until_ms = note.until_ms
+    if until_ms > work.now_ms + lasts_ms:
+        # The clock was set back, or the setting was lowered.
+        until_ms = work.now_ms + lasts_ms
+        work.open_note(gang, kind, until_ms=until_ms, reason=note.reason)
+    if work.now_ms < until_ms or (gang.key, kind) in work.fresh:
+        work.timers.set(max(until_ms, work.now_ms), gang)
+        return False
+    return True

@@ -1,0 +1,334 @@
+"""From a lost member to its hold, and to the hold's end: which losses get one, where, how long.
+
+When a member of a started gang failed, was evicted, deleted or lost its node, capacity for its
+shape is reserved: on its old node if that would still take it and no member has failed there
+before, else wherever it fits (`allocation.replacements`), else the hold is first in line. There is
+no hold for a pod that no controller creates again or that its gang does not miss: one that was
+deleted from a gang that has enough, or that finished in part; members of a gang that is being
+deleted or released, or has ended.
+
+While a gang is being repaired, the hold of a lost member lasts until the repair ends.
+"""
+
+from typing import Final
+
+from services.gang_planner.core.allocation import min_resources
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state import successors
+from services.gang_planner.core.state.gang_history import Kept
+from services.gang_planner.core.state.gang_settings import hold_ms
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import (
+    DELETED,
+    FAILED_POD,
+    NODE_LOST,
+    REPAIR,
+    RESTARTED,
+    Hold,
+    Loss,
+    drop_reservation,
+)
+from services.gang_planner.core.state.member_states import (
+    ASSUMED,
+    LEAVING,
+    PLACED,
+    RUNNING,
+    SUCCEEDED,
+)
+from services.gang_planner.core.state.planner_state import State
+
+#: A clock that goes back by more than this was set back.
+_CLOCK_STEP_MS: Final = 1_000
+
+
+def judge(state: State) -> None:
+    """A record of CLUSTER has been applied whole: decide which of its losses get a hold, and which
+    earlier ones no longer do.
+
+    The active planner opens them in its next cycle (`open_pending`).
+    """
+    table = state.holds
+    for loss in list(table.pending.values()):
+        gang = state.gangs.gangs.get(loss.key)
+        if gang is None or not _gets_hold(state, gang, loss):
+            table.settle(loss.uid)
+            _drop(state, gang)
+    for loss in table.take_losses():
+        gang = state.gangs.gangs.get(loss.key)
+        # What a victim leaves is reserved for the gang that it was evicted for.
+        ours = loss.uid in state.preemptions.victims
+        if gang is None or ours or table.knows(loss.uid) or not _gets_hold(state, gang, loss):
+            _drop(state, gang)
+            continue
+        table.await_cycle(loss._replace(started=gang.history.has_started))
+        state.gangs.touch(gang)
+
+
+def open_pending(work: CycleContext) -> None:
+    """Make holds of what was lost since the last cycle, with room on the old node where it can."""
+    state = work.state
+    for loss in list(state.holds.pending.values()):
+        state.holds.settle(loss.uid)
+        gang = state.gangs.gangs.get(loss.key)
+        if gang is None or gang.history.releasing:
+            _drop(state, gang)
+            continue
+        until_ms = _until(work, gang, started=loss.started)
+        if until_ms <= work.now_ms:
+            _drop(state, gang)
+            continue
+        hold = Hold(
+            uid=loss.uid,
+            gang_id=gang.gang_id,
+            role=loss.role,
+            shape=loss.shape,
+            reason=loss.reason if loss.started else REPAIR,
+            message=loss.message,
+            lost_on=loss.node,
+            namespace=loss.namespace,
+            labels=loss.labels,
+            workload=loss.workload if loss.started else "",
+            part=loss.part if loss.started else "",
+        )
+        hold.at_ms, hold.until_ms = work.now_ms, until_ms
+        hold.cluster_seq = state.view.cluster_seq
+        state.holds.add(state, hold, gang)
+        failed_before = loss.node in gang.history.failed_on
+        if loss.reason == FAILED_POD:
+            gang.history.failed_on[loss.node] = None
+        if not loss.refused and not (failed_before and loss.reason == FAILED_POD):
+            _hold_there(work, hold, gang)
+        state.gangs.touch(gang)
+
+
+def review(work: CycleContext) -> None:
+    """End holds without a cause, and give up reservations on nodes that no longer take their pod:
+    the hold then looks for another place.
+    """
+    state = work.state
+    _pass_on(state)
+    min_resources.review(state)
+    for hold in list(state.holds.by_uid.values()):
+        gang = hold.gang
+        if gang is not None:
+            _follow_group(hold, gang)
+            _follow_restart(hold, gang)
+            _admit(state, gang)
+        _mind_clock(hold, work.now_ms)
+        reason = _end_of(state, hold, gang, work.now_ms)
+        if reason:
+            state.holds.close(state, hold, reason)
+        elif hold.reservation is not None and not _still_room(work.session, hold):
+            drop_reservation(state, hold)
+            hold.dirty = True
+        else:
+            continue
+        if gang is not None:
+            state.gangs.touch(gang)
+
+
+def next_ms(state: State) -> int | None:
+    """When the next hold expires."""
+    return min((hold.until_ms for hold in state.holds.by_uid.values()), default=None)
+
+
+def _until(work: CycleContext, gang: Gang, *, started: bool) -> int:
+    """Until when the hold of a member lost now lasts; 0: it gets none."""
+    if started:
+        wanted_ms = hold_ms(gang, work.defaults)
+        return work.now_ms + wanted_ms if wanted_ms else 0
+    repair = gang.history.notes.get("repair")
+    return repair.until_ms if repair is not None else 0
+
+
+def _drop(state: State, gang: Gang | None) -> None:
+    """Forget a gang that was kept only for a loss that gets no hold."""
+    if gang is not None:
+        state.gangs.drop_if_empty(gang)
+
+
+def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
+    """Whether the gang is to get the room of what it lost, as the picture is now."""
+    if successors.is_living(state, loss.workload, loss.part) and successors.is_made_again(gang):
+        started = gang.history.has_started and not gang.history.releasing
+        return started and gang.key[0] != "pod" and hold_ms(gang, state.defaults) > 0
+    if gang.key[0] == "pod" or _gone(gang) or (gang.key[0] == "name" and gang.group is None):
+        return False
+    if gang.history.has_started:
+        return not (loss.plain and (gang.counts[SUCCEEDED] or _enough(gang)))
+    return loss.owned and gang.have() > 0 and not _enough(gang)
+
+
+def _gone(gang: Gang) -> bool:
+    """Whether nothing of the gang is to be kept: it is ending, being deleted or released."""
+    if gang.history.releasing or (gang.group is not None and gang.group.deleting):
+        return True
+    return _all_leaving(gang) or gang.all_ended
+
+
+def _all_leaving(gang: Gang) -> bool:
+    return gang.counts[LEAVING] == len(gang.members)
+
+
+def _enough(gang: Gang) -> bool:
+    """Whether every minimum holds with the members that it has."""
+    return gang.have() >= max(gang.min_member, 1) and all(
+        gang.have(role) >= count for role, count in gang.role_minima
+    )
+
+
+def _hold_there(work: CycleContext, hold: Hold, gang: Gang) -> None:
+    """Keep the room that the lost pod just left, if the node would still take the shape."""
+    state, session = work.state, work.session
+    slot = state.nodes.find(hold.lost_on)
+    if slot is None or not gang.queue.headroom(hold.shape, 1):
+        return
+    if any(node == hold.lost_on for _, node in gang.history.bad):
+        return
+    if session.fits.takes(hold.shape, slot):
+        state.holds.reserve(state, hold, slot, adopted=False)
+
+
+def _pass_on(state: State) -> None:
+    """Find the gang of each hold: its own, or the successor that its workload has made."""
+    orphans: list[Hold] = []
+    for hold in state.holds.by_uid.values():
+        if hold.gang is None and (gang := _gang_of(state, hold)) is not None:
+            state.holds.attach(hold, gang)
+        gang = hold.gang
+        if hold.workload and gang is not None and not gang.living:
+            orphans.append(hold)
+    if not orphans:
+        return
+    found = successors.find_successors(state, {hold.workload for hold in orphans})
+    for hold in orphans:
+        successor = found.get((hold.workload, hold.part))
+        if successor is not None and hold.gang is not None:
+            state.gangs.touch(hold.gang)
+            state.holds.pass_on(hold, successor)
+            state.gangs.touch(successor)
+
+
+def _gang_of(state: State, hold: Hold) -> Gang | None:
+    """The gang of a hold that was read from the log; None: the picture does not show it yet."""
+    gang = state.gangs.by_id.get(hold.gang_id)
+    if gang is not None or hold.gang_key is None or not _is_shown(state, hold):
+        return gang
+    if not successors.is_living(state, hold.workload, hold.part):
+        return None
+    kept = Kept(hold.queue, hold.priority)
+    return state.gangs.keep_vacant(hold.gang_key, hold.gang_id, kept, hold.at_ms)
+
+
+def _is_shown(state: State, hold: Hold) -> bool:
+    """Whether the picture is as new as the hold's note: before, its gang may still be to come."""
+    return bool(state.view.epoch) and state.view.cluster_seq >= hold.cluster_seq
+
+
+def _follow_restart(hold: Hold, gang: Gang) -> None:
+    """The holds of a gang without living members pass to the gang that its workload makes again."""
+    if hold.workload and hold.reason != RESTARTED and not gang.living:
+        hold.reason, hold.dirty = RESTARTED, True
+
+
+def _admit(state: State, gang: Gang) -> None:
+    """A successor needs no admission: its predecessor was admitted, and what is held counts as used
+    already.
+    """
+    if not gang.admitted and gang.group is not None:
+        gang.admitted = True
+        state.gangs.unadmitted.pop(gang.key, None)
+        state.gangs.admission_queue.take(gang)
+        state.gangs.touch(gang)
+
+
+def _end_of(state: State, hold: Hold, gang: Gang | None, now_ms: int) -> str:
+    """Why the hold ends now; "" while it lasts."""
+    if gang is None:
+        if _is_shown(state, hold):
+            return "GroupGone"
+    elif reason := _end_by_gang(state, hold, gang):
+        return reason
+    return "Expired" if hold.until_ms <= now_ms else ""
+
+
+def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
+    if gang.history.releasing:
+        return "Released"
+    member = state.members.get(hold.uid)
+    if member is not None and member.state in {PLACED, RUNNING}:
+        return "Returned"
+    if hold.workload and not successors.is_living(state, hold.workload, hold.part):
+        return "WorkloadEnded"
+    if not hold.workload and _is_over(state, hold, gang):
+        return "GroupGone"
+    if hold.reserving and (reason := min_resources.end_of(state, gang)):
+        return reason
+    finished = gang.members and gang.all_ended and not hold.workload
+    if finished or (hold.reason == DELETED and gang.counts[SUCCEEDED]):
+        return "Finished"
+    if hold.repairing and "repair" not in gang.history.notes:
+        return "RepairEnded"
+    if hold.reason == RESTARTED:
+        return "ScaledDown" if _is_whole(state, gang) else ""
+    unknown = hold.workload and not gang.size_known
+    return "ScaledDown" if hold.reason == DELETED and _enough(gang) and not unknown else ""
+
+
+def _is_whole(state: State, gang: Gang) -> bool:
+    """Whether a gang that was made again has its minima, and what `minResources` asks for. They are
+    not known before its object is there.
+    """
+    if not gang.size_known or not _enough(gang):
+        return False
+    wanted = gang.group.min_resources if gang.group is not None else None
+    if not wanted:
+        return True
+    asked: dict[int, int] = {}
+    for member in gang.members.values():
+        if member.state in {ASSUMED, PLACED, RUNNING, SUCCEEDED}:
+            for row, amount in member.shape.pairs:
+                asked[row] = asked.get(row, 0) + amount
+    rows = [(state.resources.find(name), amount) for name, amount in wanted]
+    return all(asked.get(row, 0) >= amount for row, amount in rows if row is not None)
+
+
+def _is_over(state: State, hold: Hold, gang: Gang) -> bool:
+    """Whether the gang is gone or being deleted."""
+    if state.gangs.gangs.get(gang.key) is not gang:
+        return True
+    if gang.group is not None and gang.group.deleting:
+        return True
+    # A gang that lost all members with their node gets them again; otherwise a user deleted them.
+    return _all_leaving(gang) and (hold.reason != NODE_LOST or gang.group is None)
+
+
+def _still_room(session: Session, hold: Hold) -> bool:
+    """Whether the node still takes the shape, and is not over-filled."""
+    reservation = hold.reservation
+    assert reservation is not None
+    if not session.fits.masks.mask(hold.shape)[reservation.slot]:
+        return False
+    session.node_capacity.fit_cells()
+    cells = session.node_capacity.free.cells
+    return all(cells[row, reservation.slot] >= 0 for row, _ in hold.shape.pairs)
+
+
+def _follow_group(hold: Hold, gang: Gang) -> None:
+    """A group made again under its name has another id, and inherits the holds."""
+    if hold.gang_id != gang.gang_id:
+        hold.gang_id = gang.gang_id
+        hold.dirty = True
+        if hold.reservation is not None:
+            hold.reservation.owner = gang.gang_id
+
+
+def _mind_clock(hold: Hold, now_ms: int) -> None:
+    """A clock set back must not make a hold last until it has caught up."""
+    if now_ms < hold.at_ms - _CLOCK_STEP_MS:
+        hold.until_ms += now_ms - hold.at_ms
+        hold.at_ms = now_ms
+        hold.dirty = True
+        if hold.reservation is not None:
+            hold.reservation.until_ms = hold.until_ms

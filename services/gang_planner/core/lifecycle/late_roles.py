@@ -1,0 +1,94 @@
+"""Late roles: roles whose pods come only when the others run, such as the launcher of an MPI job.
+
+The gang counts such a role in its minimum and waits for it, and the role's controller waits for the
+gang. So while no pod of a late role exists, the gang starts without it.
+
+Which roles are late:
+
+* those that the group's annotation `tutti.dev/late-roles` names, at once;
+* the launcher of an MPIJob, when every other minimum could be met and no pod has come for
+  `_SILENCE_MS`. (The MPI operator creates it last where the job's `launcherCreationPolicy` is
+  WaitForWorkersReady; the planner does not see that field.)
+
+No other role is ever taken to be late: a pod that a quota or a webhook refused is missing, and its
+gang waits for it. Tutti's own Job controller leaves tasks that wait for others (`dependsOn`) out of
+the group itself (`shared/dialects/job_groups.py`).
+
+What the rule may lower is bounded by the pods that exist: a gang of which as many members exist as
+it declares keeps the declared minimum, whatever their roles are called. So before the start it
+never lets a gang start without a pod that exists. After the start a late role stays left out until
+its pods are placed, each as it comes; then the declared minimum holds again, for good.
+"""
+
+from typing import Final
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.state.gang_settings import late_roles
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.member_states import FAILED, LEAVING
+
+#: Controllers make the pods that do not wait for anything within a second or two.
+_SILENCE_MS: Final = 10_000
+_MPI_JOB: Final = "MPIJob"
+_LAUNCHER: Final = "launcher"
+
+
+def watch(work: CycleContext, gang: Gang) -> None:
+    """Bring the gang's late roles up to date; called before it is assessed."""
+    group = gang.group
+    if group is None:
+        _leave_out(gang, {}, 0)
+        return
+    if gang.history.started:
+        if gang.late:
+            late = {role: n for role, n in gang.late.items() if gang.have(role) < n}
+            _leave_out(gang, late, min(gang.excused, gang.declared - gang.have()))
+        return
+    named = late_roles(gang) if group.settings else {}
+    if named:
+        there = {member.pod.role for member in gang.members.values()}
+        late = {role: n for role, n in named.items() if role not in there}
+        _leave_out(gang, late, gang.declared - _existing(gang))
+        return
+    _leave_out(gang, {}, 0)
+    if gang.members and _is_mpi_job(gang):
+        _wait_for_launcher(work, gang)
+
+
+def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
+    """Leave the launcher out once it has not come for a while, and nothing else is missing."""
+    missing = gang.declared - _existing(gang)
+    if missing <= 0 or any(_LAUNCHER in one.pod.role.lower() for one in gang.members.values()):
+        return
+    _leave_out(gang, {_launcher_of(gang): 1}, missing)
+    if gang.able() >= gang.min_member and all(
+        gang.able(role) >= least for role, least in gang.role_minima
+    ):
+        silent_from = max(one.pod.created_ms for one in gang.members.values()) + _SILENCE_MS
+        if work.now_ms >= silent_from:
+            return
+        work.timers.set(silent_from, gang)
+    _leave_out(gang, {}, 0)
+
+
+def _leave_out(gang: Gang, late: dict[str, int], most: int) -> None:
+    """These roles are late, and lower the minimum by their number, but by no more than `most`."""
+    gang.late = late
+    gang.excused = max(0, min(sum(late.values()), most)) if late else 0
+
+
+def _existing(gang: Gang) -> int:
+    """Members that exist and have neither failed nor are being deleted."""
+    return len(gang.members) - gang.counts[FAILED] - gang.counts[LEAVING]
+
+
+def _is_mpi_job(gang: Gang) -> bool:
+    owner = gang.owner
+    return owner is not None and owner.kind == _MPI_JOB
+
+
+def _launcher_of(gang: Gang) -> str:
+    """What the group calls the launcher, if it names roles."""
+    assert gang.group is not None, f"{gang.full_name} has no group"
+    roles = (role for role, _ in gang.group.min_task_member)
+    return next((role for role in roles if _LAUNCHER in role.lower()), _LAUNCHER)

@@ -1,0 +1,236 @@
+"""Repair: a starting gang of which something is bound is made whole, ahead of everybody else.
+
+From the first binding that CLUSTER shows until the quorum is placed a gang is *partial*. Most are
+so for milliseconds, and nothing is noted of those. A repair is noted when an outcome says that a
+member was not bound, when a bound member is lost, or after a second; it ends when the gang has
+started, when nothing of it is bound any more, or in a release:
+
+* no node could cure what went wrong (a policy refused a member that the quorum needs): at once,
+* its deadline passes,
+* two repairs keep each other from room: the later one in order (`unblock`).
+
+Where no controller would create the released pods again nothing is released: the repair stays open
+beyond its deadline, the gang's missing members keep their place ahead of other gangs, and the
+condition PartlyBound names its bound pods.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from services.gang_planner.core.allocation import commit, gang_allocation
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.lifecycle import backoff, release
+from services.gang_planner.core.lifecycle.assessment import starts
+from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.preemption.trial import Trial
+from services.gang_planner.core.queueing.need import refused_members
+from services.gang_planner.core.state.gang_history import Failure
+from services.gang_planner.core.state.gang_settings import repair_deadline_ms
+from services.gang_planner.core.state.gangs import Gang, Member, OrderKey
+from services.gang_planner.core.state.member_states import ASSUMED, WAITING
+from shared.model.gang_keys import GangKey
+
+#: A gang may be partial this long without a note.
+QUIET_MS: Final = 1_000
+#: Of the time before its note at most this much counts towards the deadline: the first binding's
+#: instant is another machine's.
+_CREDIT_MS_MAX: Final = 2_000
+DEADLINE: Final = "RepairDeadline"
+BLOCKED: Final = "RepairsBlocked"
+_INCOMPLETE: Final = "QuorumNotPlaced"
+_LOST: Final = "MemberLost"
+
+
+def partial(gang: Gang) -> bool:
+    """Whether the gang is starting, something of it is bound, and its quorum is not placed."""
+    history = gang.history
+    starting = not history.started and not history.dormant
+    return bool(starting and history.attempt and gang.bound and not starts(gang))
+
+
+def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
+    """What outcomes said of members that were not bound: a release, or a pause before the next
+    try.
+    """
+    history = gang.history
+    if history.releasing:
+        return
+    refused = next((one for one in failures if one.result == "refused"), None)
+    if refused is not None:
+        gang.refusal = refused.message
+    if (
+        refused is not None
+        and not history.started
+        and not starts(gang)
+        and _hopeless(gang)
+        and release.begin(work, gang, backoff.REFUSED, refused.message)
+    ):
+        return
+    backoff.pause_after(work, gang, failures)
+
+
+def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
+    """Open, continue or end the gang's repair."""
+    notes = gang.history.notes
+    note = notes.get("repair")
+    if not partial(gang):
+        if note is not None:
+            started = gang.history.started or starts(gang)
+            work.close_note(gang, "repair", "Started" if started else "NothingBound")
+    elif gang.history.releasing:
+        pass
+    elif note is None:
+        _open_when_due(work, gang, failures)
+    else:
+        _continue(work, gang, note.until_ms)
+    if "repair" in notes:
+        work.state.repairs[gang.key] = gang
+    else:
+        work.state.repairs.pop(gang.key, None)
+
+
+def place_first(work: CycleContext) -> None:
+    """Place what repairs miss, in order, before anything else is placed."""
+    for gang in in_order(work):
+        bucket = gang.bucket
+        if bucket is None or 0 <= bucket.refused_at == work.state.node_capacity.freed:
+            continue
+        if work.session.exhausted:
+            return
+        if not gang_allocation.place(work, gang):
+            gang_allocation.refuse(work, bucket)
+
+
+def unblock(work: CycleContext) -> None:
+    """Of repairs that find no room release the last ones in order, as far as that makes the first
+    one whole.
+    """
+    if any(gang.history.releasing for gang in work.state.repairs.values()):
+        return
+    blocked = [gang for gang in in_order(work) if gang.bucket is not None and gang.bucket.reason]
+    if len(blocked) < 2:
+        return
+    first, *others = blocked
+    for gang in _gangs_to_release(work, first, others):
+        other = first.title if first.namespace == gang.namespace else "a gang of another namespace"
+        release.begin(
+            work,
+            gang,
+            BLOCKED,
+            f"it and {other} each had a part of the capacity that one of them needs",
+        )
+
+
+def in_order(work: CycleContext) -> list[Gang]:
+    """Gangs under repair, first in order first."""
+    order = work.session.policies.order
+
+    def place(gang: Gang) -> tuple[OrderKey, GangKey]:
+        return order(gang), gang.key
+
+    return sorted(work.state.repairs.values(), key=place)
+
+
+def _open_when_due(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
+    pending = work.state.holds.pending.values()
+    lost = next((loss.message for loss in pending if loss.key == gang.key), "")
+    bound_ms = work.state.view.local_ms(gang.bound_ms)
+    due_ms = bound_ms + QUIET_MS
+    if not failures and not lost and work.now_ms < due_ms:
+        work.timers.set(min(due_ms, work.now_ms + QUIET_MS), gang)
+        return
+    credit_ms = min(max(work.now_ms - bound_ms, 0), _CREDIT_MS_MAX)
+    lasts_ms = max(repair_deadline_ms(gang, work.state.defaults) - credit_ms, 0)
+    reason, message = _cause(gang, failures, lost)
+    work.open_note(gang, "repair", until_ms=work.now_ms + lasts_ms, reason=reason, message=message)
+
+
+def _cause(gang: Gang, failures: Sequence[Failure], lost: str) -> tuple[str, str]:
+    """Why a repair begins: CamelCase, and in words."""
+    note = gang.history.notes.get("backoff")
+    if note is not None:
+        return note.reason, note.message
+    if failures:
+        return backoff.FAILED, backoff.first_cause(failures).message
+    return (_LOST, lost) if lost else (_INCOMPLETE, "")
+
+
+def _continue(work: CycleContext, gang: Gang, until_ms: int) -> None:
+    lasts_ms = repair_deadline_ms(gang, work.state.defaults)
+    note = gang.history.notes["repair"]
+    if until_ms > work.now_ms + lasts_ms:
+        # The clock was set back, or the setting was lowered.
+        until_ms = work.now_ms + lasts_ms
+        work.open_note(gang, "repair", until_ms=until_ms, reason=note.reason, message=note.message)
+    if work.now_ms < until_ms or (gang.key, "repair") in work.fresh:
+        work.timers.set(max(until_ms, work.now_ms), gang)
+        return
+    release.begin(work, gang, DEADLINE, _incomplete_words(gang, lasts_ms))
+
+
+def _incomplete_words(gang: Gang, lasts_ms: int) -> str:
+    """For people: what was bound, what was not, and what is known of why."""
+    needed = max(gang.min_member, 1)
+    words = f"{gang.placed()} of {needed} members were placed within {lasts_ms // 1000} s"
+    for kind in ("backoff", "repair"):
+        note = gang.history.notes.get("backoff" if kind == "backoff" else "repair")
+        if note is not None and note.message:
+            return f"{words}; {note.message}"
+    if gang.able() < needed:
+        return f"{words}; the other members do not exist"
+    # Not asked of the backlog: what a cycle refused that wrote nothing, a replay does not know.
+    return f"{words}; the other members found no free capacity"
+
+
+def _hopeless(gang: Gang) -> bool:
+    """Whether the quorum needs a member that a policy refused, on whatever node."""
+    refused = refused_members(gang)
+    waiting = [
+        member.pod.role
+        for uid, member in gang.members.items()
+        if member.state == WAITING and uid not in refused
+    ]
+    if gang.have() + len(waiting) < max(gang.min_member, 1):
+        return True
+    return any(gang.have(role) + waiting.count(role) < least for role, least in gang.role_minima)
+
+
+def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -> list[Gang]:
+    """The last of the others, as few as let the first fit if their bound pods were deleted; none
+    when even all would not.
+
+    A gang with members in flight cannot be released now, so its capacity proves nothing.
+    """
+    chosen: dict[GangKey, tuple[Gang, list[Member]]] = {}
+    with Trial(work.state) as trial:
+        for gang in reversed(others):
+            pods = [one for one in gang.members.values() if release.deletable(one)]
+            if not pods or gang.counts[ASSUMED]:
+                continue
+            trial.take_away(pods)
+            chosen[gang.key] = gang, pods
+            if _would_fit(work, first):
+                break
+        else:
+            return []
+        # A gang chosen before the last one may have been of no help.
+        for gang, pods in list(chosen.values())[:-1]:
+            if work.session.exhausted:
+                break
+            trial.put_back(pods)
+            if _would_fit(work, first):
+                del chosen[gang.key]
+            else:
+                trial.take_away(pods)
+    return [gang for gang, _ in chosen.values()]
+
+
+def _would_fit(work: CycleContext, gang: Gang) -> bool:
+    assert gang.bucket is not None
+    need = gang.bucket.need
+    most = commit.members_max(work.state, gang, need)
+    attempt = Attempt(work.session, gang.queue, need, members_max=most)
+    fits = attempt.run()
+    if fits:
+        attempt.statement.discard()
+    return fits

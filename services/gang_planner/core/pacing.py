@@ -1,0 +1,62 @@
+"""How many pods may be in flight: as many as binders lately got done in a second or two.
+
+What is decided beyond that waits before the binders, and whatever is more urgent waits behind it:
+the order of gangs counts only until they are decided. What binders get done is what the API server
+takes. Who bounds what is in flight by that has all of it: with a round trip shorter than `ahead_ms`
+the bound grows by itself until binders are busy all the time, within a few round trips.
+
+An input of cycles, like the instant: it depends on when answers were read, so each cycle records
+what it was given, and a replay gives it the same.
+"""
+
+from collections import deque
+from typing import Final
+
+#: Answers that come within so long of each other are counted as one.
+_STEP_MS: Final = 20
+
+
+class Pace:
+    """Of one planner while it is the writer. Instants may go back: what is counted then is what
+    comes from then on.
+    """
+
+    def __init__(self, ahead_ms: int, least: int) -> None:
+        """Look back for `ahead_ms` (0: there is no bound), and never allow less than `least`."""
+        self._ahead_ms = ahead_ms
+        self._least = least
+        #: (instant, pods), oldest first; no more than one for each step.
+        self._answers: deque[tuple[int, int]] = deque()
+        self._sum = 0
+        self._answered = 0
+
+    def begin(self, now_ms: int, answered: int, under_way_max: int) -> None:
+        """Go on from what the planner before allowed; `answered` is what is known by now."""
+        self._answers.clear()
+        self._sum = 0
+        self._answered = answered
+        self._count(now_ms, under_way_max)
+
+    def under_way_max(self, now_ms: int, answered: int) -> int:
+        """How many pods may be in flight, given how many were answered so far; 0: any number."""
+        if not self._ahead_ms:
+            return 0
+        if self._answers and now_ms < self._answers[-1][0]:
+            self._answers.clear()
+            self._sum = 0
+        if answered > self._answered:
+            self._count(now_ms, answered - self._answered)
+            self._answered = answered
+        while self._answers and self._answers[0][0] <= now_ms - self._ahead_ms:
+            self._sum -= self._answers.popleft()[1]
+        return max(self._sum, self._least)
+
+    def _count(self, now_ms: int, pods: int) -> None:
+        if not pods:
+            return
+        self._sum += pods
+        if self._answers and now_ms - self._answers[-1][0] < _STEP_MS:
+            at_ms, before = self._answers.pop()
+            self._answers.append((at_ms, before + pods))
+        else:
+            self._answers.append((now_ms, pods))

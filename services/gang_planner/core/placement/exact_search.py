@@ -1,0 +1,220 @@
+"""The exact search behind the greedy one: several shapes that compete for the same nodes.
+
+Node after node it keeps, for every count of the first shapes, how many of the last shape can be
+placed beside them: `best[a, b] = c`. A node adds its *patterns*, the combinations of members that
+it holds; one step is a maximum over patterns of shifted arrays. What comes out is exact, because
+fewer members always fit where more do. The work is patterns times cells, and it is bounded: beyond
+`WORK_MAX` the answer is that it is not known (`exceeded`).
+
+Only amounts are searched. Shapes with host ports, claims or terms about other pods are left to the
+greedy search.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+#: Cells examined in one search: some 30 ms of numpy on a small core.
+WORK_MAX: Final = 8_000_000
+#: Patterns of one node: shapes that fit hundreds of times on a node are left to the greedy search.
+_PATTERNS_MAX: Final = 4_096
+#: What a pattern costs beside its cells.
+_PATTERN_WORK: Final = 500
+_IMPOSSIBLE: Final = -(2**30)
+
+
+class GroupRequest(NamedTuple):
+    """What is to be placed: one item per role and shape in each list."""
+
+    roles: Sequence[str]
+    shapes: Sequence[ShapeEntry]
+    #: At most so many.
+    wanted: Sequence[int]
+    #: At least so many in all.
+    quorum: int
+    #: At least so many of a role.
+    minima: tuple[tuple[str, int], ...]
+
+
+Table: TypeAlias = npt.NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class FoundCounts:
+    """How a search ended."""
+
+    #: Per role and shape: (slots, counts); empty: it does not fit, or that is not known.
+    places: list[tuple[Ints, Ints]]
+    #: The search ended by its budget.
+    exceeded: bool = False
+    #: Cells examined.
+    work: int = 0
+
+
+def searchable(shapes: Sequence[ShapeEntry]) -> bool:
+    """Whether amounts are all that these shapes compete for."""
+    return len(shapes) > 1 and all(
+        not (one.shape.host_ports or one.attached)
+        and one.shape.pod_affinity is None
+        and not one.shape.spread
+        for one in shapes
+    )
+
+
+def search(
+    node_capacity: NodeCapacity, request: GroupRequest, counts: Sequence[Ints], slots: Ints
+) -> FoundCounts:
+    """Find counts per node that hold the quorum and all minima.
+
+    Args:
+        node_capacity: what is free; it is not changed.
+        request: what is to be placed.
+        counts: how many of each shape the nodes in `slots` hold alone.
+        slots: the nodes that may be used.
+    """
+    caps = [min(most, request.quorum) for most in request.wanted]
+    size = tuple(cap + 1 for cap in caps[:-1])
+    enough = _Enough(request, size)
+    best = np.full(size, _IMPOSSIBLE, dtype=np.int32)
+    best[(0,) * len(size)] = 0
+    found = FoundCounts([])
+    steps: list[tuple[int, Ints, Table]] = []
+    useful = sum(np.minimum(one, cap) for one, cap in zip(counts, caps, strict=True))
+    order = np.argsort(-np.asarray(useful), kind="stable")
+    patterns_of: dict[bytes, Ints | None] = {}
+    for at in order.tolist():
+        here = [min(int(one[at]), cap) for one, cap in zip(counts, caps, strict=True)]
+        if not any(here):
+            break
+        key = _key(node_capacity, request, here, int(slots[at]))
+        if key not in patterns_of:
+            patterns_of[key] = _patterns(node_capacity, request, here, int(slots[at]))
+        patterns = patterns_of[key]
+        if patterns is not None:
+            found.work += (best.size + _PATTERN_WORK) * len(patterns)
+        if patterns is None or found.work > WORK_MAX:
+            found.exceeded = True
+            return found
+        steps.append((int(slots[at]), patterns, best))
+        best = _step(best, patterns, caps[-1])
+        cell = enough.cell(best)
+        if cell is not None:
+            found.places = _trace(request, steps, cell, int(best[cell]))
+            return found
+    return found
+
+
+class _Enough:
+    """Where a table of what can be placed has all that is needed."""
+
+    def __init__(self, request: GroupRequest, size: tuple[int, ...]) -> None:
+        axes = np.indices(size).astype(np.int32)
+        last = request.roles[-1]
+        #: Members of the first shapes, and how many of the last one must come to them.
+        self._needed = request.quorum - axes.sum(axis=0)
+        self._possible = np.ones(size, dtype=np.bool_)
+        for role, least in request.minima:
+            have = np.zeros(size, dtype=np.int32)
+            for axis, one in enumerate(request.roles[:-1]):
+                if one == role:
+                    have += axes[axis]
+            if role == last:
+                self._needed = np.maximum(self._needed, least - have)
+            else:
+                self._possible &= have >= least
+
+    def cell(self, best: Table) -> tuple[int, ...] | None:
+        """The first cell that has enough; None: there is none."""
+        holds = (best >= np.maximum(self._needed, 0)) & self._possible
+        if not bool(holds.any()):
+            return None
+        return tuple(int(one) for one in np.unravel_index(int(np.argmax(holds)), best.shape))
+
+
+def _step(best: Table, patterns: Ints, cap: int) -> Table:
+    """The table after one more node."""
+    after = best.copy()
+    for *first, last in patterns.tolist():
+        target = tuple(slice(count, None) for count in first)
+        source = tuple(
+            slice(0, size - count) for size, count in zip(best.shape, first, strict=True)
+        )
+        np.maximum(after[target], best[source] + last, out=after[target])
+    np.minimum(after, cap, out=after)
+    after[after < 0] = _IMPOSSIBLE
+    return after
+
+
+def _trace(
+    request: GroupRequest,
+    steps: list[tuple[int, Ints, Table]],
+    cell: tuple[int, ...],
+    last: int,
+) -> list[tuple[Ints, Ints]]:
+    """Which node took what, from the last node back to the first."""
+    taken: list[dict[int, int]] = [{} for _ in request.shapes]
+    for slot, patterns, before in reversed(steps):
+        for *first, more in patterns.tolist():
+            source = tuple(have - count for have, count in zip(cell, first, strict=True))
+            if min(source) >= 0 and int(before[source]) + more >= last:
+                for group, count in enumerate([*first, min(more, last)]):
+                    if count:
+                        taken[group][slot] = count
+                cell, last = source, max(last - more, 0)
+                break
+        else:
+            raise AssertionError("a table of the search has no way back")
+    return [
+        (
+            np.fromiter(one.keys(), dtype=np.int64, count=len(one)),
+            np.fromiter(one.values(), dtype=np.int64, count=len(one)),
+        )
+        for one in taken
+    ]
+
+
+def _patterns(
+    node_capacity: NodeCapacity, request: GroupRequest, here: list[int], slot: int
+) -> Ints | None:
+    """All combinations of the first shapes that a node holds, each with the most of the last one;
+    None: too many.
+    """
+    total = 1
+    for count in here[:-1]:
+        total *= count + 1
+    if total > _PATTERNS_MAX:
+        return None
+    grid = np.indices([count + 1 for count in here[:-1]]).reshape(len(here) - 1, -1)
+    last = request.shapes[-1]
+    rows = sorted({row for shape in request.shapes for row, _ in shape.pairs})
+    most = np.full(grid.shape[1], here[-1], dtype=np.int64)
+    fits = np.ones(grid.shape[1], dtype=np.bool_)
+    for row in rows:
+        free = np.full(grid.shape[1], int(node_capacity.free.cells[row, slot]), dtype=np.int64)
+        for axis, shape in enumerate(request.shapes[:-1]):
+            free -= _amount(shape, row) * grid[axis]
+        fits &= free >= 0
+        amount = _amount(last, row)
+        if amount:
+            most = np.minimum(most, free // amount)
+    combined: Ints = np.vstack([grid, most]).T[fits]
+    return combined
+
+
+def _amount(shape: ShapeEntry, row: int) -> int:
+    return next((amount for one, amount in shape.pairs if one == row), 0)
+
+
+def _key(node_capacity: NodeCapacity, request: GroupRequest, here: list[int], slot: int) -> bytes:
+    """What makes two nodes alike for the search."""
+    rows = sorted({row for shape in request.shapes for row, _ in shape.pairs})
+    return np.array(
+        [*here, *node_capacity.free.cells[rows, slot].tolist()], dtype=np.int64
+    ).tobytes()

@@ -1,0 +1,525 @@
+"""Places one gang: its quorum whole or nothing, then as many of the rest as fit.
+
+A gang is placed in *parts*: its sub-gangs, each whole or not at all, and all members that are in
+none. A part has a few *groups*, each a role and a shape. Its quorum is found greedily: every group
+gets a target (its role's minimum first, the rest where most room is), targets are placed scarcest
+group first, shortfalls are made up by other groups. If that fails, again with nodes filled up
+instead of levelled, which leaves more room for the next shape, and then by an exact search with a
+budget (`exact_search`). One group is placed exactly whenever it fits.
+
+With a topology all of this happens inside one domain, the closest that holds it
+(`topology.spaces`); sub-gangs have domains of their own inside the gang's. Domains that disappoint
+are bounded by `_FAILURES_MAX`: a gang that has not been placed by then is `exceeded`, not
+impossible.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.framework.statement import Allocation, Statement
+from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, spaces, wider
+from services.gang_planner.core.placement.exact_search import GroupRequest, search, searchable
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure, Wanted
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queues import QueueEntry
+from shared.model.objects import NetworkTopology
+
+#: Domains tried in vain before an attempt gives up: each costs as much as a gang that does not fit.
+_FAILURES_MAX: Final = 64
+#: What a domain counts for in which the exact search ended by its budget: there are four at most.
+_EXCEEDED_COST: Final = 16
+#: Cells of the exact search that cost as much as a node column.
+_CELLS_PER_COLUMN: Final = 10
+
+
+@dataclass(slots=True)
+class Group:
+    """Members of one role and shape during one attempt."""
+
+    role: str
+    shape: ShapeEntry
+    wanted: int
+    #: How many fit alone, at most `wanted`.
+    fit: int
+    placed: int = 0
+    target: int = 0
+    #: Priority: when not all fit, the higher is placed first.
+    rank: int = 0
+    #: Its turn by the gang's own order of roles.
+    turn: int = 0
+
+    @property
+    def left(self) -> int:
+        """Members not placed."""
+        return self.wanted - self.placed
+
+
+@dataclass(slots=True)
+class Part:
+    """Members that are placed together, or not at all up to their quorum."""
+
+    groups: list[Group]
+    quorum: int
+    minima: tuple[tuple[str, int], ...] = ()
+    topology: NetworkTopology | None = None
+    near: tuple[str, ...] = ()
+    #: The sub-gang, and the policy that makes it; "": no sub-gang.
+    name: str = ""
+    policy: str = ""
+    #: Where its quorum was placed.
+    space: Space = field(default_factory=lambda: Space(None))
+    whole: bool = False
+    #: Nodes are filled up one after the other: it did not fit otherwise.
+    packed: bool = False
+
+    @property
+    def placed(self) -> int:
+        """Members placed so far."""
+        return sum(group.placed for group in self.groups)
+
+    @property
+    def wanted(self) -> int:
+        """Members to place."""
+        return sum(group.wanted for group in self.groups)
+
+
+class Attempt:
+    """One try to place a need."""
+
+    def __init__(
+        self,
+        session: Session,
+        queue: QueueEntry,
+        need: Need,
+        *,
+        members_max: int,
+        withheld: Ints | None = None,
+        spent: dict[tuple[int, int], bool] | None = None,
+    ) -> None:
+        """`withheld` are slots of nodes that are left to others. `spent` are spaces that are known
+        not to hold it, and take those that turn out not to; None: no matter.
+        """
+        self._session = session
+        self._queue = queue
+        self._need = need
+        self._members_max = members_max
+        self._avoid = slots_of(session, need.avoid)
+        if withheld is not None:
+            self._avoid = np.concatenate([self._avoid, withheld])
+        #: Nodes that its queue may use; None: all.
+        self._base = session.policies.within(queue, None)
+        self._failures_left = _FAILURES_MAX
+        self._spent = spent
+        self.statement = Statement(session.node_capacity, queue)
+        #: The search ended by its budget: whether the need fits is not known.
+        self.exceeded = False
+        #: Members that its quorum is short of even if every shape had all room for itself.
+        self.short_by = 0
+        #: The domain that all of it was placed in; "": none.
+        self.domain = ""
+        self._parts = _parts(session, need)
+        self.groups = [group for part in self._parts for group in part.groups]
+
+    def run(self) -> bool:
+        """Place quorum and extras. False: nothing is placed, the statement is discarded."""
+        self.short_by = max(self._need.quorum, 1) - sum(group.fit for group in self.groups)
+        if self.short_by > 0:
+            # The usual case in a full cluster.
+            pass
+        elif self._need.structure is None:
+            (part,) = self._parts
+            if self._place_whole(part, self._base):
+                self._place_extras(part, None)
+                if self.placed:
+                    return True
+        elif self._place_in_domains(self._need.structure):
+            return True
+        self._undo(0, self.groups)
+        self.statement.discard()
+        return False
+
+    def run_partly(self) -> None:
+        """Place as much of the quorum as fits anywhere, to say what is missing; the caller discards
+        the statement.
+        """
+        need = self._need.quorum or 1
+        for part in _largest_first(self.sub_gangs):
+            part.whole = self._place_sub_gang(part, self._base)
+        for part in self._parts[-1:]:
+            for group in _scarcest_first(part.groups):
+                self._place(part, group, min(group.left, need - self.placed), None)
+
+    @property
+    def placed(self) -> int:
+        """Members placed so far."""
+        return sum(group.placed for group in self.groups)
+
+    @property
+    def sub_gangs(self) -> list[Part]:
+        """Its sub-gangs; `whole` says which are placed."""
+        return self._parts[:-1]
+
+    # ------------------------------------------------------------------ domains
+
+    def _place_in_domains(self, structure: Structure) -> bool:
+        """Place the gang in the first space that holds it."""
+        whole = Part(
+            self.groups, self._need.quorum, self._need.minima, structure.topology, structure.near
+        )
+        for space in self._spaces(whole, structure.home, self._base):
+            place = space.level, space.domain
+            if self._spent is not None and place in self._spent:
+                self.exceeded |= self._spent[place]
+                continue
+            before, self.exceeded = self.exceeded, False
+            if self._fill(space, structure):
+                self._grow(whole, space)
+                if self.placed:
+                    self.domain = space.name
+                    return True
+            self._undo(0, self.groups)
+            if self._spent is not None:
+                self._spent[place] = self.exceeded
+            self.exceeded |= before
+            if self._gives_up():
+                break
+        return False
+
+    def _fill(self, space: Space, structure: Structure) -> bool:
+        """Place all minima inside a space."""
+        need = self._need
+        *sub_gangs, rest = self._parts
+        if not sub_gangs:
+            return self._place_whole(rest, space.mask)
+        ordered = _largest_first(sub_gangs)
+        for part in ordered:
+            if self.placed + part.quorum <= self._members_max:
+                part.whole = self._place_sub_gang(part, space.mask)
+        if not all(part.whole for part in ordered) and _all_needed(ordered, need):
+            # One that was placed first may be in the way of another of a different size.
+            self._undo(0, self.groups)
+            self._place_each(ordered, space.mask)
+        rest.minima = tuple(
+            (role, count - placed)
+            for role, count in need.minima
+            if (placed := _of_role(self.groups, role)) < count
+        )
+        least = sum(count for _, count in rest.minima)
+        rest.quorum = max(least, need.quorum - self.placed)
+        if not self._place_whole(rest, space.mask):
+            return False
+        return all(
+            sum(part.whole for part in sub_gangs if part.policy == policy) >= count
+            for policy, count in structure.sub_minima
+        )
+
+    def _place_sub_gang(self, part: Part, base: Bools | None) -> bool:
+        for space in self._spaces(part, "", base):
+            mark = self.statement.checkpoint()
+            if self._place_whole(part, space.mask):
+                part.space = space
+                return True
+            self._undo(mark, part.groups)
+            if self._gives_up():
+                break
+        return False
+
+    def _place_each(self, parts: list[Part], base: Bools | None) -> bool:
+        """Place all of these sub-gangs, each in the first space that leaves room for the rest."""
+        if not parts:
+            return True
+        part, *others = parts
+        for space in self._spaces(part, "", base):
+            mark = self.statement.checkpoint()
+            if self._place_whole(part, space.mask):
+                part.space, part.whole = space, True
+                if self._place_each(others, base):
+                    return True
+            part.whole = False
+            self._undo(mark, part.groups)
+            if self._gives_up():
+                break
+        return False
+
+    def _spaces(self, part: Part, home: str, base: Bools | None) -> Iterable[Space]:
+        """Where a part may be tried; at most one domain without a topology: everything."""
+        if part.topology is None:
+            return (Space(base),)
+        topology = self._session.node_capacity.topology
+        demand = DomainDemand(
+            roles=[group.role for group in part.groups],
+            wanted=[group.wanted for group in part.groups],
+            counts=lambda: [self._session.fits.counts(group.shape) for group in part.groups],
+            quorum=part.quorum,
+            minima=part.minima,
+            reservations=lambda: [
+                self._session.node_capacity.room_in_parts(group.shape, UNIT)
+                for group in part.groups
+            ],
+        )
+        near = slots_of(self._session, part.near)
+        found = topology.levels(part.topology)
+        self._session.work_left -= len(found.levels) * self._session.node_capacity.nodes.size
+        return spaces(found, demand, near, home, base)
+
+    def _grow(self, whole: Part, space: Space) -> None:
+        """Place extras: of each part in its own domain and what surrounds it inside the gang's, of
+        the gang in ever wider domains.
+        """
+        topology = self._session.node_capacity.topology
+        *sub_gangs, rest = self._parts
+        masks: list[Bools | None] = [space.mask]
+        if whole.topology is not None:
+            masks += wider(topology.levels(whole.topology), space, self._base)
+        for part in sub_gangs:
+            if not part.whole:
+                continue
+            self._place_extras(part, part.space.mask)
+            if part.topology is not None:
+                found = topology.levels(part.topology)
+                for mask in wider(found, part.space, space.mask):
+                    self._place_extras(part, mask)
+        for mask in masks:
+            if not rest.groups or self.placed >= self._members_max:
+                return
+            self._place_extras(rest, mask)
+
+    def _gives_up(self) -> bool:
+        self._failures_left -= 1
+        self.exceeded = self.exceeded or self._failures_left <= 0
+        return self._failures_left <= 0
+
+    # ------------------------------------------------------------------- a part
+
+    def _place_whole(self, part: Part, within: Bools | None) -> bool:
+        """Place a part's quorum inside a mask; False: nothing of it is placed."""
+        part.packed = False
+        if part.quorum <= 0:
+            return True
+        self._measure(part, within)
+        if _hopeless(part) or self._asks_too_much(part, within):
+            return False
+        mark = self.statement.checkpoint()
+        for part.packed in (False, True):
+            if self._place_quorum(part, within):
+                return True
+            self._undo(mark, part.groups)
+            if len(part.groups) == 1:
+                return False
+        part.packed = False
+        return self._search(part, within)
+
+    def _search(self, part: Part, within: Bools | None) -> bool:
+        """Place a part's quorum by the exact search, where the greedy one found nothing."""
+        session = self._session
+        groups: list[Group] = part.groups
+        shapes = [group.shape for group in groups]
+        if not searchable(shapes):
+            return False
+        counts = [session.fits.counts(shape) for shape in shapes]
+        slots = np.flatnonzero(sum(counts) if within is None else sum(counts) * within)
+        slots = slots[~np.isin(slots, self._avoid)]
+        # The table has an axis for each group but the last, which may be as large as it likes.
+        wanted = [group.wanted for group in groups]
+        order = sorted(range(len(groups)), key=wanted.__getitem__)
+        groups = [groups[at] for at in order]
+        request = GroupRequest(
+            [group.role for group in groups],
+            [group.shape for group in groups],
+            [wanted[at] for at in order],
+            part.quorum,
+            part.minima,
+        )
+        found = search(session.node_capacity, request, [counts[at][slots] for at in order], slots)
+        session.work_left -= found.work // _CELLS_PER_COLUMN
+        if found.exceeded:
+            self.exceeded = True
+            self._failures_left -= _EXCEEDED_COST
+        mark = self.statement.checkpoint()
+        for group, (where, taken) in zip(groups, found.places, strict=False):
+            total = int(taken.sum())
+            if self._queue.headroom(group.shape, total) < total:
+                self._undo(mark, part.groups)
+                return False
+            if total:
+                self.statement.allocate(
+                    Allocation(group.role, group.shape, where, taken, part.name)
+                )
+                group.placed = total
+        return bool(found.places)
+
+    def _asks_too_much(self, part: Part, within: Bools | None) -> bool:
+        """Whether all of a part's members together ask for more than there is: cheaper to see than
+        to search. One shape's counts say so by themselves.
+        """
+        if len(part.groups) < 2 or part.wanted != part.quorum:
+            return False
+        session = self._session
+        usable: Bools = np.zeros(session.node_capacity.nodes.size, dtype=np.bool_)
+        for group in part.groups:
+            usable |= session.fits.counts(group.shape) > 0
+        if within is not None:
+            usable &= within
+        free = session.node_capacity.free.cells[:, : len(usable)][:, usable]
+        asked: dict[int, int] = {}
+        for group in part.groups:
+            for row, amount in group.shape.pairs:
+                asked[row] = asked.get(row, 0) + amount * group.wanted
+        return any(amount > int(np.maximum(free[row], 0).sum()) for row, amount in asked.items())
+
+    def _measure(self, part: Part, within: Bools | None) -> None:
+        if within is None:
+            return
+        for group in part.groups:
+            here = int(self._session.fits.counts(group.shape)[within].sum())
+            group.fit = min(group.wanted, here)
+
+    def _place_quorum(self, part: Part, within: Bools | None) -> bool:
+        groups = part.groups
+        for role, count in part.minima:
+            _aim([group for group in groups if group.role == role], count)
+        _aim(groups, part.quorum - sum(group.target for group in groups))
+        for group in _scarcest_first(groups):
+            self._place(part, group, group.target, within)
+        for role, count in part.minima:
+            of_role = [group for group in groups if group.role == role]
+            self._make_up(part, of_role, count, within)
+        self._make_up(part, groups, part.quorum, within)
+        return part.placed >= part.quorum and all(
+            _of_role(groups, role) >= count for role, count in part.minima
+        )
+
+    def _make_up(self, part: Part, groups: list[Group], wanted: int, within: Bools | None) -> None:
+        for group in groups:
+            missing = wanted - sum(one.placed for one in groups)
+            if missing <= 0:
+                return
+            self._place(part, group, min(missing, group.left), within)
+
+    def _place_extras(self, part: Part, within: Bools | None) -> None:
+        growing = [group for group in part.groups if group.left]
+        for group in sorted(_scarcest_first(growing), key=lambda one: -one.rank):
+            wanted = min(group.left, self._members_max - self.placed)
+            self._place(part, group, wanted, within)
+
+    def _place(self, part: Part, group: Group, wanted: int, within: Bools | None) -> None:
+        if wanted > 0:
+            group.placed += self._session.spread(
+                self.statement,
+                self._queue,
+                group.role,
+                group.shape,
+                wanted,
+                self._avoid,
+                packed=part.packed,
+                within=within,
+                part=part.name,
+                structure=self._need.structure,
+            )
+
+    def _undo(self, mark: int, groups: Iterable[Group]) -> None:
+        self.statement.rollback(mark)
+        for group in groups:
+            group.placed = group.target = 0
+
+
+def _parts(session: Session, need: Need) -> list[Part]:
+    """The sub-gangs of a need, and last what is in none of them."""
+    structure = need.structure or NOTHING_SAID
+    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    parts: list[Part] = []
+    for sub in structure.sub_gangs:
+        for role, shape_id, count in sub.wanted:
+            left[role, shape_id] -= count
+        parts.append(
+            Part(
+                _groups(session, sub.wanted),
+                sub.quorum,
+                topology=sub.topology,
+                near=sub.near,
+                name=sub.part,
+                policy=sub.policy,
+            )
+        )
+    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
+    last = Part(_groups(session, rest), need.quorum, need.minima)
+    if structure.tasks is not None:
+        for group in last.groups:
+            group.turn = structure.tasks.turn(group.role)
+    if need.ranks and not parts:
+        for group, rank in zip(last.groups, need.ranks, strict=True):
+            group.rank = rank
+    return [*parts, last]
+
+
+def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
+    shapes = session.shapes.entries
+    return [
+        Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
+        for role, shape_id, count in wanted
+    ]
+
+
+def _all_needed(parts: Sequence[Part], need: Need) -> bool:
+    """Whether the gang needs every one of its sub-gangs, and they are not all alike: then another
+    order of domains may hold them. Equal ones need none.
+    """
+    alike = {
+        (part.quorum, *((group.role, group.shape.id) for group in part.groups)) for part in parts
+    }
+    others = sum(count for _, _, count in need.wanted) - min(part.quorum for part in parts)
+    return len(alike) > 1 and others < need.quorum
+
+
+def _hopeless(part: Part) -> bool:
+    """Whether even each shape alone leaves the quorum short: the usual case in a full cluster, so
+    it is cheap.
+    """
+    groups = part.groups
+    if sum(group.fit for group in groups) < part.quorum:
+        return True
+    return any(
+        sum(group.fit for group in groups if group.role == role) < count
+        for role, count in part.minima
+    )
+
+
+def _of_role(groups: Iterable[Group], role: str) -> int:
+    return sum(group.placed for group in groups if group.role == role)
+
+
+def _largest_first(parts: Iterable[Part]) -> list[Part]:
+    """Large sub-gangs first: small ones find room between them."""
+    return sorted(parts, key=lambda part: (-part.quorum, part.name))
+
+
+def _scarcest_first(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda one: (one.turn, *_plenty(one)))
+
+
+def _aim(groups: list[Group], amount: int) -> None:
+    """Raise targets by `amount` in all, where most room is."""
+    for group in sorted(groups, key=lambda one: (one.rank, *_plenty(one)), reverse=True):
+        if amount <= 0:
+            return
+        more = max(0, min(group.fit - group.target, amount))
+        group.target += more
+        amount -= more
+
+
+def _plenty(group: Group) -> tuple[int, str, bytes]:
+    """How easily the group is placed; role and shape decide between equals, not the order of
+    arrival.
+    """
+    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
+
+
+def slots_of(session: Session, names: tuple[str, ...]) -> Ints:
+    """Slots of the nodes with these names, as far as they are known."""
+    slots = [session.node_capacity.nodes.find(name) for name in names]
+    return np.array([slot for slot in slots if slot is not None], dtype=np.int64)

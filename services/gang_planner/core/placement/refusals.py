@@ -1,0 +1,120 @@
+"""Which refused buckets still do not fit, judged without trying them: by what has changed.
+
+When a bucket is refused because even each of its shapes alone finds too little room, it is known by
+how many members. Since then room can only have come from nodes that changed. All buckets are
+compared with these nodes at once, as a matrix of shapes and nodes; a bucket that misses more than
+they could take is refused as before. So one freed node among thousands costs no look at thousands
+of shapes that are too large for it.
+
+What is added up is an upper bound, and it stays one: gains of later cycles are added, what was
+taken meanwhile is not subtracted, until a real look says how much is missing now.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.constraints.filters import UNLIMITED
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.gangs import Bucket
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+#: Changed nodes up to which comparing them is worth it; more, and all nodes are compared.
+_CHANGED_MAX: Final = 512
+
+
+class Shortfalls:
+    """What the changes until now could mean for refused buckets, within one pass over them."""
+
+    def __init__(self, state: State, session: Session, buckets: Iterable[Bucket]) -> None:
+        self._state = state
+        self._session = session
+        self._buckets = [one for one in buckets if one.short_by]
+        #: Gain by shape id, for each position in the node capacity's changes; None: too many have
+        #: changed.
+        self._gains: dict[int, dict[int, int] | None] = {}
+        held = [
+            hold.gang.priority
+            for hold in state.holds.by_uid.values()
+            if hold.reservation is not None and hold.gang is not None
+        ]
+        #: Gangs of higher priority may take room that is held for others.
+        self._lowest_held = min(held, default=None)
+
+    def remains(self, bucket: Bucket) -> bool:
+        """Whether none of the bucket's gangs can have found room since it was refused."""
+        state = self._state
+        if not bucket.short_by or bucket.short_nodes_at != state.nodes.changes.position:
+            return False
+        gang = bucket.entries[0][2]
+        if state.holds.of(gang) or (
+            self._lowest_held is not None and gang.priority > self._lowest_held
+        ):
+            return False
+        gains = self._gained(bucket.short_at)
+        if gains is None or any(one not in gains for _, one, _ in bucket.need.wanted):
+            # The latter: noted in this very pass, by a gang that then took room held for others.
+            return False
+        bucket.short_by -= sum(gains[shape_id] for _, shape_id, _ in bucket.need.wanted)
+        bucket.short_at = state.node_capacity.changes.position
+        bucket.short_by = max(bucket.short_by, 0)
+        return bucket.short_by > 0
+
+    def _gained(self, position: int) -> dict[int, int] | None:
+        """How many more members of each shape changes since a position may have made room for."""
+        if position not in self._gains:
+            self._gains[position] = self._work_out(position)
+        return self._gains[position]
+
+    def _work_out(self, position: int) -> dict[int, int] | None:
+        slots = self._session.node_capacity.changes.since(position, _CHANGED_MAX)
+        if slots is None:
+            return None
+        ids = {
+            shape_id: None
+            for one in self._buckets
+            if one.short_at == position
+            for _, shape_id, _ in one.need.wanted
+        }
+        shapes = [self._state.shapes.entries[shape_id] for shape_id in ids]
+        self._session.work_left -= len(shapes) * len(slots)
+        gains: list[int] = _capacity(self._session, shapes, slots).sum(axis=1).tolist()
+        return dict(zip(ids, gains, strict=True))
+
+
+def note(session: Session, bucket: Bucket, short_by: int) -> None:
+    """The bucket was refused because its quorum is short of `short_by` members; 0: of something
+    that cannot be added up.
+    """
+    bucket.short_by = max(short_by, 0) if _plain(session, bucket.need) else 0
+    bucket.short_at = session.node_capacity.changes.position
+    bucket.short_nodes_at = session.node_capacity.nodes.changes.position
+
+
+def _plain(session: Session, need: Need) -> bool:
+    """Whether nothing but nodes and what is free on them decides how many members find room."""
+    entries = session.shapes.entries
+    return bool(need.quorum) and not any(
+        entries[one].attached or entries[one].pairwise for _, one, _ in need.wanted
+    )
+
+
+def _capacity(session: Session, shapes: list[ShapeEntry], slots: Ints) -> Ints:
+    """How often each shape fits on each of these nodes at most, by their amounts alone."""
+    node_capacity = session.node_capacity
+    node_capacity.fit_cells()
+    free = np.maximum(node_capacity.free.cells[:, slots], 0)
+    asked = np.zeros((len(shapes), len(free)), dtype=np.int64)
+    for at, shape in enumerate(shapes):
+        asked[at, shape.rows] = shape.amounts
+    least = np.full((len(shapes), len(slots)), UNLIMITED, dtype=np.int64)
+    for row in np.flatnonzero(asked.any(axis=0)).tolist():
+        amounts = asked[:, row]
+        some = amounts > 0
+        times = free[row] // np.where(some, amounts, 1)[:, None]
+        least = np.where(some[:, None], np.minimum(least, times), least)
+    return least

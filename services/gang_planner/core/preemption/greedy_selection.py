@@ -1,0 +1,323 @@
+"""Chooses units node by node until a shape fits often enough: each step makes room for one more pod
+on one node, and the cheapest step of all nodes is taken.
+
+A step is one unit that suffices, or several that do together. It is an estimate by amounts alone:
+where the node takes no pod more all the same (its ports, pods that it must not stand beside), the
+step is undone and the node left alone.
+"""
+
+import heapq
+from collections import defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from services.gang_planner.core.preemption.units import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from services.gang_planner.core.placement.session import Session
+    from services.gang_planner.core.preemption.constraints import Allowances
+    from services.gang_planner.core.preemption.trial import Trial
+    from services.gang_planner.core.state.columns import Bools, Ints
+    from services.gang_planner.core.state.gangs import Member
+    from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+#: Units looked at on one node: the cheapest ones.
+_LOOKED_AT_MAX: Final = 64
+_Cost: TypeAlias = tuple[int, int, int, int]
+"""Of a step: gangs broken, pods per pod that it makes room for (in thousandths), the highest
+priority, gangs that end.
+"""
+
+
+_Entry: TypeAlias = tuple[_Cost, int, int, tuple[Unit, ...], int]
+"""A step that could be taken: its cost, the node's place in order and slot, its units, and how
+often the node had changed.
+"""
+
+
+class _Counting:
+    """What nodes would hold of one shape, by amounts alone, while steps are chosen."""
+
+    def __init__(self, session: "Session", shape: "ShapeEntry", usable: "Bools") -> None:
+        self.usable = usable
+        #: How many pods more fit than at the beginning.
+        self.gained = 0
+        #: How many would fit, by the slots of nodes that were looked at.
+        self.counts: dict[int, int] = {}
+        self._free: dict[int, dict[int, int]] = {}
+        self._pairs = shape.pairs
+        self._now: list[int] = session.fits.counts(shape).tolist()
+        cells = session.node_capacity.free.cells[:, : len(usable)]
+        self._cells: list[tuple[int, list[int]]] = [
+            (row, cells[row].tolist()) for row in shape.by_row
+        ]
+
+    def on(self, slot: int) -> tuple[int, dict[int, int]]:
+        """How many fit on a node, and what is free there, by resource row."""
+        free = self._free.get(slot)
+        if free is None:
+            free = self._free[slot] = {row: amounts[slot] for row, amounts in self._cells}
+            self.counts[slot] = self._now[slot]
+        return self.counts[slot], free
+
+    def take(self, unit: Unit) -> None:
+        """The unit is gone from all its nodes."""
+        for slot, freed in unit.freed.items():
+            if not self.usable[slot]:
+                continue
+            before, free = self.on(slot)
+            for row in free:
+                free[row] += freed.get(row, 0)
+            fits = min((free[row] // amount for row, amount in self._pairs), default=before)
+            self.counts[slot] = max(fits, before)
+            self.gained += self.counts[slot] - before
+
+
+class Growing:
+    """Choices made so far, of one pool, on one trial node capacity."""
+
+    def __init__(
+        self,
+        session: "Session",
+        trial: "Trial",
+        pool: "Sequence[Unit]",
+        allowances: "Allowances",
+    ) -> None:
+        self._session = session
+        self._trial = trial
+        self._allowances = allowances
+        self.taken: list[Unit] = []
+        self._chosen: set[int] = set()
+        #: Counts what was taken or undone on a node.
+        self._changes: dict[int, int] = {}
+        self._counting: _Counting
+        self._on: defaultdict[int, list[Unit]] = defaultdict(list)
+        for unit in pool:
+            for slot in unit.freed:
+                self._on[slot].append(unit)
+
+    def until(self, shape: "ShapeEntry", wanted: int, avoid: "Ints") -> bool:
+        """Take units until so many pods of the shape fit; False: there are not enough.
+
+        Steps are counted by amounts first, and taken together; nodes that hold fewer than was
+        counted are left alone, and what was to go there is not evicted.
+        """
+        fits = self._session.fits
+        usable = fits.masks.mask(shape).copy()
+        usable[avoid] = False
+        excluded = int(fits.counts(shape)[avoid].sum()) if len(avoid) else 0
+        while (missing := wanted + excluded - fits.total(shape)) > 0:
+            if self._session.exhausted:
+                return False
+            self._counting = _Counting(self._session, shape, usable)
+            steps = self._count(missing, shape)
+            self._trial.take_away([one for unit in steps for one in unit.members])
+            counts = fits.counts(shape)
+            wrong = [slot for slot, count in self._counting.counts.items() if counts[slot] < count]
+            if not wrong:
+                return fits.total(shape) - excluded >= wanted
+            usable[wrong] = False
+            self.undo([unit for unit in steps if not any(usable[slot] for slot in unit.freed)])
+        return True
+
+    def _count(self, missing: int, shape: "ShapeEntry") -> list[Unit]:
+        """Choose steps, the cheapest first, until they make room for so many pods more."""
+        counting = self._counting
+        rank = self._session.node_capacity.nodes.rank()
+        heap: list[_Entry] = []
+        for slot in self._on:
+            if counting.usable[slot]:
+                self._push(heap, int(rank[slot]), slot, shape)
+        steps: list[Unit] = []
+        while heap and counting.gained < missing:
+            _, place, slot, units, change = heapq.heappop(heap)
+            if change == self._changes.get(slot, 0) and self._allowances.allows_all(units):
+                for unit in units:
+                    self._note(unit)
+                    counting.take(unit)
+                    steps.append(unit)
+                self._session.work_left -= len(self._on[slot])
+            # Else what it counted on has been taken, or its gang has no more to give.
+            self._push(heap, place, slot, shape)
+        return steps
+
+    def _push(self, heap: "list[_Entry]", place: int, slot: int, shape: "ShapeEntry") -> None:
+        cost, units = self._step(slot, shape)
+        if units:
+            heapq.heappush(heap, (cost, place, slot, units, self._changes.get(slot, 0)))
+
+    def take_all(self, units: "Sequence[Unit]") -> None:
+        """As many of these as may be taken together, in their order: a whole gang instead of
+        single members of it that were taken before.
+        """
+        members: list[Member] = []
+        for unit in units:
+            if id(unit) not in self._chosen and self._allowances.allows(unit):
+                self._note(unit)
+                members += unit.members
+        self._trial.take_away(members)
+
+    def take(self, units: "Sequence[Unit]") -> None:
+        """These are evicted, too."""
+        for unit in units:
+            self._note(unit)
+            self._trial.take_away(unit.members)
+
+    def clear(self) -> None:
+        """Nobody is evicted."""
+        self._trial.put_back([member for unit in self.taken for member in unit.members])
+        for unit in self.taken:
+            self._allowances.add(unit, -1)
+        self.taken.clear()
+        self._chosen.clear()
+
+    def undo(self, units: "Sequence[Unit]") -> None:
+        """These are not evicted after all."""
+        for unit in units:
+            self.taken.remove(unit)
+            self._chosen.discard(id(unit))
+            self._allowances.add(unit, -1)
+            lost = self._allowances.lost(unit)
+            self._changed(unit)
+            if not (lost.whole or (unit.whole and lost.count)):
+                self._trial.put_back(unit.members)
+                continue
+            # Single members of it had been taken before all of it was.
+            same = [one for one in self.taken if one.gang is unit.gang]
+            kept = {member.pod.uid for one in same for member in one.members}
+            self._trial.put_back([one for one in unit.members if one.pod.uid not in kept])
+
+    def _note(self, unit: Unit) -> None:
+        self.taken.append(unit)
+        self._chosen.add(id(unit))
+        self._allowances.add(unit)
+        self._changed(unit)
+
+    def _changed(self, unit: Unit) -> None:
+        for slot in unit.freed:
+            self._changes[slot] = self._changes.get(slot, 0) + 1
+
+    def needed(self, unit: Unit, shape: "ShapeEntry", spare: int) -> bool:
+        """Whether fewer pods of the shape than are wanted fit without it, by amounts alone, when
+        `spare` more fit than are wanted.
+        """
+        counts = self._session.fits.counts(shape)
+        cells = self._session.node_capacity.free.cells
+        for slot, freed in unit.freed.items():
+            has = int(counts[slot])
+            without = min(
+                (int(cells[row, slot]) - freed.get(row, 0)) // amount for row, amount in shape.pairs
+            )
+            spare -= has - min(max(without, 0), has)
+        return spare < 0
+
+    def _step(self, slot: int, shape: "ShapeEntry") -> tuple[_Cost, tuple[Unit, ...]]:
+        """The cheapest units that make room for one more pod of the shape on a node; none: it
+        cannot be made there.
+        """
+        counts, free = self._counting.on(slot)
+        short = {
+            row: lacking
+            for row, amount in shape.pairs
+            if (lacking := (counts + 1) * amount - free[row]) > 0
+        }
+        on, chosen = self._on[slot], self._chosen
+        left = islice((one for one in on if id(one) not in chosen), _LOOKED_AT_MAX)
+        there: list[Unit] = []
+        for unit in left:
+            there.append(unit)
+            if not (_covers(unit.freed[slot], short) and self._allowances.allows(unit)):
+                continue
+            units: tuple[Unit, ...] = (unit,)
+            cost = self._cost(units, slot, shape)
+            if len(unit.members) > 1:
+                smaller = [one for one in (*there, *left) if _is_gentler(one, unit)]
+                several = self._several(smaller, slot, short)
+                if several:
+                    others = self._cost(several, slot, shape), several
+                    return others if others[0] < cost else (cost, units)
+            return cost, units
+        units = self._several(there, slot, short)
+        return self._cost(units, slot, shape), units
+
+    def _cost(self, units: "Sequence[Unit]", slot: int, shape: "ShapeEntry") -> _Cost:
+        counts, free = self._counting.on(slot)
+        if len(units) == 1:
+            (unit,) = units
+            gain = _fitting(shape, free, unit.freed[slot]) - counts
+            pods = len(unit.members) * 1000 // max(gain, 1)
+            return unit.breaks, pods, unit.gang.priority, unit.whole
+        freed: dict[int, int] = {}
+        for unit in units:
+            for row, amount in unit.freed[slot].items():
+                freed[row] = freed.get(row, 0) + amount
+        gain = max(_fitting(shape, free, freed) - counts, 1)
+        return (
+            sum(one.breaks for one in units),
+            sum(len(one.members) for one in units) * 1000 // gain,
+            max((one.gang.priority for one in units), default=0),
+            sum(one.whole for one in units),
+        )
+
+    def _several(self, there: list[Unit], slot: int, short: dict[int, int]) -> tuple[Unit, ...]:
+        """Units that suffice together; those first that leave the most for their size."""
+        left = dict(short)
+        chosen: list[Unit] = []
+        others = list(there)
+        while any(amount > 0 for amount in left.values()):
+            unit = self._best(others, slot, left)
+            if unit is None:
+                break
+            others.remove(unit)
+            chosen.append(unit)
+            self._allowances.add(unit)
+            for row, amount in unit.freed[slot].items():
+                if row in left:
+                    left[row] -= amount
+        for unit in chosen:
+            self._allowances.add(unit, -1)
+        return () if any(amount > 0 for amount in left.values()) else tuple(chosen)
+
+    def _best(self, units: list[Unit], slot: int, left: dict[int, int]) -> Unit | None:
+        """The unit that leaves the most of what is missing for its size, the first of equals."""
+        best: Unit | None = None
+        most = 0
+        rated: dict[int, int] = {}
+        for unit in units:
+            rate = rated.get(unit.kind)
+            if rate is None:
+                relief = _relief(unit.freed[slot], left) // len(unit.members)
+                rate = rated[unit.kind] = relief
+            if rate > most and self._allowances.allows(unit):
+                best, most = unit, rate
+        return best
+
+
+def _fitting(shape: "ShapeEntry", free: dict[int, int], freed: dict[int, int]) -> int:
+    """How many pods of a shape fit where so much is free, and freed."""
+    most = None
+    for row, amount in shape.pairs:
+        times = (free[row] + freed.get(row, 0)) // amount
+        if most is None or times < most:
+            most = times
+    return 1 if most is None else most
+
+
+def _is_gentler(unit: Unit, other: Unit) -> bool:
+    """Whether a unit may be one of several that do less harm than the other one alone."""
+    return len(unit.members) < len(other.members) and not unit.breaks
+
+
+def _covers(freed: dict[int, int], short: dict[int, int]) -> bool:
+    return all(freed.get(row, 0) >= amount for row, amount in short.items())
+
+
+def _relief(freed: dict[int, int], left: dict[int, int]) -> int:
+    """How much of what is missing it leaves, in thousandths, summed over resources."""
+    return sum(
+        min(freed.get(row, 0), amount) * 1_000_000 // amount
+        for row, amount in left.items()
+        if amount > 0
+    )

@@ -1,0 +1,391 @@
+"""Finds the cheapest pods whose eviction lets a gang be placed, and proves that it does.
+
+Least harm first: members above the quorum of their gangs and pods that are gangs of their own, then
+whole gangs; last, where policies leave it to the API server, pods that a PodDisruptionBudget
+protects. Within each, as low a priority as might suffice by amounts (`upper_bounds`). There as few
+pods as possible: chosen node by node (`greedy_selection`), proven by the ordinary search for
+placements on the node capacity without them, and then each that is not needed is left out. Of a few
+candidates every choice that costs less is looked at, so that small cases are exact (`exact`).
+
+A gang that will fit when pods that are leaving anyway have left evicts nobody.
+
+What may go depends on which members of the gang ask:
+
+* for those that it needs to start: members above minima of their gangs, and whole gangs;
+* for those that a started gang lacks of its minima: members above minima, and pods that are gangs
+  of their own;
+* for those above its minimum: by preempt nobody, by reclaim members above minima.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.eviction_rules import Asks, VictimRules
+from services.gang_planner.core.placement.gang_placement import Attempt, Group, slots_of
+from services.gang_planner.core.preemption.constraints import Allowances, BudgetLedger
+from services.gang_planner.core.preemption.disruption_budgets import Budgets
+from services.gang_planner.core.preemption.dominant_shares import Shares
+from services.gang_planner.core.preemption.exact_search import Exact, is_few
+from services.gang_planner.core.preemption.fair_share import Fairness, amounts_wanted
+from services.gang_planner.core.preemption.greedy_selection import Growing
+from services.gang_planner.core.preemption.trial import Trial
+from services.gang_planner.core.preemption.units import Cost, Unit, cost_of, members_of
+from services.gang_planner.core.preemption.upper_bounds import Crowd, ShapeRequest, UpperBound
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.framework.statement import Allocation
+    from services.gang_planner.core.preemption.candidates import VictimCandidates
+    from services.gang_planner.core.preemption.constraints import Ledger
+    from services.gang_planner.core.state.gangs import Member
+    from services.gang_planner.core.state.needs import Need
+    from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+#: Proofs in one search; a gang of thousands needs few, because most of its victims are counted off.
+_PROOFS_MAX: Final = 400
+#: Victims of one decision: with its bindings they fit into a message.
+VICTIMS_MAX: Final = 2_000
+
+
+class FoundVictims(NamedTuple):
+    """Whom to evict, and where the gang goes then; nobody: it only has to wait."""
+
+    victims: "list[Member]"
+    allocations: "tuple[Allocation, ...]"
+
+
+class Search:
+    """One search for one gang."""
+
+    def __init__(
+        self,
+        work: CycleContext,
+        asks: Asks,
+        need: "Need",
+        rules: VictimRules,
+        candidates: "VictimCandidates",
+        units: "list[Unit] | None" = None,
+    ) -> None:
+        """`units`: members of the gang itself that may go for others of it; None: all of the
+        candidates that the gang may take.
+        """
+        self._state = work.state
+        self._session = work.session
+        self._asks = asks
+        self._need = need
+        self._rules = rules
+        self._candidates = candidates
+        self._units = candidates.of(asks) if units is None else units
+        self._swaps = units is not None
+        self._trial = Trial(work.state)
+        self._budgets = Budgets(work.state)
+        self._proofs_left = _PROOFS_MAX
+        self._avoid = slots_of(work.session, need.avoid)
+        self._wanted = need.quorum
+        #: Evictions anywhere help, because its queue is full.
+        self._anywhere = asks.kind == "preempt" and bool(
+            asks.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
+        )
+        self._requests: list[ShapeRequest] = []
+        #: What was chosen last, and where the gang goes then; None: that is not known.
+        self._placed: tuple[list[Unit], tuple[Allocation, ...]] | None = None
+        #: It ended by its budget: whether evictions would help is not known.
+        self.exceeded = False
+
+    def run(self) -> FoundVictims | None:
+        """Search; nothing has changed when it ends. None: no evictions help, or none are found."""
+        self._session.work_left -= len(self._units)
+        if not self._units:
+            return None
+        with self._trial as trial:
+            trial.take_away(self._candidates.leaving)
+            for wanted, units in self._stages():
+                self._wanted = wanted
+                found = self._of(units) if units else None
+                if found is not None or self._out_of_budget():
+                    return found
+        return None
+
+    def _stages(self) -> "Iterator[tuple[int, list[Unit]]]":
+        """How many members to make room for, and what may go for them: the quorum; of a started
+        gang what it lacks of its minima, as much of it as can be; then members above them.
+        """
+        need, units = self._need, self._units
+        if need.quorum:
+            yield need.quorum, units
+            return
+        above_minima = [one for one in units if not one.whole]
+        wanted = sum(count for _, _, count in need.wanted)
+        lacking = [one for one in units if not one.whole or one.single]
+        for amount in _halves(min(need.lacking, wanted)):
+            yield amount, lacking
+        if self._asks.kind == "reclaim" or self._swaps:
+            for amount in _halves(wanted):
+                yield amount, above_minima
+
+    def _of(self, units: list[Unit]) -> FoundVictims | None:
+        there = self._proven()
+        if there is not None:
+            return FoundVictims([], there)
+        ledgers: list[Ledger] = []
+        shapes = self._session.shapes
+        amounts = amounts_wanted(self._need, self._wanted, shapes)
+        if self._asks.kind == "reclaim":
+            queue = self._asks.gang.queue
+            filled = queue.filled_above(amounts)
+            if filled is None:
+                return None
+            fair = Fairness(queue, self._need, shapes, self._rules.levels, filled)
+            ledgers.append(fair)
+            units = fair.givers(units)
+        elif "share" in self._rules.entitles:
+            shares = Shares(self._state, self._asks.gang, amounts, self._session.totals)
+            ledgers.append(shares)
+            units = [one for one in units if shares.allows(one)]
+        self._requests = self._requests_now()
+        pool = self._helpful(units)
+        taken = self._counted_off(pool, ledgers)
+        if is_few(pool):
+            taken = self._exact(pool, ledgers, taken)
+        return self._found(taken) if taken else None
+
+    def _requests_now(self) -> list[ShapeRequest]:
+        """How many of each shape must fit, whichever members are placed."""
+        groups = self._attempt().groups
+        requests: list[ShapeRequest] = []
+        for group in groups:
+            others = sum(one.wanted for one in groups if one is not group)
+            least = max(self._wanted - others, 0)
+            for role, count in self._need.minima:
+                same = sum(g.wanted for g in groups if g is not group and g.role == role)
+                least = max(least, count - same if role == group.role else 0)
+            requests.append(ShapeRequest(self._session, group.shape, least, self._avoid))
+        return requests
+
+    def _helpful(self, units: list[Unit]) -> list[Unit]:
+        """Units on nodes that any shape of the gang may use."""
+        if self._anywhere:
+            return units
+        usable = np.logical_or.reduce([request.usable for request in self._requests])
+        if usable.all():
+            return units
+        flags: list[bool] = usable.tolist()
+        return [one for one in units if any(flags[slot] for slot in one.freed)]
+
+    def _counted_off(self, pool: list[Unit], ledgers: "Sequence[Ledger]") -> list[Unit] | None:
+        """Units that suffice, of the first level of harm that has enough of them."""
+        guarded = self._budgets.any
+        for keeps_budgets in (True, False) if guarded else (False,):
+            if not keeps_budgets and guarded and self._rules.keeps_budgets:
+                break
+            some = pool
+            if keeps_budgets:
+                some = [one for one in pool if not self._budgets.violations(one.members)]
+            allowances = self._allowances(ledgers, keeps_budgets=keeps_budgets)
+            gentle = [one for one in some if not one.breaks]
+            for level in (gentle, some) if len(gentle) < len(some) else (some,):
+                taken = self._level(level, allowances)
+                if taken or self._out_of_budget():
+                    return taken
+        return None
+
+    def _allowances(self, ledgers: "Sequence[Ledger]", *, keeps_budgets: bool) -> Allowances:
+        budgets = [BudgetLedger(self._budgets)] if keeps_budgets else []
+        return Allowances([*ledgers, *budgets])
+
+    def _exact(
+        self, pool: Sequence[Unit], ledgers: "Sequence[Ledger]", known: list[Unit] | None
+    ) -> list[Unit] | None:
+        """The cheapest choice of few units; `known` is one that suffices."""
+        keeps_budgets = self._rules.keeps_budgets and self._budgets.any
+        allowances = self._allowances(ledgers, keeps_budgets=keeps_budgets)
+        upper_bounds = [UpperBound(request, pool) for request in self._requests]
+        exact = Exact(
+            pool, upper_bounds, self._cost, allowances, self._proven_without, self._asks.now_ms
+        )
+        found = exact.better_than(known)
+        self.exceeded = found is None and (self.exceeded or exact.exceeded)
+        return found
+
+    def _proven_without(self, units: Sequence[Unit]) -> bool:
+        members = members_of(units)
+        self._trial.take_away(members)
+        suffices = self._proven() is not None
+        self._trial.put_back(members)
+        return suffices
+
+    def _found(self, taken: Sequence[Unit]) -> FoundVictims | None:
+        members = members_of(taken)
+        if len(members) > VICTIMS_MAX:
+            return None
+        if self._placed is not None and self._placed[0] is taken:
+            return FoundVictims(members, self._placed[1])
+        self._trial.take_away(members)
+        allocations = self._proven()
+        self._trial.put_back(members)
+        assert allocations is not None, "a set of victims was proven to suffice"
+        return FoundVictims(members, allocations)
+
+    def _level(self, pool: list[Unit], allowances: Allowances) -> list[Unit] | None:
+        """The cheapest units of one level of harm; None: even all of it does not help."""
+        if not pool:
+            return None
+        crowd = Crowd(pool, self._requests)
+        if not crowd.may_suffice() or not (self._by_amounts or self._proven_without(pool)):
+            return None
+        lowest = _up_to(_priority_of(crowd, pool), pool)
+        taken = self._cheapest(lowest, allowances)
+        broken = 0 if taken is None else sum(one.breaks for one in taken)
+        if len(lowest) < len(pool) and (taken is None or broken > 1):
+            # Higher priorities may do where these do not, or break fewer gangs.
+            other = self._cheapest(pool, allowances)
+            if taken is None or (other is not None and self._cost(other) < self._cost(taken)):
+                return other
+        return taken
+
+    @property
+    def _by_amounts(self) -> bool:
+        """Whether amounts alone say how many fit, so that nothing has to be tried."""
+        need, shape = self._need, self._single()
+        if shape is None or need.structure is not None or self._anywhere:
+            return False
+        return not (shape.pairwise or shape.attached or shape.shape.host_ports)
+
+    def _cheapest(self, pool: Sequence[Unit], allowances: Allowances) -> list[Unit] | None:
+        growing = Growing(self._session, self._trial, pool, allowances)
+        self._grow(growing)
+        proven = self._proven()
+        if proven is None:
+            self._add(growing, pool)
+            proven = self._proven()
+        if proven is None:
+            growing.clear()
+            return None
+        chosen = len(growing.taken)
+        self._leave_out(growing)
+        taken = list(growing.taken)
+        self._placed = (taken, proven) if len(taken) == chosen else None
+        growing.clear()
+        return taken
+
+    def _grow(self, growing: Growing) -> None:
+        """Take units until every shape would fit, one shape after the other."""
+        tried = self._attempt()
+        targets = _targets(tried.groups, self._need, self._wanted)
+        targets = [(group, target) for group, target in targets if target]
+        for place, (group, target) in enumerate(targets, 1):
+            growing.until(group.shape, target, self._avoid)
+            if place < len(targets):
+                # The next shape finds room beside it.
+                self._session.spread(
+                    tried.statement,
+                    self._asks.gang.queue,
+                    group.role,
+                    group.shape,
+                    target,
+                    self._avoid,
+                )
+        tried.statement.discard()
+
+    def _add(self, growing: Growing, pool: Sequence[Unit]) -> None:
+        """What was counted off does not suffice (a topology, a quota): take more, cheapest first,
+        twice as many each time.
+        """
+        left = [one for one in pool if one not in growing.taken]
+        more = max(len(growing.taken), 1)
+        while left and self._proven() is None and not self._out_of_budget():
+            growing.take_all(left[:more])
+            left = left[more:]
+            more *= 2
+
+    def _leave_out(self, growing: Growing) -> None:
+        """Leave out what is not needed, the most costly first."""
+        single = self._single()
+        for unit in sorted(growing.taken, key=lambda one: self._cost([one]), reverse=True):
+            if self._out_of_budget():
+                return
+            # What fits is counted off; only what might do without is proven.
+            if single is not None:
+                spare = self._session.fits.total(single) - self._wanted
+                if growing.needed(unit, single, spare):
+                    continue
+            growing.undo([unit])
+            if self._proven() is None:
+                growing.take([unit])
+
+    def _single(self) -> "ShapeEntry | None":
+        """The gang's shape, if it has only one."""
+        if len(self._need.wanted) != 1:
+            return None
+        return self._session.shapes.entries[self._need.wanted[0][1]]
+
+    def _cost(self, units: Sequence[Unit]) -> Cost:
+        return cost_of(units, self._budgets, self._asks.now_ms)
+
+    def _attempt(self) -> Attempt:
+        most = self._wanted
+        return Attempt(self._session, self._asks.gang.queue, self._need, members_max=most)
+
+    def _proven(self) -> "tuple[Allocation, ...] | None":
+        """Where the gang continues the node capacity as it is now; None: it does not fit."""
+        self._proofs_left -= 1
+        tried = self._attempt()
+        if not tried.run():
+            self.exceeded |= tried.exceeded
+            return None
+        allocations = tried.statement.allocations
+        tried.statement.discard()
+        enough = sum(one.total for one in allocations) >= self._wanted
+        return allocations if enough else None
+
+    def _out_of_budget(self) -> bool:
+        out = self._session.exhausted or self._proofs_left <= 0
+        self.exceeded |= out
+        return out
+
+
+def _halves(wanted: int) -> Iterator[int]:
+    while wanted:
+        yield wanted
+        wanted //= 2
+
+
+def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[Group, int]]:
+    """How many of each role and shape are to fit, those that fit the least first."""
+    ordered = sorted(groups, key=_scarcity)
+    targets = dict.fromkeys(range(len(ordered)), 0)
+    for role, least in need.minima:
+        for place, group in enumerate(ordered):
+            if group.role == role:
+                more = min(group.wanted - targets[place], least)
+                targets[place] += more
+                least -= more
+    left = wanted - sum(targets.values())
+    for place in reversed(range(len(ordered))):
+        more = max(min(ordered[place].wanted - targets[place], left), 0)
+        targets[place] += more
+        left -= more
+    return [(group, targets[place]) for place, group in enumerate(ordered)]
+
+
+def _scarcity(group: Group) -> tuple[int, str, bytes]:
+    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
+
+
+def _priority_of(crowd: Crowd, pool: Sequence[Unit]) -> int:
+    """The lowest priority up to which a pool that suffices might."""
+    priorities = sorted({one.gang.priority for one in pool})
+    low, high = -1, len(priorities) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if crowd.may_suffice(priorities[middle]):
+            high = middle
+        else:
+            low = middle
+    return priorities[high]
+
+
+def _up_to(priority: int, pool: Sequence[Unit]) -> list[Unit]:
+    return [one for one in pool if one.gang.priority <= priority]

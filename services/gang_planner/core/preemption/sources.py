@@ -1,0 +1,139 @@
+"""Where victims may come from: gangs, with the members of each that may go, and how many of them
+without the gang losing its quorum.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from services.gang_planner.core.framework.eviction_rules import VictimRules
+from services.gang_planner.core.state.gang_settings import minimum_run_ms
+from services.gang_planner.core.state.gangs import Member
+from services.gang_planner.core.state.member_states import ASSUMED, LEAVING, PLACED, RUNNING
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.gangs import Gang
+    from services.gang_planner.core.state.planner_state import State
+
+_BOUND = frozenset({PLACED, RUNNING})
+
+
+class Source(NamedTuple):
+    """A gang of which something may be evicted."""
+
+    gang: "Gang"
+    #: Members that may be, those that go first first.
+    members: tuple[Member, ...]
+    #: How many of them above its quorum, in all and by role.
+    surplus: int
+    role_surplus: tuple[tuple[str, int], ...]
+    #: All that is bound of it may go.
+    whole: bool
+
+
+class Sources:
+    """Judges gangs one by one, for one action of one cycle; all who ask may have what it finds."""
+
+    def __init__(self, state: "State", rules: VictimRules, now_ms: int) -> None:
+        self._state = state
+        self._rules = rules
+        self._now_ms = now_ms
+
+    def of(self, gang: "Gang") -> tuple[Source | None, int]:
+        """What may be evicted of a gang, and the first instant at which a pod of it that is
+        protected by its age no longer is (0: none is).
+        """
+        group = gang.group
+        if _is_left_alone(gang):
+            return None, 0
+        lasts_ms = minimum_run_ms(gang)
+        members: list[Member] = []
+        going = protected = eligible_ms = 0
+        victims = self._state.preemptions.victims
+        under_way = _under_way(gang)
+        for member in gang.members.values():
+            if member.state not in _BOUND:
+                continue
+            if member.pod.uid in victims:
+                going += 1
+                continue
+            young_ms = self._young_ms(member, lasts_ms)
+            if young_ms:
+                eligible_ms = min(eligible_ms, young_ms) if eligible_ms else young_ms
+            if member.pod.uid not in under_way and not young_ms and self._allows(member):
+                members.append(member)
+            else:
+                protected += 1
+        if not members:
+            return None, eligible_ms
+        if len(members) > 1:
+            members.sort(key=_first_to_go)
+        structured = group is not None and bool(group.sub_groups)
+        # Who is only assumed may still come to nothing: its gang could not do without the others.
+        surplus = gang.placed() - going - gang.min_member
+        if structured or not gang.size_known:
+            surplus = 0
+        found = Source(
+            gang,
+            tuple(members),
+            max(min(surplus, len(members)), 0),
+            tuple((role, gang.placed(role) - least) for role, least in gang.role_minima),
+            # Who is decided to go may be refused yet, and would be left alone.
+            not (protected or going or gang.counts[ASSUMED]),
+        )
+        return found, eligible_ms
+
+    def _allows(self, member: Member) -> bool:
+        pod = member.pod
+        return pod.ours and pod.preemptable != "false" and self._rules.allow(member)
+
+    def _young_ms(self, member: Member, lasts_ms: int) -> int:
+        """Until when a pod is protected by its age; 0: it is not."""
+        if self._rules.keeps_cooldown:
+            lasts_ms = max(lasts_ms, member.pod.cooldown_ms)
+        if not lasts_ms:
+            return 0
+        until_ms = (member.pod.started_ms or self._now_ms) + lasts_ms
+        return until_ms if until_ms > self._now_ms else 0
+
+
+def _is_left_alone(gang: "Gang") -> bool:
+    if not gang.bound or not gang.history.started or gang.history.releasing:
+        return True
+    return gang.group is not None and gang.group.preemptable == "false"
+
+
+def _under_way(gang: "Gang") -> frozenset[str]:
+    """Pods that a decision names of which a member is not seen bound yet: it may still be carried
+    out, and a pod is in one such decision at a time.
+    """
+    if not gang.counts[ASSUMED]:
+        return frozenset()
+    reservations = (one.reservation for one in gang.members.values() if one.state == ASSUMED)
+    acts = {reservation.act for reservation in reservations if reservation is not None}
+    # One of this very cycle is not in the log yet.
+    logged = (one.act for one in acts if one is not None and one.seq)
+    return frozenset(binding.uid for act in logged for binding in act.bindings)
+
+
+def leaving(state: "State") -> list[Member]:
+    """Pods that are on their nodes and will not be for long: they are being deleted, or evictions
+    of ours are in flight.
+    """
+    found = [
+        member
+        for gang in state.gangs.gangs.values()
+        if gang.counts[LEAVING]
+        for member in gang.members.values()
+        if member.state == LEAVING and member.slot >= 0
+    ]
+    for uid in state.preemptions.victims:
+        member = state.members.get(uid)
+        if member is not None and member.slot >= 0 and member.state != LEAVING:
+            found.append(member)
+    return found
+
+
+def _first_to_go(member: Member) -> tuple[int, int, int, int, str]:
+    """The least important first; of equals the youngest, whose work is lost the least."""
+    pod = member.pod
+    priority = pod.priority if pod.task_priority is None else pod.task_priority
+    return priority, -pod.started_ms, pod.restarts, -pod.index, pod.name

@@ -1,0 +1,206 @@
+"""What becomes of an open preemption: its gang takes the room over, or it ends with a reason.
+
+| what is seen | what follows |
+| --- | --- |
+| all victims have left | the gang is placed: where the eviction said, or wherever it fits |
+| room elsewhere, before that | the gang is placed there |
+| an answer that a victim, or a binding of the gang, was refused | EvictionRefused |
+| no answer in time; victims that do not leave | Unanswered; VictimsStayed |
+| victims gone, and no place for the gang any more | PlacementLost |
+| the gang gone, or waiting for something else or for nothing | Gone; NotNeeded |
+
+Steps can be repeated: a planner that takes over finds the decision, its answer and the victims, and
+continues from there.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from services.gang_planner.core.allocation.gang_allocation import Placed, attempt, decide
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.statement import Allocation, Statement
+from services.gang_planner.core.placement.gang_placement import slots_of
+from services.gang_planner.core.preemption import backoff
+from services.gang_planner.core.queueing.need import need_of
+from services.gang_planner.core.state.preemptions import (
+    PREEMPTING,
+    Preemption,
+    not_evicted,
+    refused_victims,
+)
+from shared.contracts.decisions import NoteClosed
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.gangs import Gang
+    from services.gang_planner.core.state.needs import Need
+    from shared.contracts.outcomes import Outcome
+
+#: A decision that no binder has begun with by then is not begun at all.
+ANSWER_MS: Final = 60_000
+#: After that a binder that began in time has answered.
+_ANSWERED_MS: Final = ANSWER_MS + 30_000
+#: A clock that goes back by more than this was set back.
+_CLOCK_STEP_MS: Final = 1_000
+
+
+def follow(work: CycleContext) -> None:
+    """Take every open preemption further."""
+    state = work.state
+    for one in state.preemptions.opened:
+        gang = one.gang
+        if one.seq == 0 or (gang is not None and gang.key in state.gangs.changed):
+            # Not in the log yet; or its gang is assessed first.
+            continue
+        if work.now_ms < one.at_ms - _CLOCK_STEP_MS:
+            one.at_ms = work.now_ms
+        reason, words = _end_of(work, one)
+        if reason:
+            _end(work, one, reason, words)
+            continue
+        if gang is None:
+            # This picture is older than the decision: a newer one knows the gang, or ends it.
+            continue
+        left = _left(work, one)
+        if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):
+            if left:
+                _end(work, one, backoff.LOST, "it does not fit where its victims were")
+                continue
+            one.tried = state.node_capacity.freed
+        if not one.ended:
+            work.timers.set(_next_ms(one), gang)
+
+
+def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
+    """Why it ends now, and the words that go with it; "" while it lasts."""
+    state, gang = work.state, one.gang
+    if gang is None:
+        newer = state.view.cluster_seq >= one.act.cycle.cluster_seq
+        return (backoff.GONE, "") if newer else ("", "")
+    if gang.refused != PREEMPTING:
+        return backoff.NOT_NEEDED, gang.refused
+    if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
+        return backoff.REFUSED, _first_words(one.outcome)
+    if one.outcome is None:
+        waited = work.now_ms >= one.at_ms + _ANSWERED_MS
+        return (
+            (backoff.UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
+        )
+    there = _there(work, one)
+    if not all(there) and work.now_ms >= one.at_ms + _ANSWERED_MS:
+        return backoff.STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
+    if there and work.now_ms >= one.until_ms:
+        return backoff.STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
+    return "", ""
+
+
+def _next_ms(one: Preemption) -> int:
+    return one.at_ms + _ANSWERED_MS if one.outcome is None else one.until_ms
+
+
+def _first_words(outcome: "Outcome") -> str:
+    tried = [each for each in outcome.members if each.result != "skipped"] or outcome.members
+    words = next((each.message or each.reason for each in tried if each.message or each.reason), "")
+    return words or outcome.reason
+
+
+def _there(work: CycleContext, one: Preemption) -> list[bool]:
+    """Of each victim that is on its node, whether it is leaving."""
+    members = work.state.members
+    found = [members.get(victim.uid) for victim in one.act.victims]
+    return [member.pod.deleting for member in found if member is not None and member.slot >= 0]
+
+
+def _left(work: CycleContext, one: Preemption) -> bool:
+    return work.state.view.cluster_seq >= one.act.cycle.cluster_seq and not _there(work, one)
+
+
+def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
+    state, gang = work.state, one.gang
+    refused = refused_victims(one)
+    state.preemptions.end(state, one)
+    work.notes.append(
+        NoteClosed(
+            gang_id=one.act.gang_id,
+            epoch=state.epoch,
+            kind="preemption",
+            at_ms=work.now_ms,
+            reason=reason,
+            pod_uids=refused,
+            cycle=work.cycle,
+            message=words,
+        )
+    )
+    if gang is None:
+        return
+    backoff.note(gang.history, reason, work.now_ms, refused, words)
+    if gang.history.preempt_after_ms > work.now_ms:
+        work.timers.set(gang.history.preempt_after_ms, gang)
+    state.gangs.touch(gang)
+
+
+def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
+    """Place the gang with the room that is kept for it: exactly there, else wherever it fits."""
+    state = work.state
+    need = need_of(state, gang)
+    if not need.wanted:
+        return False
+    freed = state.node_capacity.freed
+    state.backlog.put(gang, need, work.session.policies.order(gang))
+    places = _places(one)
+    state.preemptions.lend(state, one)
+    statement = _exactly(work, gang, need, places) if need.structure is None else None
+    placed = attempt(work, gang) if statement is None else Placed(statement, [])
+    if placed is None:
+        state.backlog.take(gang)
+        state.preemptions.sync_one(state, one)
+        state.node_capacity.freed = freed
+        return False
+    decide(work, gang, placed._replace(preemption=one.seq))
+    state.preemptions.end(state, one)
+    backoff.succeeded(gang.history)
+    work.took_over.add(gang.key)
+    return True
+
+
+def _places(one: Preemption) -> dict[tuple[str, int], dict[int, int]]:
+    """How many members of which role and shape were to go where."""
+    places: dict[tuple[str, int], dict[int, int]] = {}
+    for uid, (reservation, gang) in one.reservations.items():
+        key = gang.members[uid].pod.role, reservation.shape.id
+        counts = places.setdefault(key, {})
+        counts[reservation.slot] = counts.get(reservation.slot, 0) + 1
+    return places
+
+
+def _exactly(
+    work: CycleContext, gang: "Gang", need: "Need", places: dict[tuple[str, int], dict[int, int]]
+) -> Statement | None:
+    """The placement that was proven, if it still is one and is enough; None: nothing is taken."""
+    session = work.session
+    statement = Statement(work.state.node_capacity, gang.queue)
+    avoid = set(slots_of(session, need.avoid).tolist())
+    wanted = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    placed: dict[str, int] = {}
+    for (role, shape_id), counts in sorted(places.items()):
+        shape = work.state.shapes.entries[shape_id]
+        total = sum(counts.values())
+        fits = session.fits.counts(shape)
+        if (
+            total > wanted.get((role, shape_id), 0)
+            or gang.queue.headroom(shape, total) < total
+            or any(slot in avoid or fits[slot] < count for slot, count in counts.items())
+        ):
+            statement.discard()
+            return None
+        slots = np.fromiter(counts, dtype=np.int64)
+        taken = np.fromiter(counts.values(), dtype=np.int64)
+        statement.allocate(Allocation(role, shape, slots, taken))
+        placed[role] = placed.get(role, 0) + total
+    enough = sum(placed.values()) >= max(need.quorum, 1) and all(
+        placed.get(role, 0) >= least for role, least in need.minima
+    )
+    if not enough:
+        statement.discard()
+        return None
+    return statement

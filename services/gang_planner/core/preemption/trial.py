@@ -1,0 +1,69 @@
+"""The node capacity as it would be without some pods, and back again to the last unit.
+
+Pods are taken away from the real node capacity and their queues, which everybody's caches follow,
+and put back when the trial ends; what was freed meanwhile counts for nobody.
+"""
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from services.gang_planner.core.state.gangs import Member
+    from services.gang_planner.core.state.planner_state import State
+    from services.gang_planner.core.state.pod_shapes import ShapeEntry
+    from services.gang_planner.core.state.queues import QueueEntry
+
+
+class Trial:
+    """A context: inside, pods are taken away and put back; when it is left, all are back."""
+
+    def __init__(self, state: "State") -> None:
+        self._state = state
+        self._freed = 0
+        #: Pods taken away, by UID.
+        self.away: dict[str, Member] = {}
+
+    def __enter__(self) -> Self:
+        self._freed = self._state.node_capacity.freed
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.put_back(list(self.away.values()))
+        self._state.node_capacity.freed = self._freed
+
+    def take_away(self, members: "Iterable[Member]") -> None:
+        """These pods are gone from their nodes."""
+        taken: list[Member] = []
+        for one in members:
+            if one.slot >= 0 and one.pod.uid not in self.away:
+                self.away[one.pod.uid] = one
+                taken.append(one)
+        self._change(taken, away=True)
+
+    def put_back(self, members: "Iterable[Member]") -> None:
+        """These pods are on their nodes again."""
+        back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
+        self._change(back, away=False)
+
+    def _change(self, members: "list[Member]", *, away: bool) -> None:
+        if not members:
+            return
+        per_shape: dict[int, tuple[ShapeEntry, dict[int, int]]] = {}
+        charged: dict[tuple[int, int], tuple[QueueEntry, ShapeEntry, int]] = {}
+        for one in members:
+            _, counts = per_shape.setdefault(one.shape.id, (one.shape, {}))
+            counts[one.slot] = counts.get(one.slot, 0) + 1
+            if one.charged and one.gang is not None:
+                key = id(one.gang.queue), one.shape.id
+                _, _, before = charged.get(key, (one.gang.queue, one.shape, 0))
+                charged[key] = one.gang.queue, one.shape, before + 1
+        node_capacity = self._state.node_capacity
+        change = node_capacity.give_many if away else node_capacity.take_many
+        for shape, counts in per_shape.values():
+            slots = np.fromiter(counts, dtype=np.int64)
+            change(slots, np.fromiter(counts.values(), dtype=np.int64), shape)
+        for queue, shape, count in charged.values():
+            queue.charge(shape, -count if away else count)

@@ -1,0 +1,153 @@
+"""How often shapes could fit without some pods, by amounts alone: never less than the truth."""
+
+from operator import add
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import Bools, Ints
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from services.gang_planner.core.placement.session import Session
+    from services.gang_planner.core.preemption.units import Unit
+    from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+
+class ShapeRequest:
+    """How many pods of a shape must fit at least, and the nodes that they may use."""
+
+    def __init__(self, session: "Session", shape: "ShapeEntry", least: int, avoid: Ints) -> None:
+        self.shape = shape
+        self.least = least
+        usable: Bools = session.fits.masks.mask(shape).copy()
+        usable[avoid] = False
+        #: One flag per slot.
+        self.usable = usable
+        session.node_capacity.fit_cells()
+        #: What is free, by the shape's resources and slot.
+        self.free: Ints = session.node_capacity.free.cells[shape.rows, : len(usable)]
+
+    def counts(self, free: Ints) -> Ints:
+        """How many fit on each node with these amounts free."""
+        if not len(self.shape.rows):
+            return np.where(self.usable, self.least, 0)
+        counts: Ints = (free // self.shape.column).min(axis=0)
+        return np.where(self.usable, np.maximum(counts, 0), 0)
+
+
+class Crowd:
+    """Pods of a pool, as arrays: for the question whether enough would fit if all were gone."""
+
+    def __init__(self, pool: "Sequence[Unit]", requests: "Sequence[ShapeRequest]") -> None:
+        # Of a gang with single members in the pool these are all that it could lose.
+        members = (
+            (member, unit.gang.priority)
+            for unit in pool
+            if not (unit.whole and unit.source.surplus)
+            for member in unit.members
+        )
+        self._requests = requests
+        #: Where pods of one priority and shape are.
+        self._slots: dict[tuple[int, ShapeEntry], list[int]] = {}
+        for member, priority in members:
+            self._slots.setdefault((priority, member.shape), []).append(member.slot)
+
+    def may_suffice(self, priority: int | None = None) -> bool:
+        """Whether enough could fit if all up to a priority were gone; None: all."""
+        amounts: dict[int, Ints] = {}
+        for request in self._requests:
+            free = request.free.copy()
+            for at, (row, _) in enumerate(request.shape.pairs):
+                if row not in amounts:
+                    amounts[row] = self._freed(row, priority, free.shape[1])
+                free[at] += amounts[row]
+            if int(request.counts(free).sum()) < request.least:
+                return False
+        return True
+
+    def _freed(self, row: int, priority: int | None, size: int) -> Ints:
+        freed = np.zeros(size, dtype=np.int64)
+        for (found, shape), slots in self._slots.items():
+            amount = shape.by_row.get(row, 0)
+            if amount and (priority is None or found <= priority):
+                freed += np.bincount(slots, minlength=size) * amount
+        return freed
+
+
+class UpperBound:
+    """The same of few units, which are freed one by one in the order of their pool."""
+
+    def __init__(self, request: ShapeRequest, pool: "Sequence[Unit]") -> None:
+        slots = sorted({slot for unit in pool for slot in unit.freed if request.usable[slot]})
+        self._pairs = request.shape.pairs
+        #: What is free now, in the order of the shape's resources, by slot.
+        self._free: dict[int, list[int]] = {slot: request.free[:, slot].tolist() for slot in slots}
+        counts = request.counts(request.free)
+        self._wanted = request.least - int(counts.sum()) + int(counts[slots].sum())
+        #: What each unit leaves there, by its identity.
+        self._freed = {id(unit): self._left_by(unit) for unit in pool}
+        #: What every unit from a place on leaves.
+        self._rest: list[dict[int, list[int]]] = [{}]
+        for unit in reversed(pool):
+            rest = dict(self._rest[-1])
+            for slot, amounts in self._freed[id(unit)].items():
+                rest[slot] = list(map(add, rest.get(slot, [0] * len(amounts)), amounts))
+            self._rest.append(rest)
+        self._rest.reverse()
+        #: The most that one pod leaves of each resource.
+        self._most = [
+            max((dict(one.shape.pairs).get(row, 0) for u in pool for one in u.members), default=0)
+            for row, _ in self._pairs
+        ]
+
+    def free(self, unit: "Unit", sign: int = 1) -> None:
+        """The unit is gone, or (-1) is back."""
+        for slot, amounts in self._freed[id(unit)].items():
+            free = self._free[slot]
+            for at, amount in enumerate(amounts):
+                free[at] += sign * amount
+
+    def lasts(self, at: int) -> bool:
+        """Whether enough could fit if all units from this place on were gone, too."""
+        rest = self._rest[at]
+        total = 0
+        for slot, free in self._free.items():
+            more = rest.get(slot)
+            total += self._count(free if more is None else list(map(add, free, more)))
+        return total >= self._wanted
+
+    def pods_missing(self) -> int:
+        """How many pods more must go at least."""
+        counts = {slot: self._count(free) for slot, free in self._free.items()}
+        missing = self._wanted - sum(counts.values())
+        if missing <= 0:
+            return 0
+        pods = 1
+        for at, (_, amount) in enumerate(self._pairs):
+            steps: list[int] = []
+            for slot, free in self._free.items():
+                before = 0
+                for more in range(1, missing + 1):
+                    lacking = max((counts[slot] + more) * amount - free[at], 0)
+                    steps.append(lacking - before)
+                    before = lacking
+            lacking = sum(sorted(steps)[:missing])
+            if self._most[at]:
+                pods = max(pods, -(-lacking // self._most[at]))
+        return pods
+
+    def _count(self, free: "Sequence[int]") -> int:
+        least = min(
+            (left // amount for left, (_, amount) in zip(free, self._pairs, strict=True)),
+            default=self._wanted,
+        )
+        return max(least, 0)
+
+    def _left_by(self, unit: "Unit") -> dict[int, list[int]]:
+        return {
+            slot: [amounts.get(row, 0) for row, _ in self._pairs]
+            for slot, amounts in unit.freed.items()
+            if slot in self._free
+        }

@@ -1,0 +1,1 @@
+"""Questions that change nothing: would a gang fit, which gangs would it displace, the ledger."""

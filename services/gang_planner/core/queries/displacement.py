@@ -1,0 +1,98 @@
+"""Which gangs one that does not exist would displace: the search for victims, on copies.
+
+It runs on the question's own node capacity and shapes; the queues' books, which are shared, are as
+they were when it ends. What the actions of the configuration would do is asked in their order.
+"""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.eviction_rules import Asks, Kind
+from services.gang_planner.core.preemption.candidates import VictimCandidates
+from services.gang_planner.core.preemption.requests import preempts
+from services.gang_planner.core.preemption.search import Search
+from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.state.queued_demand import QueuedDemand
+from services.gang_planner.core.state.timers import Timers
+from shared.contracts.decisions import Cycle
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.placement.session import Session
+    from services.gang_planner.core.state.gangs import Gang, Member
+    from services.gang_planner.core.state.needs import Need
+    from services.gang_planner.core.state.planner_state import State
+
+#: What each action asks for: from which gangs, and whether it takes whole gangs whatever protects
+#: them.
+_ACTIONS: Final[dict[str, tuple[Kind, bool]]] = {
+    "preempt": ("preempt", False),
+    "gangpreempt": ("preempt", True),
+    "reclaim": ("reclaim", False),
+    "gangreclaim": ("reclaim", True),
+}
+
+
+class Displaced(NamedTuple):
+    """The gangs that would be displaced, and by which right."""
+
+    kind: Kind
+    victims: "list[Member]"
+
+
+def displaced(
+    state: "State",
+    session: "Session",
+    gang: "Gang",
+    need: "Need",
+    actions: Iterable[str],
+    now_ms: int,
+) -> Displaced | None:
+    """The pods that would be evicted for the gang now; None: evictions would not help it, or none
+    are allowed.
+
+    Args:
+        state: The picture, with the question's node capacity and shapes in the place of its own.
+        session: On that node capacity.
+        gang: It is in no table; its members wait, and its queue is known.
+        need: What it asks for.
+        actions: Those of the configuration.
+        now_ms: The instant that protections are judged by.
+    """
+    cycle = Cycle(cluster_seq=0, outcomes_seq=0, now_ms=now_ms, configuration="")
+    work = CycleContext(state, session, cycle, Timers())
+    if not preempts(work, gang):
+        return None
+    for action in actions:
+        if action not in _ACTIONS:
+            continue
+        kind, whole = _ACTIONS[action]
+        rules = session.policies.victims(kind)
+        rules = rules.for_gangs if whole else rules
+        session.begin()
+        with _waiting(state, session, need):
+            asks = Asks(gang, kind, now_ms)
+            found = Search(work, asks, need, rules, VictimCandidates(work, rules)).run()
+        if found is not None and found.victims:
+            return Displaced(kind, found.victims)
+    return None
+
+
+@contextmanager
+def _waiting(state: "State", session: "Session", need: "Need") -> Generator[None]:
+    """Inside, queues deserve what they would if the gang waited, too."""
+    entries = list(state.queues.entries.values())
+    before = [(one.deserved, one.demand) for one in entries]
+    for one in entries:
+        one.deserved, one.demand = {}, {}
+    demand = QueuedDemand()
+    for queue, counts in state.backlog.demand.by_queue.items():
+        demand.by_queue[queue] = dict(counts)
+    demand.add(need.queue, need.wanted, 1)
+    try:
+        fair_share.share_out(state, session, demand)
+        yield
+    finally:
+        for one, (deserved, demanded) in zip(entries, before, strict=True):
+            one.deserved, one.demand = deserved, demanded

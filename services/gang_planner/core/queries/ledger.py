@@ -1,0 +1,182 @@
+"""The ledger: what each queue has, deserves, was promised and has reserved, and why.
+
+Worked out from the gangs themselves, so that a standby, which runs no cycles and keeps no backlog,
+can answer.
+"""
+
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.queueing.usable_capacity import usable_amounts
+from services.gang_planner.core.state.amounts import in_words, listed
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queued_demand import QueuedDemand
+from services.gang_planner.core.state.queues import QueueEntry
+from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
+
+#: Resources listed of one queue: a cluster has a handful.
+_RESOURCES_MAX = 32
+#: Gangs named as holding most of a queue.
+_HOLDERS_MAX = 5
+
+
+def ledger(state: State, session: Session) -> LedgerAnswer:
+    """All queues that exist or that gangs name, by name."""
+    session.begin()
+    state.queues.limit(state.nodes.changes.position, lambda: session.totals)
+    demand = QueuedDemand()
+    lines: dict[str, _Line] = {name: _Line(entry) for name, entry in state.queues.entries.items()}
+    for gang in state.gangs.gangs.values():
+        line = lines.get(gang.queue.name)
+        if line is not None and not gang.silent:
+            line.count(state, gang, demand)
+    fair_share.share_out(state, session, demand)
+    waits = _waiting(state, demand)
+    queues = tuple(
+        line.summary(state, session, waits.get(name, {})) for name, line in sorted(lines.items())
+    )
+    return LedgerAnswer(
+        queues=queues,
+        shared=session.policies.deserve is not None,
+        totals=_totals(state, session, demand, queues),
+    )
+
+
+def _totals(
+    state: State, session: Session, demand: QueuedDemand, queues: tuple[LedgerQueue, ...]
+) -> tuple[LedgerTotal, ...]:
+    """The total of each listed resource, and how much of it gangs can use."""
+    names = sorted({amount.resource for queue in queues for amount in queue.amounts})
+    usable, totals = usable_amounts(state, session, demand), session.totals
+    rows = [(name, state.resources.row(name)) for name in names]
+    return tuple(
+        LedgerTotal(resource=name, total=totals[row], usable=usable[row])
+        for name, row in rows
+        if row < min(len(totals), len(usable))
+    )
+
+
+def _waiting(state: State, demand: QueuedDemand) -> dict[str, dict[int, int]]:
+    """What queues wait for, their subtrees included, by name and resource row.
+
+    Not `fair_share.wanted`: that knows demand only while several queues share. The ledger shows it
+    for a queue that has the cluster for itself as well.
+    """
+    shapes = state.shapes.entries
+    waits: dict[str, dict[int, int]] = {}
+    for name, counts in demand.by_queue.items():
+        for entry in state.queues.entry(name).chain:
+            of_queue = waits.setdefault(entry.name, {})
+            for shape_id, count in counts.items():
+                for row, amount in shapes[shape_id].pairs:
+                    of_queue[row] = of_queue.get(row, 0) + amount * count
+    return waits
+
+
+class _Line:
+    """One queue, while its gangs are counted."""
+
+    def __init__(self, entry: QueueEntry) -> None:
+        self._entry = entry
+        self._running = 0
+        self._waiting = 0
+        self._outside = 0
+        self._owed: dict[int, int] = {}
+        self._holders: list[tuple[int, str]] = []
+
+    def count(self, state: State, gang: Gang, demand: QueuedDemand) -> None:
+        """Count one of its gangs, and what it waits for."""
+        self._running += gang.history.started
+        self._outside += not gang.admitted
+        waiting = [
+            (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
+        ]
+        if waiting and gang.admitted:
+            self._waiting += 1
+            if self._entry.queue is not None and self._entry.fault is None:
+                demand.add(self._entry.name, waiting, 1)
+        if gang.held:
+            self._holders.append((-sum(gang.held.values()), gang.full_name))
+        for hold in state.holds.of(gang):
+            for row, amount in hold.shape.pairs:
+                self._owed[row] = self._owed.get(row, 0) + amount
+
+    def summary(self, state: State, session: Session, waits: dict[int, int]) -> LedgerQueue:
+        """What there is to say."""
+        entry = self._entry
+        names = state.resources.names
+        sums = (
+            entry.used,
+            entry.promised,
+            entry.capability,
+            entry.guarantee,
+            entry.declared,
+            self._owed,
+            waits,
+        )
+        rows = {row for one in sums for row, amount in one.items() if amount}
+        amounts = tuple(
+            self._amount(row, names[row], waits)
+            for row in sorted(rows, key=lambda row: names[row])[:_RESOURCES_MAX]
+        )
+        queue = entry.queue
+        return LedgerQueue(
+            name=entry.name,
+            exists=queue is not None,
+            parent=queue.parent if queue is not None else "",
+            state=queue.state if queue is not None else "",
+            weight=entry.weight,
+            priority=entry.priority,
+            strict=entry.strict,
+            reclaimable=entry.reclaimable,
+            running=self._running,
+            waiting=self._waiting,
+            outside=self._outside,
+            amounts=amounts,
+            holders=tuple(name for _, name in sorted(self._holders)[:_HOLDERS_MAX]),
+            why=_why(entry, amounts, shares=session.policies.deserve is not None),
+        )
+
+    def _amount(self, row: int, name: str, waits: dict[int, int]) -> LedgerAmount:
+        entry = self._entry
+        return LedgerAmount(
+            resource=name,
+            used=entry.used.get(row, 0),
+            wanted=waits.get(row, 0),
+            promised=entry.promised.get(row, 0),
+            owed=self._owed.get(row, 0),
+            deserved=entry.deserved.get(row),
+            guarantee=entry.guarantee.get(row, 0),
+            ceiling=entry.ceiling.get(row),
+        )
+
+
+def _why(entry: QueueEntry, amounts: tuple[LedgerAmount, ...], *, shares: bool) -> str:
+    """What limits the queue now, in one sentence."""
+    if entry.queue is None:
+        return "it does not exist"
+    if entry.fault is not None:
+        return entry.fault.sentence
+    if not entry.open:
+        return "it admits no gang: it, or a queue above it, is not open"
+    full = [one for one in amounts if one.ceiling is not None and one.used >= one.ceiling]
+    if full and any(one.wanted for one in full):
+        limits = [in_words(one.resource, one.ceiling or 0) for one in full]
+        return f"it is at its limit of {listed(limits)}"
+    shared = [one for one in amounts if one.deserved is not None]
+    over = [one for one in shared if one.deserved is not None and one.used > one.deserved]
+    if over:
+        return f"it holds more than it deserves of {listed([one.resource for one in over])}"
+    claims = [
+        one for one in shared if one.deserved is not None and one.wanted and one.used < one.deserved
+    ]
+    if claims:
+        return f"it claims {_missing(claims)} more, up to what it deserves"
+    if any(one.wanted for one in amounts):
+        waits = "its gangs wait for capacity"
+        return waits if shares else f"{waits}; nothing is shared"
+    return ""
+
+
+def _missing(amounts: list[LedgerAmount]) -> str:
+    return listed([in_words(one.resource, (one.deserved or 0) - one.used) for one in amounts])

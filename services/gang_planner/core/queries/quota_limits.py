@@ -1,0 +1,72 @@
+"""ResourceQuotas that can never admit a gang, however empty the namespace: for questions.
+
+Of pods what the gang needs is estimated from below (those that ask for least of each resource make
+its quorum), so that nothing is called impossible that is not. A group without pods is taken at its
+word, as it is when it is admitted.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from services.gang_planner.core.policies.resourcequota import counted_as, matches
+from services.gang_planner.core.state.amounts import in_words
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+from shared.model.objects import PodGroup, Resources
+from shared.model.reference_objects import ResourceQuota
+
+_POD_COUNTS: Final = frozenset({"pods", "count/pods"})
+_REQUESTS: Final = "requests."
+_LIMITS: Final = "limits."
+
+
+def too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
+    """Which quota of the gang's namespace is below `size` of its members; "" for none.
+
+    Args:
+        state: What is known of quotas.
+        gang: The gang, with its pods.
+        size: How many of them it needs.
+        limits: What so many are limited to at least, under quotas' names.
+    """
+    asked = [dict(member.shape.shape.requests) for member in gang.members.values()]
+    limited = dict(limits)
+
+    def least(name: str) -> int:
+        if name in _POD_COUNTS:
+            return size
+        if name.startswith(_LIMITS):
+            return limited.get(name, 0)
+        resource = name.removeprefix(_REQUESTS)
+        return sum(sorted(one.get(resource, 0) for one in asked)[:size])
+
+    return _told(state, gang.group, least)
+
+
+def too_small_for(state: State, group: PodGroup) -> str:
+    """Which quota of the group's namespace is below the minimum that it declares; "" for none."""
+    return _told(state, group, lambda name: counted_as(name, group, group.min_member))
+
+
+def _told(state: State, group: PodGroup | None, least: Callable[[str], int]) -> str:
+    if group is None:
+        return ""
+    for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
+        if quota.namespace == group.namespace and matches(quota, group):
+            for words in _over(quota, least):
+                return f"ResourceQuota {quota.name} {words}"
+    return ""
+
+
+def _over(quota: ResourceQuota, least: Callable[[str], int]) -> Iterator[str]:
+    for name, hard in quota.hard:
+        needs = least(name)
+        if needs <= hard:
+            continue
+        if name in _POD_COUNTS:
+            yield f"allows {hard} pods, the gang needs {needs}"
+            continue
+        resource = name.removeprefix(_REQUESTS).removeprefix(_LIMITS)
+        what = "limits of " if name.startswith(_LIMITS) else ""
+        allowed, needed = in_words(resource, hard), in_words(resource, needs)
+        yield f"allows {what}{allowed}, the gang needs {needed} at least"

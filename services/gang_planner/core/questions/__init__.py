@@ -1,1 +1,0 @@
-"""Questions that change nothing: would it fit, whom would it displace, who has what."""

@@ -1,0 +1,412 @@
+"""What each queue deserves of contested resources, and which queues are held back by claims.
+
+A policy says by which weight and up to what a queue shares (`Policy.deserve`); here that becomes
+amounts, resource by resource and level by level: guarantees first, then every level rises by
+weight until all of it has been given out or no queue wants more. Deserved amounts add up to no
+more than there is.
+
+What is shared is what gangs can use (`usable_capacity`), not all that nodes have.
+
+They limit no queue while no other claims: a queue may take whatever is free. A queue *claims* a
+resource while gangs of it wait that the cluster could hold, and it holds less than it deserves.
+Then queues that hold what they deserve leave alone the nodes that the claimants' pods could use,
+and only those: a claim on GPU nodes keeps no gang from other nodes. A queue below what it deserves
+may place one whole gang that goes beyond it, or two gangs larger than their queues' shares would
+block each other for ever.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.policy import Deserve
+from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queueing import min_resources_messages
+from services.gang_planner.core.queueing.usable_capacity import usable_amounts
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.gangs import Bucket
+from services.gang_planner.core.state.needs import Claimant, Need, Wanted
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queued_demand import QueuedDemand
+from services.gang_planner.core.state.queues import QueueEntry, QueueTable
+
+
+class Party(NamedTuple):
+    """A queue, or a gang, among which an amount is shared."""
+
+    #: At least 1.
+    weight: int
+    floor: int
+    #: It wants no more; at least `floor`.
+    most: int
+
+
+def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
+    """Share a total: floors first, in order, while they last; then all levels rise by weight until
+    each has its most or nothing is left. All of it is given out if it is wanted.
+    """
+    floors: list[int] = []
+    left = max(total, 0)
+    for party in parties:
+        floors.append(min(party.floor, left))
+        left -= floors[-1]
+    most = [max(party.most, floor) for party, floor in zip(parties, floors, strict=True)]
+    if sum(most) <= total:
+        return most
+    shares = _risen(_level(total, parties, floors, most), parties, floors, most)
+    left = total - sum(shares)
+    for index, party in enumerate(parties):
+        # Less than one more level: by order.
+        more = min(left, max(most[index] - shares[index], 0), party.weight)
+        shares[index] += more
+        left -= more
+    return shares
+
+
+def _level(total: int, parties: Sequence[Party], floors: Sequence[int], most: Sequence[int]) -> int:
+    """How far all levels rise before more than the total would be given out.
+
+    Between two levels at which a party leaves its floor or has its most, what is given out is a
+    straight line: a few such levels are examined, not every bit of an amount in bytes.
+    """
+    weighed = list(zip([one.weight for one in parties], floors, most, strict=True))
+    bends = sorted({0, *(end // weight for weight, *ends in weighed for end in ends)})
+    low, high = 0, len(bends)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(_risen(bends[middle], parties, floors, most)) <= total:
+            low = middle
+        else:
+            high = middle
+    bend, fixed, rising = bends[low], 0, 0
+    for weight, floor, cap in weighed:
+        if bend < floor // weight:
+            fixed += floor
+        elif bend >= cap // weight:
+            fixed += cap
+        else:
+            rising += weight
+    # At the bend itself a party that is about to reach its most may have less.
+    return max((total - fixed) // rising, bend) if rising else bend
+
+
+def _risen(
+    level: int, parties: Sequence[Party], floors: Sequence[int], most: Sequence[int]
+) -> list[int]:
+    return [
+        min(cap, max(floor, level * party.weight))
+        for party, floor, cap in zip(parties, floors, most, strict=True)
+    ]
+
+
+def refresh(state: State, session: Session) -> None:
+    """Work out what every queue wants and deserves, from what the backlog knows."""
+    share_out(state, session, state.backlog.demand)
+
+
+def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
+    """Work out what every queue wants and deserves, if more than one holds or wants anything.
+
+    Idle queues and clusters of one queue cost nothing: nothing is deserved where nothing is shared.
+    """
+    queues, wanting = state.queues, demand.by_queue
+    deserve = session.policies.deserve
+    for entry in queues.entries.values():
+        if entry.demand:
+            entry.demand = {}
+    if deserve is None or not _many(queues.entries, wanting):
+        _deserve_nothing(queues)
+        return
+    for name in sorted(wanting):
+        for entry in queues.entry(name).chain:
+            for shape_id, count in wanting[name].items():
+                entry.demand[shape_id] = entry.demand.get(shape_id, 0) + count
+    usable = usable_amounts(state, session, demand)
+    now = (deserve, queues.changes, *usable)
+    if queues.shared_at == now:
+        return
+    _deserve_nothing(queues)
+    declared = True
+    for parent, children in queues.siblings():
+        has = dict(enumerate(usable)) if parent is None else parent.deserved
+        declared &= _share(state, children, has, deserve)
+    queues.shared_at = now if declared else ()
+
+
+def _many(entries: Mapping[str, QueueEntry], wanting: Mapping[str, object]) -> bool:
+    """Whether more than one queue holds or wants anything."""
+    if len(wanting) > 1:
+        return True
+    return (
+        len(wanting.keys() | {name for name, one in entries.items() if any(one.used.values())}) > 1
+    )
+
+
+def _deserve_nothing(queues: QueueTable) -> None:
+    queues.shared_at = ()
+    for entry in queues.entries.values():
+        if entry.deserved:
+            entry.deserved = {}
+
+
+def _share(
+    state: State, queues: Sequence[QueueEntry], has: dict[int, int], deserve: Deserve
+) -> bool:
+    """Share what a parent has among its children. True: all of them declare what they deserve, so
+    that it stays the same whatever gangs want.
+    """
+    all_declared = True
+    wants_of = [wanted(state, entry) for entry in queues]
+    for row, total in has.items():
+        parties: list[Party] = []
+        for entry, wants in zip(queues, wants_of, strict=True):
+            weight, declared = deserve(entry, row)
+            all_declared &= declared is not None
+            most = wants.get(row, 0) if declared is None else declared
+            limit = entry.ceiling.get(row)
+            if limit is not None:
+                most = min(most, limit)
+            parties.append(Party(weight, entry.guarantee.get(row, 0), most))
+        if not any(party.floor or party.most for party in parties):
+            # No queue declares a share of it, or wants any: none is kept to one.
+            continue
+        for entry, amount in zip(queues, water_fill(total, parties), strict=True):
+            entry.deserved[row] = amount
+    return all_declared
+
+
+def wanted(state: State, entry: QueueEntry) -> dict[int, int]:
+    """What a queue holds and waits for, by resource row."""
+    wants = dict(entry.used)
+    shapes = state.shapes.entries
+    for shape_id, count in entry.demand.items():
+        for row, amount in shapes[shape_id].pairs:
+            wants[row] = wants.get(row, 0) + amount * count
+    return wants
+
+
+_Level: TypeAlias = tuple[QueueEntry | None, int]
+"""(parent, resource row)."""
+
+
+class Limit(NamedTuple):
+    """What fairness allows a gang now."""
+
+    #: Members that one decision may place, above its quorum included; None: any number.
+    members_max: int | None = None
+    #: Nodes that are left to claimants.
+    withheld: Ints | None = None
+    #: The queues whose claims it respects.
+    claimants: tuple[Claimant, ...] = ()
+
+
+UNLIMITED: Final = Limit()
+
+
+class Claims:
+    """Claims of queues within one run of an action, worked out on demand."""
+
+    def __init__(self, work: CycleContext) -> None:
+        self._work = work
+        #: A refusal has shown that a queue demands less than was thought.
+        self._outdated = False
+        self._look()
+
+    def _look(self) -> None:
+        state = self._work.state
+        refresh(state, self._work.session)
+        #: Without demand nothing is shared, and there are no claims.
+        idle = not any(one.demand for one in state.queues.entries.values())
+        #: Queues of one parent that claim a resource.
+        self._claiming: dict[_Level, dict[QueueEntry, Claimant]] = {}
+        #: Resources that anybody claimed when this was worked out.
+        self._claimed: set[int] = set()
+        self._known: dict[_Level, tuple[Claimant, ...]] = {}
+        self._slots: dict[tuple[Claimant, ...], Ints] = {}
+        if not idle:
+            self._find()
+        self._outdated = False
+
+    def limit(self, queue: QueueEntry, need: Need) -> Limit:
+        """What the queue's fair share leaves to a gang with this need. What a started gang lacks
+        of its minima no claim keeps from it: the rest of it holds room and does not work.
+        """
+        if not self._claiming:
+            return UNLIMITED
+        found = self._limit(queue, need)
+        if found is not UNLIMITED and self._outdated:
+            self._look()
+            found = self._limit(queue, need)
+        if found is not UNLIMITED and need.lacking:
+            return Limit(max(need.lacking, found.members_max or 0))
+        return found
+
+    def judge(self, bucket: Bucket) -> None:
+        """Find out whether a refused bucket demands what it could get: one that not even empty
+        nodes or its queue's own ceiling could hold claims nothing from anybody.
+        """
+        state, work = self._work.state, self._work
+        nodes_at = state.nodes.changes.position
+        if work.session.policies.deserve is None or bucket.judged_at == nodes_at:
+            return
+        before = bucket.hopeless
+        state.backlog.judge(bucket, nodes_at, hopeless=_hopeless(work, bucket.need))
+        self._outdated |= before != bucket.hopeless
+
+    def _limit(self, queue: QueueEntry, need: Need) -> Limit:
+        claimants: tuple[Claimant, ...] = ()
+        most: int | None = None
+        elastic = sum(count for _, _, count in need.wanted) > need.quorum
+        for row, amount in need.largest(self._work.state.shapes).items():
+            if row not in self._claimed:
+                continue
+            for entry in queue.chain:
+                left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
+                if left <= 0:
+                    claimants += self._claimants(entry, row)
+                elif elastic and self._claimants(entry, row) not in ((), self._own(entry, row)):
+                    fitting = -(-left // amount)
+                    most = fitting if most is None else min(most, fitting)
+        if claimants:
+            return Limit(None, self._withheld(claimants), claimants)
+        return UNLIMITED if most is None else Limit(max(most, need.quorum, 1))
+
+    def unlimited(self, queue: QueueEntry, need: Need, most: int) -> int:
+        """How many gangs with this need, at most `most`, may be placed one after the other before
+        `limit` says anything but what it says of the first one: nothing. None of them has extras.
+        """
+        if not self._claiming:
+            return most
+        amounts = need.amounts(self._work.state.shapes)
+        for row, amount in amounts.items():
+            if row not in self._claimed:
+                continue
+            for entry in queue.chain:
+                if self._claimants(entry, row):
+                    left = entry.deserved.get(row, 0) - entry.used.get(row, 0)
+                    most = min(most, 1 + (left - 1) // amount)
+        return most
+
+    def placed(self, queue: QueueEntry) -> None:
+        """A gang of the queue was placed: it, or a queue above it, may have what it deserves."""
+        for entry in queue.chain:
+            for row in entry.deserved:
+                key = (entry.parent, row)
+                claiming = self._claiming.get(key)
+                if (
+                    claiming is not None
+                    and entry in claiming
+                    and entry.used.get(row, 0) >= entry.deserved[row]
+                ):
+                    del claiming[entry]
+                    self._known.pop(key, None)
+
+    def released(self) -> list[Bucket]:
+        """Buckets that left room to claimants, where those are no longer the same."""
+        held = self._work.state.backlog.held
+        now: dict[tuple[str, tuple[Wanted, ...], int], Limit] = {}
+        found: list[Bucket] = []
+        for bucket in held.values():
+            need = bucket.need
+            limit = now.get((need.queue, need.wanted, need.lacking))
+            if limit is None:
+                limit = self.limit(self._work.state.queues.entry(need.queue), need)
+                now[need.queue, need.wanted, need.lacking] = limit
+            if limit.claimants != bucket.held_by:
+                found.append(bucket)
+        return found
+
+    def _find(self) -> None:
+        """Queues that want more of a resource and hold less than they deserve, by level and row; in
+        what follows it may only come to hold more.
+        """
+        shapes = self._work.state.shapes.entries
+        for name, entry in sorted(self._work.state.queues.entries.items()):
+            if not entry.demand:
+                continue
+            waits_with = tuple(sorted(entry.demand))
+            for row, amount in sorted(entry.deserved.items()):
+                if entry.used.get(row, 0) >= amount:
+                    continue
+                if any(row in shapes[one].by_row for one in waits_with):
+                    claiming = self._claiming.setdefault((entry.parent, row), {})
+                    claiming[entry] = (name, row, waits_with)
+                    self._claimed.add(row)
+
+    def _claimants(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
+        """The queues that claim a resource on the queue's level, itself perhaps among them."""
+        key = (entry.parent, row)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = tuple(self._claiming.get(key, {}).values())
+        return known
+
+    def _own(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
+        """The queue's own claim, as if it were the only one."""
+        own = self._claiming.get((entry.parent, row), {}).get(entry)
+        return () if own is None else (own,)
+
+    def _withheld(self, claimants: tuple[Claimant, ...]) -> Ints:
+        """Nodes that pods of the claimants could use if they were empty."""
+        slots = self._slots.get(claimants)
+        if slots is None:
+            state, session = self._work.state, self._work.session
+            mask = np.zeros(state.nodes.size, dtype=np.bool_)
+            for shape_id in sorted({one for _, _, waits_with in claimants for one in waits_with}):
+                mask |= usable(session, state.shapes.entries[shape_id]) > 0
+            slots = self._slots[claimants] = np.flatnonzero(mask)
+        return slots
+
+
+def usable(session: Session, shape: ShapeEntry) -> Ints:
+    """How many pods of the shape each node could hold if it were empty; not judged are ports."""
+    nodes = session.node_capacity.nodes
+    mask = session.fits.masks.mask(shape)
+    if not len(shape.rows):
+        return mask.astype(np.int64)
+    session.node_capacity.fit_cells()
+    nodes.allocatable.ensure(*session.node_capacity.free.cells.shape)
+    has = nodes.allocatable.cells[shape.rows, : nodes.size]
+    counts: Ints = (has // shape.column).min(axis=0)
+    counts[~mask] = 0
+    return counts
+
+
+def leaves_nothing(work: CycleContext, limit: Limit) -> bool:
+    """Whether claimants could use every node there is."""
+    return limit.withheld is not None and len(limit.withheld) >= work.state.nodes.count
+
+
+def fits_otherwise(work: CycleContext, bucket: Bucket) -> bool:
+    """Whether the bucket's gangs would fit, if no other queue claimed the capacity."""
+    need = bucket.need
+    if need.structure is None and len(need.wanted) == 1:
+        ((_, shape_id, _),) = need.wanted
+        shape = work.state.shapes.entries[shape_id]
+        return work.session.total(shape) >= max(need.quorum, 1)
+    queue = work.state.queues.entry(need.queue)
+    attempt = Attempt(work.session, queue, need, members_max=need.quorum or 1)
+    if not attempt.run():
+        return False
+    attempt.statement.discard()
+    return True
+
+
+def _hopeless(work: CycleContext, need: Need) -> bool:
+    state, session = work.state, work.session
+    amounts = need.amounts(state.shapes)
+    queue = state.queues.entry(need.queue)
+    for one in queue.chain:
+        if any(amount > one.ceiling.get(row, amount) for row, amount in amounts.items()):
+            return True
+    if need.reserved and min_resources_messages.never(session, queue, need):
+        return True
+    fitting = 0
+    for _, shape_id, count in need.wanted:
+        session.work_left -= state.nodes.size
+        fitting += min(count, int(usable(session, state.shapes.entries[shape_id]).sum()))
+    return fitting < max(need.quorum, 1)

@@ -1,0 +1,180 @@
+"""What a gang's waiting members ask of the cluster."""
+
+from services.gang_planner.core.queueing import min_resources
+from services.gang_planner.core.state import sub_gangs
+from services.gang_planner.core.state.gang_settings import reserve_ms
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.member_states import task_priority
+from services.gang_planner.core.state.needs import RESERVED, Need, Structure, Wanted
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.task_topology import tasks_of
+
+
+def unplaced_quorum(gang: Gang) -> int:
+    """Members that must be placed together; 0 when each is placed as it comes."""
+    if gang.history.started:
+        return 0
+    return max(0, gang.min_member - gang.have())
+
+
+def need_of(state: State, gang: Gang) -> Need:
+    """What its waiting members ask of the cluster."""
+    started = gang.history.started
+    quorum = unplaced_quorum(gang)
+    minima = () if started else _minima(gang)
+    if minima:
+        quorum = max(quorum, sum(count for _, count in minima))
+    wanted = _wanted(gang, quorum, minima)
+    structure = _structure(state, gang)
+    avoid, ranks = _avoided(gang), _ranks(gang, wanted)
+    lacking = _lacking(gang, structure) if started else 0
+    reserved = 0
+    if (units := _reserved_units(state, gang, wanted, quorum)) != ():
+        reserved = sum(count for _, _, count in units)
+        wanted = (*units, *wanted)
+        ranks = (min(ranks),) * len(units) + ranks if ranks else ()
+        minima = ((RESERVED, reserved), *minima)
+        quorum += reserved
+    queue = gang.queue.name
+    # What makes a `Need.signature`: equal gangs share what is known of the first that waits.
+    signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking
+    bucket = state.backlog.buckets.get(signature)
+    if bucket is not None:
+        return bucket.need
+    shapes = [state.shapes.entries[shape_id] for _, shape_id, _ in wanted]
+    return Need(
+        queue=queue,
+        quorum=quorum,
+        minima=minima,
+        wanted=wanted,
+        best_effort=all(one.best_effort for one in shapes),
+        attached=any(one.attached for one in shapes),
+        avoid=avoid,
+        structure=structure,
+        ranks=ranks,
+        lacking=lacking,
+        reserved=reserved,
+    )
+
+
+def _reserved_units(
+    state: State, gang: Gang, wanted: tuple[Wanted, ...], quorum: int
+) -> tuple[Wanted, ...]:
+    """What its `minResources` ask for beyond its quorum, while nothing of it is placed."""
+    group = gang.group
+    if group is None or not group.min_resources or not quorum or not wanted:
+        return ()
+    if gang.have() or not reserve_ms(gang, state.defaults):
+        return ()
+    return min_resources.units(state.shapes, group.min_resources, wanted, quorum)
+
+
+def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:
+    """How many more of each role must be placed with the quorum."""
+    role_minima = gang.role_minima
+    if not role_minima:
+        return ()
+    lacking = [(role, count - gang.have(role)) for role, count in role_minima]
+    return tuple(one for one in lacking if one[1] > 0)
+
+
+def _lacking(gang: Gang, structure: Structure | None) -> int:
+    """How many members a started gang is short of its minima. One that was evicted for others does
+    not count: it would take their room back.
+    """
+    if gang.evicted is not None:
+        return 0
+    of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
+    lacking = max(gang.min_member - gang.have(), of_roles, 0)
+    if structure is not None and (lacking or structure.sub_minima):
+        lacking = _in_whole_parts(structure, lacking)
+    return lacking
+
+
+def _in_whole_parts(structure: Structure, lacking: int) -> int:
+    """How many members a gang lacks that is short of `lacking` and of sub-gangs: of each of these
+    its quorum is placed, or nothing is. Sub-gangs beyond what it is short of are not lacking.
+    """
+    missing = dict(structure.sub_minima)
+    needed = 0
+    further: list[int] = []
+    for part in sorted(structure.sub_gangs, key=lambda one: one.quorum, reverse=True):
+        if missing.get(part.policy, 0) > 0:
+            missing[part.policy] -= 1
+            needed += part.quorum
+        else:
+            further.append(part.quorum)
+    for quorum in further:
+        if needed >= lacking:
+            break
+        needed += quorum
+    return max(lacking, needed)
+
+
+def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
+    """Priorities of the gang's groups, if they differ. One member stands for its group: within a
+    role they hardly ever do, and then only the order of members follows them.
+    """
+    if len(wanted) < 2 or not gang.ranked:
+        return ()
+    waiting = gang.waiting
+    found = [
+        task_priority(next(iter(waiting[role, shape_id].values())).pod)
+        for role, shape_id, _ in wanted
+    ]
+    return tuple(found) if len(set(found)) > 1 else ()
+
+
+def _structure(state: State, gang: Gang) -> Structure | None:
+    """How close together its members are to be; None for most gangs."""
+    group = gang.group
+    tasks = tasks_of(group) if state.reads_tasks else None
+    if group is None or (group.topology is None and not group.sub_groups and tasks is None):
+        return None
+    names = state.nodes.names
+    parts, minima = sub_gangs.needs(gang, names)
+    if group.topology is None:
+        return Structure(sub_gangs=parts, sub_minima=minima, tasks=tasks)
+    near = sub_gangs.nodes_of(gang.members.values(), names)
+    home = "" if near else gang.history.home
+    return Structure(group.topology, near, home, parts, minima, tasks)
+
+
+def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:
+    """Members to place. Those that a policy refused lately are left out where the rest suffices:
+    an extra that is always refused must not keep a gang from starting. A gang that has started
+    takes each as it comes, and these a minute later.
+    """
+    every_member = [
+        (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
+    ]
+    every_member.sort()
+    refused = refused_members(gang) if gang.history.bad else ()
+    if not refused or (gang.group is not None and gang.group.sub_groups):
+        return tuple(every_member)
+    others = [
+        (role, shape_id, count - len(refused & gang.waiting[role, shape_id].keys()))
+        for role, shape_id, count in every_member
+    ]
+    others = [one for one in others if one[2]]
+    if gang.history.started:
+        return tuple(others)
+    suffice = sum(count for _, _, count in others) >= max(quorum, 1) and all(
+        sum(count for of_role, _, count in others if of_role == role) >= least
+        for role, least in minima
+    )
+    return tuple(others if suffice else every_member)
+
+
+def refused_members(gang: Gang) -> set[str]:
+    """Pods that a policy refused lately, whatever the node."""
+    return {uid for uid, node in gang.history.bad if not node and uid in gang.members}
+
+
+def _avoided(gang: Gang) -> tuple[str, ...]:
+    """Nodes that failed one of its members lately, or whose kubelet refused one."""
+    history = gang.history
+    if not history.bad and not history.failed_pods:
+        return ()
+    pairs = [*history.bad] if history.started else [*history.bad, *history.failed_pods]
+    return tuple(sorted({node for uid, node in pairs if node and uid in gang.members}))

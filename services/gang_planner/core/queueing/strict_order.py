@@ -1,0 +1,42 @@
+"""Strict queues: first in, first out (`dequeueStrategy: fifo`). While the first gang in its order
+does not fit, no gang behind it is tried; their verdicts name the gang ahead.
+"""
+
+from services.gang_planner.core.state.gangs import Bucket, Gang
+from services.gang_planner.core.state.planner_state import State
+
+
+def names(state: State) -> list[str]:
+    """Strict queues in which anybody waits."""
+    waiting = state.backlog.demand.by_queue
+    strict = [name for name, entry in state.queues.entries.items() if entry.strict]
+    return sorted(name for name in strict if name in waiting)
+
+
+def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None:
+    """Bring the line of strict queues in order: where the first bucket is worth an attempt, all of
+    the queue is in line; where it was refused, none is.
+    """
+    if not queues:
+        return
+    lines: dict[tuple[str, bool], list[Bucket]] = {}
+    for bucket in state.backlog.buckets.values():
+        if bucket.need.queue in queues and not bucket.impossible:
+            lines.setdefault((bucket.need.queue, bucket.need.best_effort), []).append(bucket)
+    for buckets in lines.values():
+        first = min(buckets, key=lambda one: one.entries[0][:2])
+        if first in active or first.behind:
+            active.update(dict.fromkeys(buckets))
+            continue
+        for bucket in buckets:
+            active.pop(bucket, None)
+        park(state, [one for one in buckets if one is not first], first.entries[0][2])
+
+
+def park(state: State, buckets: list[Bucket], first: Gang) -> None:
+    """No gang passes the first one."""
+    for bucket in buckets:
+        before = bucket.reason
+        state.backlog.park(bucket, first.title)
+        if before != bucket.reason:
+            state.gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)

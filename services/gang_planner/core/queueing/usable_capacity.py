@@ -1,0 +1,51 @@
+"""What the gangs of all queues can use: the amounts that queues share.
+
+The sum of what nodes have is more than that: pods of other schedulers take a part of it, and no
+gang's pod may enter some nodes. Shares of the sum would be larger than what queues can ever hold,
+and no queue would hold more than it deserves.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from services.gang_planner.core.state.taints import first_untolerated
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.placement.session import Session
+    from services.gang_planner.core.state.columns import Bools
+    from services.gang_planner.core.state.planner_state import State
+    from services.gang_planner.core.state.queued_demand import QueuedDemand
+
+
+def usable_amounts(state: "State", session: "Session", demand: "QueuedDemand") -> list[int]:
+    """What the gangs of all queues can use, by resource row; worked out once per cycle.
+
+    That is what gangs hold, on whatever node, and what is free on usable nodes. A node is usable if
+    it is Ready and not cordoned, and a pod of any gang that holds or waits for something tolerates
+    its taints.
+    """
+    if session.usable is None:
+        tolerated = _tolerated(state, session, demand)
+        usable = session.free_on_usable.sums(tolerated)
+        for entry in state.queues.entries.values():
+            if entry.parent is None:
+                for row, amount in entry.used.items():
+                    usable[row] += amount
+        session.usable = usable
+    return session.usable
+
+
+def _tolerated(state: "State", session: "Session", demand: "QueuedDemand") -> "Bools":
+    """By set of taints, whether any pod of a gang tolerates it."""
+    sets = session.node_capacity.nodes.taints.sets
+    found: Bools = np.ones(len(sets), dtype=np.bool_)
+    tainted = [at for at, taints in enumerate(sets) if first_untolerated((), taints) is not None]
+    if not tainted:
+        return found
+    counts = [*demand.by_queue.values(), *(one.shapes for one in state.queues.entries.values())]
+    shapes = state.shapes.entries
+    tolerations = {shapes[one].shape.tolerations for each in counts for one in each} - {()}
+    for at in tainted:
+        found[at] = any(first_untolerated(one, sets[at]) is None for one in tolerations)
+    return found

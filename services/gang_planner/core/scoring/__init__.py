@@ -1,0 +1,80 @@
+"""One file per preference among nodes that fit. Points as in kube-scheduler, 0 to 100, in
+thousandths.
+
+A score is linear in the number of pods that a decision adds: `score` is what the first pod of the
+shape would earn on a node, `slope` how much less (or more) each further one earns. So a whole gang
+is spread or packed by arithmetic on arrays (`placement.distribution`), with the result that a
+pod-by-pod loop would have.
+"""
+
+from typing import Final, Protocol
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+#: 100 points.
+FULL: Final = 100_000
+
+#: What a pod without a request counts for when nodes are compared: kube-scheduler's own numbers.
+_NONZERO: Final = {"cpu": 100, "memory": 200 * 1024 * 1024}
+
+
+class ScoredNodes:
+    """A shape and the nodes that are compared for it; shares are worked out once for all scores."""
+
+    def __init__(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> None:
+        self.shape = shape
+        self.node_capacity = node_capacity
+        self.slots = slots
+        self._shares: dict[str, tuple[Ints, Ints]] = {}
+
+    def shares(self, resource: str) -> tuple[Ints, Ints]:
+        """Free share of one resource after one pod, and the share that a pod takes; `FULL` is the
+        whole.
+
+        Nodes that have nothing of the resource have nothing free.
+        """
+        found = self._shares.get(resource)
+        if found is None:
+            found = self._shares[resource] = self._work_out(resource)
+        return found
+
+    def request(self, row: int, resource: str) -> int:
+        """What the shape counts for in one resource."""
+        for pair_row, amount in self.shape.pairs:
+            if pair_row == row:
+                return amount
+        return _NONZERO.get(resource, 0)
+
+    def _work_out(self, resource: str) -> tuple[Ints, Ints]:
+        nodes = self.node_capacity.nodes
+        row = nodes.resources.row(resource)
+        self.node_capacity.fit_cells()
+        units = nodes.units(row, FULL)
+        request = self.request(row, resource)
+        unit, pieces = units.unit[self.slots], units.pieces[self.slots]
+        after = (self.node_capacity.free.cells[row][self.slots] - request) // unit
+        free: Ints = after * FULL // pieces
+        np.clip(free, 0, FULL, out=free)
+        free *= units.some[self.slots]
+        return free, units.taken(request)[self.slots]
+
+
+class NodeScore(Protocol):
+    """A preference."""
+
+    @property
+    def name(self) -> str:
+        """Its name in kube-scheduler or Volcano."""
+        ...
+
+    def score(self, nodes: ScoredNodes) -> Ints:
+        """Points of the first pod on each of these nodes, 0 to `FULL`."""
+        ...
+
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
+        """Change of points per further pod; None: none."""
+        ...

@@ -1,0 +1,140 @@
+"""Points for preferred terms and spread constraints, as kube-scheduler gives them: sums over
+domains, brought to 0 to 100 among the nodes that are compared. In thousandths, like all scores.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.constraints.inter_pod.rules import Even, PairRules, PairView
+from services.gang_planner.core.scoring import FULL
+from services.gang_planner.core.state.columns import Bools, Ints
+
+#: kube-scheduler counts each node by itself under this key.
+HOSTNAME: Final = "kubernetes.io/hostname"
+#: Weights of topology sizes are logarithms; so many parts make one.
+_PARTS: Final = 1 << 16
+
+
+class _Counted:
+    """Counts of one tally at the candidates, kept in line while pods are placed on them."""
+
+    __slots__ = ("at", "domains", "own", "scoped", "weight")
+
+    def __init__(
+        self, at: Ints, domains: Ints, weight: int, own: int, scoped: Bools | None = None
+    ) -> None:
+        #: What is counted in each candidate's domain.
+        self.at = at
+        #: Domain of each candidate; 0: none.
+        self.domains = domains
+        self.weight = weight
+        self.own = own
+        #: Candidates on which pods are counted; None: all.
+        self.scoped = scoped
+
+    def place(self, candidate: int) -> None:
+        """One pod more is on this candidate."""
+        if self.own and (self.scoped is None or self.scoped[candidate]):
+            domain = self.domains[candidate]
+            if domain:
+                self.at[self.domains == domain] += self.own
+
+
+class Preferences:
+    """Points of candidates (some slots, in the order given) for one shape."""
+
+    def __init__(self, rules: PairRules, view: PairView, slots: Ints) -> None:
+        self._switches = rules.switches
+        self._pulls = [
+            _Counted(
+                rules.counts.by_domain(one.tally, one.key)[domains],
+                domains,
+                one.points,
+                one.own,
+            )
+            for one in view.pulls
+            for domains in (rules.of_slot(one.key)[slots],)
+        ]
+        self._spreads: list[_Counted] = []
+        self._skews = 0
+        self._scored: Bools = np.ones(len(slots), dtype=np.bool_)
+        for one in view.preferred_even:
+            self._scored &= rules.of_slot(one.constraint.topology_key)[slots] > 0
+        for one in view.preferred_even:
+            self._spreads.append(self._spread(rules, view, one, slots))
+            self._skews += one.constraint.max_skew - 1
+
+    @property
+    def moving(self) -> bool:
+        """Whether points change with every pod placed."""
+        return any(one.own for one in (*self._pulls, *self._spreads))
+
+    def points(self, among: Bools) -> Ints:
+        """Points of all candidates, compared with those flagged."""
+        points: Ints = np.zeros(len(among), dtype=np.int64)
+        if self._pulls:
+            points += self._switches.affinity_weight * self._attraction(among)
+        if self._spreads:
+            points += self._switches.spread_weight * self._evenness(among)
+        return points
+
+    def place(self, candidate: int) -> None:
+        """One pod more is on this candidate."""
+        for one in self._pulls:
+            one.place(candidate)
+        for one in self._spreads:
+            one.place(candidate)
+
+    def _attraction(self, among: Bools) -> Ints:
+        total = self._sum(self._pulls)
+        compared = total[among]
+        if not len(compared):
+            return total
+        low, high = int(compared.min()), int(compared.max())
+        if low == high:
+            return np.zeros(len(total), dtype=np.int64)
+        points: Ints = (np.clip(total, low, high) - low) * FULL // (high - low)
+        return points
+
+    def _evenness(self, among: Bools) -> Ints:
+        parts = self._sum(self._spreads)
+        total = (parts + _PARTS // 2) // _PARTS + self._skews
+        compared = total[among & self._scored]
+        if not len(compared):
+            return np.zeros(len(total), dtype=np.int64)
+        low, high = int(compared.min()), int(compared.max())
+        if not high:
+            return np.where(self._scored, FULL, 0).astype(np.int64)
+        points = (high + low - np.clip(total, low, high)) * FULL // high
+        return np.where(self._scored, points, 0).astype(np.int64)
+
+    def _sum(self, counted: list[_Counted]) -> Ints:
+        total: Ints = np.zeros(len(self._scored), dtype=np.int64)
+        for one in counted:
+            total += one.weight * one.at
+        return total
+
+    def _spread(self, rules: PairRules, view: PairView, one: Even, slots: Ints) -> _Counted:
+        key = one.constraint.topology_key
+        domains = rules.of_slot(key)[slots]
+        scored = domains[self._scored]
+        # An empty selector means the pod itself and yet counts nobody.
+        own = one.own if one.tally >= 0 else 0
+        if key == HOSTNAME:
+            size = len(scored)
+            per_slot = rules.counts.per_slot(one.tally, rules.node_capacity.nodes.size)
+            # Each node by itself, even where two have the same label.
+            return _Counted(per_slot[slots], np.arange(1, len(slots) + 1), _weight(size), own)
+        counts, _ = rules.even_counts(view, one)
+        scoped = rules.scopes.of(view.shape, one.keys, one.constraint).mask[slots]
+        weight = _weight(len(np.unique(scored)))
+        return _Counted(counts[domains], domains, weight, own, scoped)
+
+
+def _weight(size: int) -> int:
+    """Weight of a topology of so many domains, in parts: differences in small ones are not drowned
+    by large ones.
+    """
+    return round(math.log(size + 2) * _PARTS)

@@ -1,0 +1,27 @@
+"""Prefers nodes with much left of cpu and memory: spreads."""
+
+from typing import Final
+
+from services.gang_planner.core.scoring import NodeScore, ScoredNodes
+from services.gang_planner.core.state.columns import Ints
+
+
+class LeastRequested:
+    """Mean of the free shares of cpu and memory after the pod."""
+
+    name = "leastrequested"
+
+    def score(self, nodes: ScoredNodes) -> Ints:
+        """See `NodeScore`."""
+        cpu, _ = nodes.shares("cpu")
+        memory, _ = nodes.shares("memory")
+        return (cpu + memory) // 2
+
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
+        """See `NodeScore`."""
+        _, cpu = nodes.shares("cpu")
+        _, memory = nodes.shares("memory")
+        return -((cpu + memory + 1) // 2)
+
+
+SCORE: Final[NodeScore] = LeastRequested()

@@ -1,0 +1,27 @@
+"""Prefers nodes with little left of cpu and memory: packs."""
+
+from typing import Final
+
+from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.state.columns import Ints
+
+
+class MostRequested:
+    """Mean of the used shares of cpu and memory after the pod."""
+
+    name = "mostrequested"
+
+    def score(self, nodes: ScoredNodes) -> Ints:
+        """See `NodeScore`."""
+        cpu, _ = nodes.shares("cpu")
+        memory, _ = nodes.shares("memory")
+        return FULL - (cpu + memory) // 2
+
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
+        """See `NodeScore`."""
+        _, cpu = nodes.shares("cpu")
+        _, memory = nodes.shares("memory")
+        return (cpu + memory + 1) // 2
+
+
+SCORE: Final[NodeScore] = MostRequested()

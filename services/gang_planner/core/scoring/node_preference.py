@@ -1,0 +1,45 @@
+"""Prefers nodes that match preferred terms of the pod's node affinity, by the terms' weights."""
+
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.node_terms import matching
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+
+
+class NodePreference:
+    """The sum of the weights that match; full points where it is the largest of all nodes."""
+
+    name = "nodeaffinity"
+
+    def score(self, nodes: ScoredNodes) -> Ints:
+        """See `NodeScore`."""
+        table = nodes.node_capacity.nodes
+        if not nodes.shape.shape.preferred_node_affinity:
+            return np.zeros(len(nodes.slots), dtype=np.int64)
+        # What all nodes have decides about each, so all are looked at.
+        preferred = nodes.shape.shape.preferred_node_affinity
+        weights = table.derived(preferred, lambda: _weights(nodes.shape, table))
+        most = max(int(weights.max(initial=0)), 1)
+        points: Ints = weights[nodes.slots] * FULL // most
+        return points
+
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
+        """None: labels do not depend on load."""
+        del nodes
+        return None
+
+
+def _weights(shape: ShapeEntry, nodes: NodeTable) -> Ints:
+    weights: Ints = np.zeros(nodes.size, dtype=np.int64)
+    for one in shape.shape.preferred_node_affinity:
+        weights += one.weight * matching(one.term, nodes, slice(0, nodes.size))
+    weights *= nodes.exists[: nodes.size]
+    return weights
+
+
+SCORE: Final[NodeScore] = NodePreference()

@@ -1,0 +1,34 @@
+"""Avoids nodes with PreferNoSchedule taints that the pod does not tolerate."""
+
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.taints import preferred_against
+
+
+class TaintPreference:
+    """Full points without such a taint, none with the most that any set of taints has."""
+
+    name = "tainttoleration"
+
+    def score(self, nodes: ScoredNodes) -> Ints:
+        """See `NodeScore`."""
+        taints = nodes.node_capacity.nodes.taints
+        if not taints.any_preference:
+            return np.full(len(nodes.slots), FULL, dtype=np.int64)
+        tolerations = nodes.shape.shape.tolerations
+        against = [preferred_against(tolerations, one) for one in taints.sets]
+        points = [FULL - count * FULL // max(*against, 1) for count in against]
+        by_set: Ints = np.array(points, dtype=np.int64)
+        return by_set[nodes.node_capacity.nodes.taint_set[nodes.slots]]
+
+    def slope(self, nodes: ScoredNodes) -> Ints | None:
+        """None: taints do not depend on load."""
+        del nodes
+        return None
+
+
+SCORE: Final[NodeScore] = TaintPreference()

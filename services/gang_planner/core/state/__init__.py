@@ -1,0 +1,1 @@
+"""The planner's tables: columns of integers for nodes, shapes, gangs, queues, reservations."""

@@ -1,0 +1,328 @@
+"""Keeps a member's room, its gang's counts and its queue's charge in line with the pod and what is
+in flight.
+
+The only module that moves members between states or pods between nodes. It also notes which members
+that counted are lost (`replacements.HoldTable.losses`); `lifecycle.holds` judges them.
+"""
+
+from typing import Final
+
+from services.gang_planner.core.state import successors
+from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.holds import (
+    DELETED,
+    EVICTED,
+    FAILED_POD,
+    NODE_LOST,
+    Loss,
+)
+from services.gang_planner.core.state.inter_pod import profiles
+from services.gang_planner.core.state.member_states import (
+    ASSUMED,
+    FAILED,
+    LEAVING,
+    LOST,
+    PLACED,
+    RUNNING,
+    TERMINAL,
+)
+from services.gang_planner.core.state.members import state_of
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.reservations import UNDATED, Reservation
+from shared.model.gang_keys import key_of
+from shared.model.objects import Pod
+
+#: What a kubelet says of a pod that it does not take, besides OutOf<resource>.
+_REFUSALS: Final = frozenset(
+    {"NodeAffinity", "NodePorts", "NodeName", "TopologyAffinityError", "UnexpectedAdmissionError"}
+)
+#: States from which a member that fails, or whose node goes, is lost.
+_COUNTED: Final = frozenset({ASSUMED, PLACED, RUNNING, LEAVING})
+
+
+def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) -> None:
+    """A pod appeared or changed.
+
+    An older resourceVersion of a known pod is ignored, unless `from_snapshot`: a new epoch's view
+    overrides.
+    """
+    member = state.members.get(pod.uid)
+    if member is None:
+        _add(state, pod, at_ms)
+        return
+    before = member.pod
+    if pod.resource_version < before.resource_version and not from_snapshot:
+        return
+    gang = member.gang
+    if pod.labels != before.labels:
+        state.labels.remove(before)
+        state.labels.put(pod)
+    if (
+        pod.shape != before.shape
+        or pod.role != before.role
+        or pod.ours != before.ours
+        or pod.group_name != before.group_name
+        or (not pod.group_name and key_of(pod) != key_of(before))
+    ):
+        _take_out(state, member)
+        if pod.shape != before.shape:
+            _account(state, member, -1)
+            # First: what its new shape asks for is looked up among the pods as they are now.
+            member.pod = pod
+            member.shape = profiles.entry_of(state, pod)
+        member.pod = pod
+        _account(state, member, _slot_of(state, pod))
+        _put_in(state, member, at_ms)
+        profiles.follow(state, member, before)
+        return
+    member.pod = pod
+    profiles.follow(state, member, before)
+    if gang is not None and gang.follow(pod, before):
+        state.gangs.choose(gang, at_ms)
+    if (
+        pod.node != before.node
+        or pod.phase != before.phase
+        or pod.nominated_node != before.nominated_node
+    ):
+        _account(state, member, _slot_of(state, pod))
+    settle(state, member)
+    if gang is not None:
+        if not gang.bound_ms and gang.bound:
+            gang.bound_ms = at_ms
+        state.gangs.touch(gang)
+
+
+def remove_pod(state: State, uid: str) -> None:
+    """A pod is gone, and with it everything kept for it."""
+    member = state.members.pop(uid, None)
+    if member is None:
+        return
+    state.labels.remove(member.pod)
+    if member.gang is not None and member.pod.node:
+        _lose_removed(state, member, member.gang)
+    state.holds.forget(uid)
+    for reservation in state.reservations.rows(uid):
+        end_reservation(state, reservation)
+    member.reservation = None
+    _account(state, member, -1)
+    _take_out(state, member)
+
+
+def settle(state: State, member: Member) -> None:
+    """Give the member the state that follows from its pod and its room, and charge its queue for
+    what it holds.
+    """
+    node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+    found = state_of(member, node_exists=node_exists)
+    gang = member.gang
+    if gang is None:
+        member.state = found
+        return
+    if found != member.state:
+        if found in {FAILED, LOST}:
+            _lose(state, member, gang, found)
+            if found == FAILED and member.pod.node:
+                gang.history.failed_pods[member.pod.uid, member.pod.node] = UNDATED
+        elif member.state == LOST:
+            # Its node is back, and the pod with it.
+            state.holds.come_back(member.pod.uid)
+        gang.move(member, found)
+        state.gangs.touch(gang)
+        state.preemptions.stirred += found in {PLACED, RUNNING}
+    # What is on a node that does not exist takes room from nobody: its hold is charged instead.
+    holds = (member.slot >= 0 and found != LOST) or member.reservation is not None
+    if holds != member.charged:
+        member.charged = holds
+        gang.hold(member.shape, 1 if holds else -1)
+
+
+def assume(state: State, member: Member, reservation: Reservation, *, adopted: bool) -> None:
+    """Keep room for a decided member. An older decision's room on the same pod becomes late."""
+    if member.reservation is not None:
+        state.reservations.becomes_late(member.reservation)
+    state.reservations.keep(reservation, adopted=adopted)
+    member.reservation = reservation
+    settle(state, member)
+
+
+def end_reservation(state: State, reservation: Reservation, *, handed_over: bool = False) -> None:
+    """A row's event or deadline has come; its decision is retired with its last row."""
+    state.reservations.end(reservation, handed_over=handed_over)
+    if reservation.act is not None and not reservation.act.rows:
+        state.open.pop(reservation.act.seq, None)
+    if not handed_over:
+        drop_phantom(state, reservation.slot)
+
+
+def node_changed(state: State, slot: int) -> None:
+    """A node appeared or left: members on it are placed or lost."""
+    for member in list(state.residents.get(slot, {}).values()):
+        settle(state, member)
+    drop_phantom(state, slot)
+
+
+def drop_phantom(state: State, slot: int) -> None:
+    """Forget a node that does not exist and on which nothing is accounted."""
+    if (
+        state.nodes.names[slot]
+        and not state.nodes.exists[slot]
+        and slot not in state.residents
+        and not state.reservations.on(slot)
+    ):
+        state.nodes.drop_phantom(slot)
+
+
+def _lose(state: State, member: Member, gang: Gang, found: int) -> None:
+    """A member fails, or its node is gone; from here on its room is somebody else's."""
+    if member.state not in _COUNTED:
+        return
+    pod = member.pod
+    if found == LOST:
+        reason, what = NODE_LOST, f"was lost with {pod.node}"
+    elif pod.disrupted:
+        reason, what = EVICTED, f"was evicted from {pod.node}"
+    elif pod.deleting:
+        reason, what = DELETED, f"was deleted on {pod.node}"
+    else:
+        why = f" ({pod.reason})" if pod.reason else ""
+        reason, what = FAILED_POD, f"failed on {pod.node}{why}"
+    _note_loss(state, member, gang, reason, what)
+
+
+def _lose_removed(state: State, member: Member, gang: Gang) -> None:
+    """A member is gone that was on a node, and had not ended there."""
+    if member.state not in {PLACED, RUNNING, LEAVING, LOST}:
+        return
+    pod = member.pod
+    if member.slot < 0 or not state.nodes.exists[member.slot]:
+        reason, what = NODE_LOST, f"was lost with {pod.node}"
+    elif pod.disrupted:
+        reason, what = EVICTED, f"was evicted from {pod.node}"
+    else:
+        reason, what = DELETED, f"was deleted on {pod.node}"
+    _note_loss(state, member, gang, reason, what)
+
+
+def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str) -> None:
+    pod = member.pod
+    workload, part = successors.origin_of(state, pod)
+    state.holds.lose(
+        Loss(
+            uid=pod.uid,
+            key=gang.key,
+            role=pod.role,
+            shape=profiles.lasting(state, member),
+            namespace=pod.namespace,
+            labels=pod.labels,
+            node=pod.node,
+            reason=reason,
+            message=f"{pod.name} {what}",
+            plain=reason == DELETED,
+            owned=pod.owner is not None,
+            refused=pod.reason.startswith("OutOf") or pod.reason in _REFUSALS,
+            cluster_seq=state.view.cluster_seq,
+            workload=workload,
+            part=part,
+        )
+    )
+
+
+def _add(state: State, pod: Pod, at_ms: int) -> None:
+    member = Member(pod, profiles.entry_of(state, pod))
+    state.members[pod.uid] = member
+    state.labels.put(pod)
+    slot = _slot_of(state, pod)
+    if slot >= 0:
+        _account(state, member, slot)
+    _put_in(state, member, at_ms)
+
+
+def _put_in(state: State, member: Member, at_ms: int) -> None:
+    """Make the pod a member of the gang that it belongs to now."""
+    pod = member.pod
+    node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+    member.state = state_of(member, node_exists=node_exists)
+    key = key_of(pod)
+    if key is None:
+        return
+    name = pod.name
+    if key[0] == "name":
+        name = pod.group_name
+    elif pod.owner is not None:
+        name = pod.owner.name
+    gang = state.gangs.gang(key, pod.namespace, name, at_ms)
+    declares = gang.join(member)
+    if gang.group is None and (not gang.created_ms or pod.created_ms < gang.created_ms):
+        gang.created_ms = pod.created_ms
+    if declares or gang.kube_batch_members == 1:
+        # Members may decide queue, priority, and which of two objects of one name counts.
+        state.gangs.choose(gang, at_ms)
+    settle(state, member)
+    if not gang.bound_ms and gang.bound:
+        gang.bound_ms = at_ms
+
+
+def _take_out(state: State, member: Member) -> None:
+    gang = member.gang
+    if gang is None:
+        return
+    if member.charged:
+        member.charged = False
+        gang.hold(member.shape, -1)
+        # A queue below its ceiling may take another gang now.
+        state.node_capacity.freed += 1
+    if gang.leave(member) and gang.members:
+        state.gangs.choose(gang, gang.history.first_seen_ms)
+    state.gangs.touch(gang)
+    state.gangs.drop_if_empty(gang)
+
+
+def _slot_of(state: State, pod: Pod) -> int:
+    """The node that the pod takes room on. Another scheduler's pod does so from the instant at
+    which it says where the pod goes: it has evicted others for it, or makes its volumes there.
+    """
+    place = pod.node
+    if not place and not pod.ours and not pod.group_name:
+        place = pod.nominated_node
+    if not place or pod.phase in TERMINAL:
+        return -1
+    return state.nodes.slot(place)
+
+
+def _account(state: State, member: Member, slot: int) -> None:
+    """Put the pod's load onto this node (-1: none). Room kept for it there is handed over, other
+    room ends.
+    """
+    pod = member.pod
+    if pod.node or pod.phase in TERMINAL:
+        handed_over = _end_reservations(state, member, slot if member.slot != slot else -1)
+    else:
+        handed_over = False
+    if member.slot == slot:
+        return
+    before = member.slot
+    if before >= 0:
+        residents = state.residents[before]
+        del residents[pod.uid]
+        if not residents:
+            del state.residents[before]
+        state.node_capacity.give(before, member.shape)
+        drop_phantom(state, before)
+    if slot >= 0:
+        if not handed_over:
+            state.node_capacity.take(slot, member.shape)
+        state.residents.setdefault(slot, {})[pod.uid] = member
+    member.slot = slot
+
+
+def _end_reservations(state: State, member: Member, slot: int) -> bool:
+    """End all rows of a bound or finished pod; True when one of them was on this slot and is handed
+    over.
+    """
+    handed_over = False
+    for reservation in state.reservations.rows(member.pod.uid):
+        matches = not handed_over and reservation.slot == slot and reservation.shape is member.shape
+        handed_over |= matches
+        end_reservation(state, reservation, handed_over=matches)
+    member.reservation = None
+    return handed_over

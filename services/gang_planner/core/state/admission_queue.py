@@ -1,0 +1,69 @@
+"""The admission queue: groups whose pods exist only after the enqueue action has admitted them.
+
+Groups are kept in buckets that any state of the cluster treats alike.
+"""
+
+from bisect import bisect_left, insort
+
+from services.gang_planner.core.state.gangs import Gang, OrderKey
+from services.gang_planner.core.state.queues import QueueEntry
+from shared.model.gang_keys import GangKey
+
+
+class AdmissionBucket:
+    """Groups that are admitted or not for the same reasons, in order."""
+
+    __slots__ = ("entries", "queue", "refused_at", "signature")
+
+    def __init__(self, signature: tuple[object, ...], queue: QueueEntry) -> None:
+        self.signature = signature
+        self.queue = queue
+        self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
+        #: What was true when its first group was refused; (): nothing was tried.
+        self.refused_at: tuple[int, ...] = ()
+
+
+class AdmissionQueue:
+    """All groups that wait to be admitted."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[tuple[object, ...], AdmissionBucket] = {}
+        self._of: dict[GangKey, tuple[AdmissionBucket, OrderKey]] = {}
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def put(self, gang: Gang, signature: tuple[object, ...], order: OrderKey) -> None:
+        """The group waits, in this place, alike with others of this signature."""
+        known = self._of.get(gang.key)
+        if known is not None:
+            if known[0].signature == signature and known[1] == order:
+                return
+            self.take(gang)
+        bucket = self.buckets.get(signature)
+        if bucket is None:
+            bucket = self.buckets[signature] = AdmissionBucket(signature, gang.queue)
+        self._of[gang.key] = bucket, order
+        insort(bucket.entries, (order, gang.key, gang), key=_place)
+
+    def take(self, gang: Gang) -> None:
+        """The group no longer waits; nothing happens if it did not."""
+        known = self._of.pop(gang.key, None)
+        if known is None:
+            return
+        bucket, order = known
+        at = bisect_left(bucket.entries, (order, gang.key), key=_place)
+        del bucket.entries[at]
+        if not bucket.entries:
+            del self.buckets[bucket.signature]
+
+    def first(self, queue: QueueEntry) -> Gang | None:
+        """The group that a queue would admit next."""
+        heads = [one.entries[0] for one in self.buckets.values() if one.queue is queue]
+        return min(heads, key=_place)[2] if heads else None
+
+
+def _place(
+    entry: tuple[OrderKey, GangKey, Gang] | tuple[OrderKey, GangKey],
+) -> tuple[OrderKey, GangKey]:
+    return entry[0], entry[1]

@@ -1,0 +1,211 @@
+"""Gangs that want to be placed, in buckets of gangs that any cluster state treats alike.
+
+Gangs with the same *signature* (queue, what is needed of which shapes) fit or do not fit together.
+A bucket that was refused is not tried again before something was freed: ten thousand equal
+gangs cost one attempt, and an unrelated pod costs none.
+"""
+
+import heapq
+from bisect import bisect_left, insort
+from itertools import islice
+
+from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
+from services.gang_planner.core.state.needs import Claimant, Need
+from services.gang_planner.core.state.queued_demand import QueuedDemand
+from shared.model.gang_keys import GangKey
+
+
+class Backlog:
+    """All buckets."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[tuple[object, ...], Bucket] = {}
+        #: Buckets that no attempt has refused since they were made.
+        self.fresh: dict[tuple[object, ...], Bucket] = {}
+        #: `NodeCapacity.freed` when all buckets were last tried.
+        self.swept_at = -1
+        #: What waits, by queue and shape.
+        self.demand = QueuedDemand()
+        #: Buckets that leave room to claimants.
+        self.held: dict[tuple[object, ...], Bucket] = {}
+        #: Gangs that were not refused wait for binders to answer.
+        self.throttled = False
+        #: Buckets of started gangs that lack members.
+        self.lacking: dict[tuple[object, ...], Bucket] = {}
+
+    def put(self, gang: Gang, need: Need, order: OrderKey) -> None:
+        """The gang wants to be placed, with this need and in this place."""
+        signature = need.signature
+        if gang.bucket is not None:
+            known = gang.bucket.need
+            if (known is need or known.signature == signature) and gang.order == order:
+                return
+            self.take(gang)
+        bucket = self.buckets.get(signature)
+        if bucket is None:
+            bucket = self.buckets[signature] = self.fresh[signature] = Bucket(need)
+            if need.lacking:
+                self.lacking[signature] = bucket
+        gang.bucket = bucket
+        gang.order = order
+        # Keys are unique: gangs themselves are never compared. Most come in their order.
+        entries, entry = bucket.entries, (order, gang.key, gang)
+        if not entries or entries[-1] < entry:
+            entries.append(entry)
+        else:
+            insort(entries, entry)
+        if not bucket.hopeless:
+            self.demand.add(need.queue, need.wanted, 1)
+
+    def take(self, gang: Gang) -> None:
+        """The gang no longer waits."""
+        bucket = gang.bucket
+        if bucket is None:
+            return
+        gang.bucket = None
+        at = bisect_left(bucket.entries, (gang.order, gang.key), key=_place)
+        assert bucket.entries[at][2] is gang, f"{gang.full_name} is not in its bucket"
+        del bucket.entries[at]
+        self._taken(bucket, 1)
+
+    def take_first(self, bucket: Bucket, gangs: int) -> None:
+        """The first gangs of a bucket no longer wait."""
+        for _, _, gang in islice(bucket.entries, gangs):
+            gang.bucket = None
+        del bucket.entries[:gangs]
+        self._taken(bucket, gangs)
+
+    def _taken(self, bucket: Bucket, gangs: int) -> None:
+        if not bucket.hopeless:
+            self.demand.add(bucket.need.queue, bucket.need.wanted, -gangs)
+        if not bucket.entries:
+            signature = bucket.need.signature
+            del self.buckets[signature]
+            self.fresh.pop(signature, None)
+            self.held.pop(signature, None)
+            self.lacking.pop(signature, None)
+
+    def refuse(
+        self,
+        bucket: Bucket,
+        freed: int,
+        *,
+        short_of_quota: bool,
+        held_by: tuple[Claimant, ...] = (),
+    ) -> None:
+        """No gang of this signature fits until something is freed, or no queue holds it back any
+        longer.
+        """
+        signature = bucket.need.signature
+        bucket.refused_at = freed
+        bucket.short_of_quota = short_of_quota
+        bucket.behind = ""
+        bucket.held_by = held_by
+        if held_by:
+            self.held[signature] = bucket
+            bucket.explained_at = -1
+        else:
+            self.held.pop(signature, None)
+        self.fresh.pop(signature, None)
+
+    def park(self, bucket: Bucket, behind: str) -> None:
+        """Nothing of this signature is tried while this gang is ahead of it."""
+        bucket.behind = behind
+        self.fresh.pop(bucket.need.signature, None)
+
+    def judge(self, bucket: Bucket, nodes_at: int, *, hopeless: bool) -> None:
+        """Whether the nodes as of `nodes_at` could ever hold it: if not, its queue does not demand
+        it.
+        """
+        bucket.judged_at = nodes_at
+        if bucket.hopeless != hopeless:
+            bucket.hopeless = hopeless
+            gangs = len(bucket.entries)
+            self.demand.add(bucket.need.queue, bucket.need.wanted, -gangs if hopeless else gangs)
+
+    def active(self, freed: int) -> list[Bucket]:
+        """Buckets worth an attempt: all when something was freed since the last sweep, else the
+        fresh ones.
+        """
+        if freed != self.swept_at:
+            self.swept_at = freed
+            self.fresh = dict(self.buckets)
+        return list(self.fresh.values())
+
+    def waiting(self) -> int:
+        """Number of gangs that want to be placed."""
+        return sum(len(bucket.entries) for bucket in self.buckets.values())
+
+
+class Line:
+    """The gangs of some buckets in order: by queue, then by their own order; heads are taken one by
+    one.
+
+    A queue's place may change after every gang (its share grows), so queues are compared at each
+    turn.
+    """
+
+    def __init__(self, buckets: list[Bucket]) -> None:
+        self._heaps: dict[str, list[tuple[OrderKey, GangKey, int]]] = {}
+        self._buckets = buckets
+        for index, bucket in enumerate(buckets):
+            order, key, _ = bucket.entries[0]
+            self._heaps.setdefault(bucket.need.queue, []).append((order, key, index))
+        for heap in self._heaps.values():
+            heapq.heapify(heap)
+
+    def queues(self) -> list[str]:
+        """Queues with a gang in line."""
+        return list(self._heaps)
+
+    def head(self, queue: str) -> tuple[int, Bucket, Gang]:
+        """Take the bucket whose first gang is a queue's next out of the line: its place, itself,
+        that gang.
+        """
+        heap = self._heaps[queue]
+        _, key, index = heapq.heappop(heap)
+        if not heap:
+            del self._heaps[queue]
+        bucket = self._buckets[index]
+        gang = bucket.entries[0][2]
+        assert gang.key == key, f"{gang.full_name} stands where {key} stood"
+        return index, bucket, gang
+
+    def alike(self, bucket: Bucket, most: int) -> list[Gang]:
+        """The first gangs of a bucket that was just taken out of the line, at most so many: those
+        that no other gang of their queue stands before.
+        """
+        heap = self._heaps.get(bucket.need.queue)
+        until = heap[0][:2] if heap else None
+        found: list[Gang] = []
+        for order, key, gang in islice(bucket.entries, most):
+            if until is not None and (order, key) > until:
+                break
+            found.append(gang)
+        return found
+
+    def holds(self, queue: str) -> bool:
+        """Whether a queue has a gang in line."""
+        return queue in self._heaps
+
+    def buckets_of(self, queue: str) -> list[Bucket]:
+        """A queue's buckets that are in line."""
+        return [self._buckets[index] for _, _, index in self._heaps.get(queue, ())]
+
+    def drop(self, queue: str) -> list[Bucket]:
+        """Take all that is left of a queue out of the line; returns it."""
+        return [self._buckets[index] for _, _, index in self._heaps.pop(queue, ())]
+
+    def put_back(self, index: int) -> None:
+        """The bucket continues with its next gang, if it has one."""
+        bucket = self._buckets[index]
+        if not bucket.entries:
+            return
+        order, key, _ = bucket.entries[0]
+        heapq.heappush(self._heaps.setdefault(bucket.need.queue, []), (order, key, index))
+
+
+def _place(
+    entry: tuple[OrderKey, GangKey, Gang] | tuple[OrderKey, GangKey],
+) -> tuple[OrderKey, GangKey]:
+    return entry[0], entry[1]

@@ -1,0 +1,76 @@
+"""What the ResourceClaims of a shape need, as the tables have them now."""
+
+from typing import NamedTuple, TypeAlias
+
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from shared.model.objects import Shape
+from shared.model.reference_objects import ResourceClaim
+
+Key: TypeAlias = tuple[str, str]
+"""Namespace and name of a claim."""
+
+
+class Wanted(NamedTuple):
+    """One request of a claim that has no devices yet."""
+
+    request: str
+    driver: str
+    number: int
+
+
+class DeviceDemand(NamedTuple):
+    """Needs of one shape; of what is refused anyway nothing else is filled in."""
+
+    #: Why no node will do; "": some may.
+    refusal: str = ""
+    #: What a claim asks for that is not judged here, with the claim's name: the refusal is for
+    #: good.
+    unsupported: str = ""
+    #: Claims that have devices.
+    allocated: tuple[ResourceClaim, ...] = ()
+    #: Claims that have none, with their requests.
+    open: tuple[tuple[ResourceClaim, tuple[Wanted, ...]], ...] = ()
+
+
+def claim_keys(shape: Shape) -> list[Key]:
+    """Keys of the claims that the shape names."""
+    return [(shape.namespace, name) for name in shape.device_claims]
+
+
+def demand_of(shape: Shape, tables: ReferenceObjects) -> DeviceDemand:
+    """Look the shape's claims up. The first claim that cannot be served decides the refusal."""
+    allocated: list[ResourceClaim] = []
+    waiting: list[tuple[ResourceClaim, tuple[Wanted, ...]]] = []
+    for key in claim_keys(shape):
+        name = key[1]
+        if name.startswith("?"):
+            return DeviceDemand(
+                refusal=f"waiting for the ResourceClaim of {name[1:]} to be created from its "
+                "template"
+            )
+        claim = tables.resource_claims.by_name.get(key)
+        if claim is None:
+            return DeviceDemand(refusal=f'resourceclaim "{name}" not found')
+        if claim.deleting:
+            return DeviceDemand(refusal=f'resourceclaim "{name}" is being deleted')
+        if claim.allocated:
+            allocated.append(claim)
+            continue
+        if claim.unsupported:
+            return _unsupported(name, ", ".join(claim.unsupported))
+        requests: list[Wanted] = []
+        for one in claim.requests:
+            found = tables.device_classes.by_name.get(("", one.device_class))
+            if found is None:
+                missing = f"device class {one.device_class} does not exist"
+                return DeviceDemand(refusal=f"request {one.name}: {missing}")
+            if not found.driver:
+                return _unsupported(name, f"device class {one.device_class} selects by attributes")
+            requests.append(Wanted(one.name, found.driver, one.count))
+        waiting.append((claim, tuple(requests)))
+    return DeviceDemand(allocated=tuple(allocated), open=tuple(waiting))
+
+
+def _unsupported(name: str, what: str) -> DeviceDemand:
+    text = f'resourceclaim "{name}" asks for what is not supported: {what}'
+    return DeviceDemand(refusal=text, unsupported=text)

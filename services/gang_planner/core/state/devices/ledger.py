@@ -1,0 +1,294 @@
+"""Who uses which ResourceClaim where, and which devices were chosen for claims that have none.
+
+Hangs on a `NodeCapacity`, as `storage.ledger` does, and on the same terms. The first pod to take a
+claim without devices chooses them on its node; other pods of the claim can only follow it there.
+
+Invariant: no device is chosen for two claims.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.devices.demand import (
+    DeviceDemand,
+    Key,
+    Wanted,
+    claim_keys,
+    demand_of,
+)
+from services.gang_planner.core.state.devices.inventory import Device, Inventory
+from services.gang_planner.core.state.node_terms import matching_any
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from shared.model.reference_objects import ResourceClaim
+
+#: Shapes whose demands are kept.
+_DEMANDS_MAX = 65_536
+
+
+class Grant(NamedTuple):
+    """Devices chosen for a claim: (request, device) each."""
+
+    slot: int
+    claim_uid: str
+    devices: tuple[tuple[str, Device], ...]
+
+
+class DevicePin(NamedTuple):
+    """The devices of a logged decision, to be chosen again when its room is kept."""
+
+    node: str
+    claim_uid: str
+    devices: tuple[tuple[str, Device], ...]
+
+
+class Devices:
+    """Claims in use on one node capacity."""
+
+    def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
+        self._tables = tables
+        self._nodes = nodes
+        self._inventory = Inventory(tables, nodes)
+        #: Pods of each claim that any pod on a node or with kept room uses.
+        self.uses: dict[Key, int] = {}
+        self._grants: dict[Key, Grant] = {}
+        self._pins: dict[Key, DevicePin] = {}
+        #: Devices in the two tables above.
+        self._chosen: dict[Device, Key] = {}
+        #: Devices by driver that are neither allocated nor chosen, one count per slot.
+        self._free: dict[str, Ints] = {}
+        self._stamp: tuple[int, ...] = ()
+        self._turns: dict[Key, int] = {}
+        self._turn = 0
+        self._demands: dict[bytes, DeviceDemand] = {}
+        self._demands_at = -1
+
+    def copy(self) -> "Devices":
+        """An independent ledger of the same state of things."""
+        other = Devices(self._tables, self._nodes)
+        # What was worked out of the tables is as true there.
+        other._inventory = self._inventory
+        other.uses = dict(self.uses)
+        other._grants, other._pins = dict(self._grants), dict(self._pins)
+        other._chosen = dict(self._chosen)
+        other._turns, other._turn = dict(self._turns), self._turn
+        return other
+
+    # ------------------------------------------------------------------- asking
+
+    def version(self, shape: ShapeEntry) -> tuple[int, ...]:
+        """Changes whenever the answers for this shape may be others, on any node."""
+        demand = self.demand(shape)
+        if not demand.open:
+            return (self._demands_at,)
+        turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
+        return (self._demands_at, turns)
+
+    def demand(self, shape: ShapeEntry) -> DeviceDemand:
+        """What the shape's claims need now."""
+        tables = self._tables
+        changes = (
+            tables.resource_claims.changes
+            + tables.resource_slices.changes
+            + tables.device_classes.changes
+        )
+        if self._demands_at != changes or len(self._demands) >= _DEMANDS_MAX:
+            self._demands_at = changes
+            self._demands.clear()
+        found = self._demands.get(shape.encoded)
+        if found is None:
+            found = self._demands[shape.encoded] = demand_of(shape.shape, tables)
+        return found
+
+    def grant(self, key: Key) -> Grant | None:
+        """What was chosen for the claim, if it still has no devices."""
+        found = self._grants.get(key)
+        claim = self._tables.resource_claims.by_name.get(key)
+        if found is None or claim is None or claim.uid != found.claim_uid or claim.allocated:
+            return None
+        return found
+
+    def allocations_fit(self, demand: DeviceDemand) -> Bools:
+        """Slots in which the devices that the claims have can be used."""
+        mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
+        for claim in demand.allocated:
+            if claim.node_affinity is not None:
+                mask &= matching_any(claim.node_affinity, self._nodes, slice(0, self._nodes.size))
+        return mask
+
+    def devices_fit(self, demand: DeviceDemand) -> Bools:
+        """Slots with enough devices for all claims that have none."""
+        mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
+        needed: dict[str, int] = {}
+        for claim, requests in demand.open:
+            grant = self.grant((claim.namespace, claim.name))
+            if grant is not None:
+                only = np.zeros(self._nodes.size, dtype=np.bool_)
+                only[grant.slot] = True
+                mask &= only
+                continue
+            for one in requests:
+                needed[one.driver] = needed.get(one.driver, 0) + one.number
+        for driver, count in needed.items():
+            mask &= self._free_devices(driver) >= count
+        return mask
+
+    # ------------------------------------------------------------------- taking
+
+    def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
+        """Pods of this shape are on the node, or room for them is kept there."""
+        demand = self.demand(shape)
+        for claim, requests in demand.open:
+            key = (claim.namespace, claim.name)
+            before = self._grants.get(key)
+            if before is None or before.claim_uid != claim.uid:
+                if before is not None:
+                    self._release(before.devices)
+                chosen = self._pinned(claim, slot) or self._choose(claim, requests, slot)
+                if chosen is not None:
+                    self._grants[key] = chosen
+                    self._hold(chosen.devices, key)
+        for key in claim_keys(shape.shape):
+            self.uses[key] = self.uses.get(key, 0) + count
+            self._moved(key)
+
+    def give(self, shape: ShapeEntry, count: int = 1) -> None:
+        """Undo one `take`."""
+        for key in claim_keys(shape.shape):
+            self.uses[key] -= count
+            self._moved(key)
+            if not self.uses[key]:
+                del self.uses[key]
+                grant = self._grants.pop(key, None)
+                if grant is not None:
+                    self._release(grant.devices)
+
+    def pin(self, key: Key, pin: DevicePin) -> None:
+        """A decision read from the log has chosen this; it is taken up when its room is kept, or at
+        once by a pod that is seen there already, while its claim is not seen with devices.
+
+        The log wins over what was chosen here for a pod that others bound.
+        """
+        self.unpin(key)
+        slot = self._nodes.find(pin.node) if key in self.uses else None
+        if slot is not None:
+            self._drop(key)
+        for _, device in pin.devices:
+            other = self._chosen.get(device)
+            if other is not None:
+                self._drop(other)
+        if slot is not None:
+            self._grants[key] = Grant(slot, pin.claim_uid, pin.devices)
+            self._moved(key)
+        else:
+            self._pins[key] = pin
+        self._hold(pin.devices, key)
+
+    def unpin(self, key: Key) -> None:
+        """Nobody will take up what was pinned for the claim."""
+        pin = self._pins.pop(key, None)
+        if pin is not None:
+            self._release(pin.devices)
+
+    def contradiction(self) -> str:
+        """Whether a device is chosen twice, or its choice forgotten; "": neither."""
+        chosen: list[Grant | DevicePin] = [*self._grants.values(), *self._pins.values()]
+        devices = sorted(device for one in chosen for _, device in one.devices)
+        if devices != sorted(self._chosen):
+            return f"devices {devices} are chosen, {sorted(self._chosen)} count as such"
+        return ""
+
+    # ----------------------------------------------------------------- internal
+
+    def _moved(self, key: Key) -> None:
+        self._turn += 1
+        self._turns[key] = self._turn
+
+    def _drop(self, key: Key) -> None:
+        grant = self._grants.pop(key, None)
+        if grant is not None:
+            self._release(grant.devices)
+            self._moved(key)
+        self.unpin(key)
+
+    def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
+        """Devices are chosen for a claim."""
+        for _, device in devices:
+            self._chosen[device] = key
+            self._count(device, -1)
+
+    def _release(self, devices: Iterable[tuple[str, Device]]) -> None:
+        """Devices are no longer chosen."""
+        for _, device in devices:
+            if self._chosen.pop(device, None) is not None:
+                self._count(device, 1)
+
+    def _count(self, device: Device, by: int) -> None:
+        free = self._free.get(device[0])
+        if free is None or self._inventory.is_allocated(device):
+            return
+        slot = self._inventory.slot_of(device)
+        if slot is not None and slot < len(free):
+            free[slot] += by
+
+    def _free_devices(self, driver: str) -> Ints:
+        """Devices of the driver that are neither a claim's nor chosen for one, one count per
+        slot.
+        """
+        self._look()
+        free = self._free.get(driver)
+        if free is None:
+            free = self._free[driver] = self._inventory.free(driver).copy()
+            for device in self._chosen:
+                if device[0] == driver and not self._inventory.is_allocated(device):
+                    slot = self._inventory.slot_of(device)
+                    if slot is not None:
+                        free[slot] -= 1
+        return free
+
+    def _look(self) -> None:
+        """Count again when the tables or nodes changed; choices that the cluster shows carried out
+        are choices no more.
+        """
+        stamp = self._inventory.stamp
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        self._free.clear()
+        claims = self._tables.resource_claims.by_name
+        chosen: dict[Key, Grant | DevicePin] = {**self._pins, **self._grants}
+        for key, one in chosen.items():
+            claim = claims.get(key)
+            if claim is not None and claim.allocated:
+                self._grants.pop(key, None)
+                self._pins.pop(key, None)
+                self._release(one.devices)
+
+    def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
+        key = claim.namespace, claim.name
+        pin = self._pins.get(key)
+        if pin is None:
+            return None
+        self.unpin(key)
+        if pin.claim_uid != claim.uid or pin.node != self._nodes.names[slot]:
+            return None
+        return Grant(slot, claim.uid, pin.devices)
+
+    def _choose(
+        self, claim: ResourceClaim, requests: tuple[Wanted, ...], slot: int
+    ) -> Grant | None:
+        """Devices for every request, or None: there are not enough on this node."""
+        self._look()
+        mine: set[Device] = set()
+        devices: list[tuple[str, Device]] = []
+        for one in requests:
+            found = self._inventory.pick(one.driver, slot, one.number, self._chosen, mine)
+            if len(found) < one.number:
+                return None
+            mine.update(found)
+            devices.extend((one.request, device) for device in found)
+        return Grant(slot, claim.uid, tuple(devices))

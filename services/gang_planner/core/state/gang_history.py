@@ -1,0 +1,122 @@
+"""What a gang carries from decision to decision, and what outcomes and evictions did to it."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from shared.contracts.outcomes import MemberResult
+from shared.contracts.verdicts import PodRef
+
+if TYPE_CHECKING:
+    from shared.contracts.decisions import NoteKind, NoteOpened
+
+
+class History:
+    """What a gang carries from decision to decision; DECISIONS remembers it through a restart."""
+
+    __slots__ = (
+        "attempt",
+        "bad",
+        "failed_on",
+        "failed_pods",
+        "failures",
+        "first_seen_ms",
+        "full_name",
+        "home",
+        "known_as",
+        "noted_at",
+        "notes",
+        "preempt_after_ms",
+        "preemption_ended",
+        "preemptions_failed",
+        "reset_at",
+        "spared",
+        "started",
+    )
+
+    def __init__(self, first_seen_ms: int = 0) -> None:
+        #: Decisions made so far.
+        self.attempt = 0
+        #: Its quorum was reached once, and something of it is still placed.
+        self.started = False
+        #: `attempt` when it had started and nothing of it was left placed; -1: never.
+        self.reset_at = -1
+        self.first_seen_ms = first_seen_ms
+        #: Failed decisions in a row.
+        self.failures = 0
+        #: Open notes by kind; those of holds are kept with the holds they stand for.
+        self.notes: dict[NoteKind, NoteOpened] = {}
+        #: Gang id under which the log knows it; "" while it says nothing of it.
+        self.known_as = ""
+        #: Sequence of the last record about it that is more than an end; 0: there is none.
+        self.noted_at = 0
+        #: Namespace and name of its gang as in decisions; "" while there is none.
+        self.full_name = ""
+        #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
+        #: next cycle on. Node "": the pod was refused itself, on whatever node.
+        self.bad: dict[tuple[str, str], int] = {}
+        #: The same of pods that failed on their node. Only while the gang has not started does that
+        #: speak against the node: programs fail, too.
+        self.failed_pods: dict[tuple[str, str], int] = {}
+        #: The topology domain that it was placed in last; "": none.
+        self.home = ""
+        #: Nodes on which a member failed since the gang started: room is not held there again.
+        self.failed_on: dict[str, None] = {}
+        #: Evictions for it that came to nothing, in a row, and until when it asks for none.
+        self.preemptions_failed = 0
+        self.preempt_after_ms = 0
+        #: How the last preemption for it ended that came to nothing, for people.
+        self.preemption_ended = ""
+        #: Victims that were refused, with the instant until which they are left alone.
+        self.spared: dict[str, int] = {}
+
+    @property
+    def dormant(self) -> bool:
+        """Whether it had started, has nothing placed, and has not been decided again: new members
+        are placed whole, but members that come back with their nodes are no half-done start.
+        """
+        return not self.started and self.reset_at == self.attempt
+
+    @property
+    def has_started(self) -> bool:
+        """Whether it has started by the log, whichever cycles have assessed it since."""
+        return self.started or self.dormant
+
+    @property
+    def releasing(self) -> bool:
+        """Whether what is bound of it is being deleted: nothing of it is planned or held."""
+        return "release" in self.notes
+
+
+class Kept(NamedTuple):
+    """What a gang keeps of its object when that is deleted: members may run on without it, and a
+    successor may take over what is held.
+    """
+
+    queue: str
+    priority: int
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+class Failure(NamedTuple):
+    """A member that a decision did not bind, and why."""
+
+    uid: str
+    node: str
+    result: MemberResult
+    #: For people: the pod's name and the API server's words.
+    message: str
+    #: Sequence of the outcome that says so.
+    outcome_seq: int
+
+
+class Evicted(NamedTuple):
+    """Members of a gang that were evicted for another gang, or for other members of its own."""
+
+    #: As the decision says: Preempted or Reclaimed.
+    reason: str
+    #: "namespace/name" of the gang that they made room for; None: their own.
+    preemptor: str | None
+    members: int
+    #: The gang's attempt at that time.
+    attempt: int
+    #: At most 100 of them.
+    pods: tuple[PodRef, ...]

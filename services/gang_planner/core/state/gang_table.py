@@ -1,0 +1,294 @@
+"""All gangs, their objects, and which of them changed since the last cycle.
+
+Several objects may declare one gang (the same name in two dialects): the preferred one counts, the
+others are *twins* whose verdict says so. Pods of kube-batch prefer its own dialects, all others
+Volcano's.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from services.gang_planner.core.state.admission_queue import AdmissionQueue
+from services.gang_planner.core.state.gang_history import History, Kept
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.pod_shapes import ShapeTable
+from services.gang_planner.core.state.queues import QueueTable
+from shared.contracts.identity import nameless_gang_id
+from shared.model.gang_keys import GangKey, key_of_group
+from shared.model.objects import PodGroup, PriorityClass
+
+_PREFERENCE: Final = {"volcano": 0, "incubator": 1, "sigs": 2}
+_KUBE_BATCH_PREFERENCE: Final = {"incubator": 0, "sigs": 1, "volcano": 2}
+_OTHERS: Final = 3
+#: Phases of a Volcano-dialect group in which it has not been admitted.
+_NOT_ADMITTED: Final = frozenset({"", "Pending"})
+
+
+class GangTable:
+    """Gangs by key and id."""
+
+    def __init__(self, queues: QueueTable, shapes: ShapeTable) -> None:
+        self._queues = queues
+        self._shapes = shapes
+        self.gangs: dict[GangKey, Gang] = {}
+        self.by_id: dict[str, Gang] = {}
+        self.groups: dict[str, PodGroup] = {}
+        self._declared: dict[GangKey, dict[str, PodGroup]] = {}
+        #: Gangs to be assessed in the next cycle, in the order in which they changed.
+        self.changed: dict[GangKey, Gang] = {}
+        #: Gangs that wait for another reason than before, and have not changed themselves.
+        self.to_republish: dict[GangKey, Gang] = {}
+        #: Objects that another one of the same name outranks, by UID.
+        self.twins: dict[str, PodGroup] = {}
+        #: Ids that no longer stand for a gang, and twins that changed: their verdicts are
+        #: decided per cycle.
+        self.retired: dict[str, None] = {}
+        #: What DECISIONS has of gangs that no record has shown yet.
+        self.remembered: dict[str, History] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        #: Gangs whose pods will exist only after the enqueue action has admitted them.
+        self.unadmitted: dict[GangKey, Gang] = {}
+        #: Those of them that wait for nothing but that.
+        self.admission_queue = AdmissionQueue()
+        #: Whether a gang has holds: it stays while nothing of it exists, for its successor.
+        self.owes: Callable[[GangKey], bool] = lambda _key: False
+        #: Takes a gang out of the backlog.
+        self.leave_backlog: Callable[[Gang], None] = lambda _gang: None
+        #: Gangs managed by Tutti, by phase, or as Repairing and Releasing.
+        self.phases: dict[str, int] = {}
+
+    def count_phase(self, gang: Gang, phase: str) -> None:
+        """The gang is in this phase now; "": Tutti does not manage it."""
+        if phase == gang.counted:
+            return
+        if gang.counted:
+            self.phases[gang.counted] -= 1
+        if phase:
+            self.phases[phase] = self.phases.get(phase, 0) + 1
+        gang.counted = phase
+
+    def touch(self, gang: Gang) -> None:
+        """Have the gang assessed in the next cycle. One that was dropped is not, whatever holds it
+        has: another gang may have its key by now.
+        """
+        if self.gangs.get(gang.key) is gang:
+            self.changed[gang.key] = gang
+
+    def starts(self, gang: Gang) -> None:
+        """All of a gang has just been decided, and nothing is open of it: an assessment would find
+        no more than that.
+        """
+        gang.phase, gang.refused = "Starting", ""
+        self.count_phase(gang, "Starting")
+        self.to_republish[gang.key] = gang
+
+    def touch_all(self) -> None:
+        """Have every gang assessed: a queue, a priority class or the configuration changed."""
+        for gang in self.gangs.values():
+            self._settle(gang)
+
+    def gang(
+        self, key: GangKey, namespace: str, name: str, at_ms: int, *, group_uid: str = ""
+    ) -> Gang:
+        """The gang of a key, made when it is new: with the id of the group that declares it."""
+        gang = self.gangs.get(key)
+        if gang is None:
+            gang = Gang(key, namespace, name, self._queues.entry("default"))
+            gang.history.first_seen_ms = at_ms
+            self.gangs[key] = gang
+            self._identify(gang, group_uid or gang.gang_id or _nameless(gang), at_ms)
+        self.changed[key] = gang
+        return gang
+
+    def put_group(self, group: PodGroup, at_ms: int) -> None:
+        """A group object appeared or changed."""
+        before = self.groups.get(group.uid)
+        key = key_of_group(group)
+        if before is not None and key_of_group(before) != key:
+            self.remove_group(group.uid)
+        self.groups[group.uid] = group
+        self._declared.setdefault(key, {})[group.uid] = group
+        # The log may know the gang by the id that it had without an object.
+        named = group.uid if key[0] == "name" and not self.remembered else ""
+        gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
+        self.choose(gang, at_ms)
+
+    def remove_group(self, uid: str) -> None:
+        """A group object is gone. Pods and what is in flight for them stay."""
+        group = self.groups.pop(uid, None)
+        if group is None:
+            return
+        key = key_of_group(group)
+        declared = self._declared[key]
+        del declared[uid]
+        if not declared:
+            del self._declared[key]
+        if self.twins.pop(uid, None) is not None:
+            self.retired[uid] = None
+        gang = self.gangs[key]
+        if group.by_owner and gang.group is not None and gang.group.uid == uid:
+            gang.minimum_kept = gang.declared
+        self.choose(gang, gang.history.first_seen_ms)
+        self.drop_if_empty(gang)
+
+    def choose(self, gang: Gang, at_ms: int) -> None:
+        """Put the preferred object of the gang in force, or none."""
+        declared = self._declared.get(gang.key, {})
+        chosen = _preferred(gang, declared.values())
+        _keep_standing(gang, chosen)
+        for uid, group in declared.items():
+            if group is chosen:
+                self.twins.pop(uid, None)
+            else:
+                self.twins[uid] = group
+                self.retired[uid] = None
+        gang.group = chosen
+        if chosen is not None:
+            gang.created_ms = chosen.created_ms
+            if chosen.by_owner:
+                gang.namespace, gang.name = chosen.namespace, chosen.name
+                gang.minimum_kept = None
+            if not chosen.waits_for_inqueue or chosen.phase not in _NOT_ADMITTED:
+                gang.admitted = True
+            if chosen.phase == "Completed" and not gang.members:
+                gang.completed = True
+        else:
+            gang.admitted = True
+        if gang.admitted:
+            self.unadmitted.pop(gang.key, None)
+        else:
+            self.unadmitted[gang.key] = gang
+        if gang.key[0] == "name":
+            self._identify(gang, chosen.uid if chosen is not None else _nameless(gang), at_ms)
+        self._settle(gang)
+        if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
+            gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
+
+    def drop_if_empty(self, gang: Gang) -> None:
+        """Forget a gang that has neither object nor members, and nothing open in the log."""
+        if not gang.vacant or gang.key in self._declared or self.gangs.get(gang.key) is not gang:
+            return
+        if gang.bucket is not None:
+            # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
+            self.leave_backlog(gang)
+        if gang.history.notes:
+            # They are closed first, in a cycle that comes here again.
+            return
+        if self.owes(gang.key):
+            if gang.key[0] == "name":
+                self._identify(gang, _nameless(gang), gang.history.first_seen_ms)
+            return
+        del self.gangs[gang.key]
+        self.changed.pop(gang.key, None)
+        self.unadmitted.pop(gang.key, None)
+        self.admission_queue.take(gang)
+        self.count_phase(gang, "")
+        self.by_id.pop(gang.gang_id, None)
+        self.retired[gang.gang_id] = None
+        gang.queue.promise(gang.gang_id, {})
+
+    def keep_vacant(self, key: GangKey, gang_id: str, kept: Kept, at_ms: int) -> Gang:
+        """The gang of a key of which the log knows a hold, and the picture shows nothing yet."""
+        gang = self.gangs.get(key)
+        if gang is None:
+            namespace, name = (key[1], key[2]) if key[0] == "name" else ("", "")
+            gang = self.gang(key, namespace, name, at_ms, group_uid=gang_id)
+            gang.kept = kept
+            self._settle(gang)
+        return gang
+
+    def history(self, gang_id: str) -> History:
+        """What the log has of a gang, whether it has been seen yet or not."""
+        gang = self.by_id.get(gang_id)
+        if gang is not None:
+            return gang.history
+        return self.remembered.setdefault(gang_id, History())
+
+    def priority_of(self, gang: Gang) -> int:
+        """The PriorityClass of the group, else the highest of the pods, else the cluster's default
+        class.
+        """
+        if gang.group is not None and gang.group.priority_class:
+            found = self.priority_classes.get(gang.group.priority_class)
+            if found is not None:
+                return found.value
+        if gang.kept is not None:
+            return gang.kept.priority
+        of_members = gang.declarations.declared.priority
+        if of_members is not None:
+            return of_members
+        defaults = [one.value for one in self.priority_classes.values() if one.global_default]
+        return max(defaults, default=0)
+
+    def _identify(self, gang: Gang, gang_id: str, at_ms: int) -> None:
+        before = gang.gang_id
+        if self.by_id.get(before) is gang and before != gang_id:
+            del self.by_id[before]
+            self.retired[before] = None
+            gang.queue.promise(before, {})
+            gang.shown = ()
+        gang.gang_id = gang_id
+        self.by_id[gang_id] = gang
+        self.retired.pop(gang_id, None)
+        if gang_id in self.remembered:
+            self._remember(gang, gang_id, at_ms)
+
+    def _remember(self, gang: Gang, gang_id: str, at_ms: int) -> None:
+        """The log named this id before a gang had it: its newest record counts.
+
+        A gang may have had the id before, and another one since: then the log knows better of that.
+        What stays open of the one that does not count is gone, and is closed as such.
+        """
+        logged, own = self.remembered.pop(gang_id), gang.history
+        if (logged.noted_at, bool(logged.notes)) < (own.noted_at, bool(own.notes)):
+            if logged.notes:
+                self.remembered[gang_id] = logged
+            return
+        logged.first_seen_ms = logged.first_seen_ms or at_ms
+        gang.history = logged
+        if own.notes and own.known_as != gang_id:
+            self.remembered[own.known_as] = own
+
+    def _settle(self, gang: Gang) -> None:
+        """Bring queue and priority in line with the objects as they are."""
+        entry = self._queues.entry(gang.queue_name)
+        if entry is not gang.queue:
+            gang.queue.promise(gang.gang_id, {})
+            for shape_id, count in gang.held.items():
+                shape = self._shapes.entries[shape_id]
+                gang.queue.charge(shape, -count)
+                entry.charge(shape, count)
+            if gang.held:
+                del gang.queue.holders[gang]
+                entry.holders[gang] = None
+            gang.queue = entry
+        gang.priority = self.priority_of(gang)
+        self.changed[gang.key] = gang
+
+
+def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
+    """The object that counts of those that declare a gang; None: there are none."""
+    if len(groups) < 2:
+        return next(iter(groups), None)
+    preference = _KUBE_BATCH_PREFERENCE if gang.kube_batch_members else _PREFERENCE
+    return min(
+        groups,
+        key=lambda group: (
+            group.deleting,
+            preference.get(group.dialect, _OTHERS),
+            group.created_ms,
+            group.uid,
+        ),
+    )
+
+
+def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
+    """An object comes into force, or the last one was deleted."""
+    if chosen is not None:
+        gang.kept = None
+    elif gang.group is not None and gang.key[0] == "name":
+        gang.kept = Kept(gang.queue_name, gang.priority, gang.group.settings)
+
+
+def _nameless(gang: Gang) -> str:
+    return nameless_gang_id("", gang.namespace, gang.name)

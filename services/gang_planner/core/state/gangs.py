@@ -1,0 +1,591 @@
+"""Gangs: which pods belong together, how many of them are in which state, and what a gang carries
+between decisions.
+
+A pod belongs to the gang with its `key`: the group it names in its namespace, else its controller
+owner, else itself. The key stays while group objects come and go, so a group that is re-created
+under its name finds its gang with all that is open; only the gang's id, which is the object's UID,
+changes.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
+from services.gang_planner.core.state.member_states import (
+    ASSUMED,
+    FAILED,
+    FOREIGN,
+    GATED,
+    LEAVING,
+    PLACED,
+    RUNNING,
+    STATES,
+    SUCCEEDED,
+    UNSUPPORTED,
+    WAITING,
+    task_priority,
+)
+from services.gang_planner.core.state.needs import Claimant, Explanation, Need
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from shared.model.gang_keys import GangKey
+from shared.model.minimums import MemberDeclarations, binding_role_minima
+from shared.model.objects import Owner, Pod, PodGroup, SubGroup
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.node_capacity import NodeCapacity
+    from services.gang_planner.core.state.reservations import Reservation
+    from shared.contracts.decisions import Binding
+    from shared.contracts.verdicts import GangPhase
+
+Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
+"""The sub-group policy of a pod, and its values of the policy's keys; None: it is in none."""
+
+OrderKey: TypeAlias = tuple[int | str, ...]
+"""What sorts gangs; all keys of one configuration have items of the same types in the same places.
+"""
+
+KUBE_BATCH: Final = "kube-batch"
+_NO_ROLE: Final = [0] * STATES
+_LIVING: Final = (WAITING, ASSUMED, PLACED, RUNNING, GATED, UNSUPPORTED)
+
+
+class Member:
+    """One pod: its shape, where it is accounted, what is in flight for it."""
+
+    __slots__ = ("charged", "gang", "pod", "reservation", "shape", "slot", "state")
+
+    def __init__(self, pod: Pod, shape: ShapeEntry) -> None:
+        self.pod = pod
+        self.shape = shape
+        self.gang: Gang | None = None
+        self.state = FOREIGN
+        #: Slot of the node on which the pod itself is accounted; -1: on none.
+        self.slot = -1
+        #: Room assumed for it by the newest decision; its end is an event.
+        self.reservation: Reservation | None = None
+        #: Its gang and queue are charged for it.
+        self.charged = False
+
+
+class Bucket:
+    """Gangs of one signature, in order."""
+
+    __slots__ = (
+        "asked",
+        "behind",
+        "entries",
+        "exceeded",
+        "explained_at",
+        "explanation",
+        "held_by",
+        "hopeless",
+        "impossible",
+        "judged_at",
+        "need",
+        "over",
+        "refused_at",
+        "short_at",
+        "short_by",
+        "short_nodes_at",
+        "short_of_quota",
+        "spent",
+        "spent_at",
+    )
+
+    def __init__(self, need: Need) -> None:
+        self.need = need
+        self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
+        #: `NodeCapacity.freed` at its refusal; -1: not refused.
+        self.refused_at = -1
+        #: Refused by the queue's ceiling, not by the nodes.
+        self.short_of_quota = False
+        #: The search for room ended by its budget.
+        self.exceeded = False
+        #: Its `minResources` could not be met by all nodes, or by its queue's capability, when it
+        #: was refused: it keeps no other gang out.
+        self.impossible = False
+        #: Full name of the gang that must be placed before, its queue being strict; "": none.
+        self.behind = ""
+        #: It would fit, but leaves the room to queues that claim it: their marks.
+        self.held_by: tuple[Claimant, ...] = ()
+        #: Not even empty nodes could hold it, as of `judged_at` in the nodes' changes: it is no
+        #: part of what its queue demands.
+        self.hopeless = False
+        self.judged_at = -1
+        #: With what others were asked for room in vain, by kind, and when to ask all the same.
+        self.asked: dict[str, tuple[tuple[object, ...], int]] = {}
+        #: Members that find no room however they are placed, at least, as of these positions in the
+        #: changes of the node capacity and of the nodes; 0: not known. See `placement.refusals`.
+        self.short_by = 0
+        self.short_at = -1
+        self.short_nodes_at = -1
+        #: Spaces (level, domain) that did not hold one of its gangs, as of `spent_at`, and whether
+        #: that is not certain: the search there ended by its budget.
+        self.spent: dict[tuple[int, int], bool] = {}
+        self.spent_at: tuple[int, int] = (-1, -1)
+        #: Cached by `verdicts.pending_reason`, true as of `explained_at`.
+        self.explanation: Explanation | None = None
+        self.explained_at = -1
+        #: What was true when its first gang last failed to take room held for gangs that it
+        #: outranks.
+        self.over: tuple[object, ...] = ()
+
+    def spent_spaces(self, node_capacity: "NodeCapacity") -> dict[tuple[int, int], bool]:
+        """Spaces that need not be tried: in vain before, and nothing has been freed since."""
+        now = node_capacity.freed, node_capacity.nodes.changes.position
+        if self.spent_at != now:
+            self.spent_at = now
+            self.spent.clear()
+        return self.spent
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused last; "" before any attempt."""
+        if self.behind:
+            return "BehindInQueue"
+        if self.refused_at < 0:
+            return ""
+        if self.short_of_quota:
+            return "NotEnoughQuota"
+        return "SearchBudgetExceeded" if self.exceeded else "NotEnoughResources"
+
+
+class Gang:
+    """Members, counts and settings of one gang."""
+
+    __slots__ = (
+        "admitted",
+        "bound_ms",
+        "bucket",
+        "completed",
+        "counted",
+        "counts",
+        "created_ms",
+        "declarations",
+        "evicted",
+        "excused",
+        "gang_id",
+        "group",
+        "held",
+        "history",
+        "hold_ended",
+        "implied",
+        "kept",
+        "key",
+        "kube_batch_members",
+        "late",
+        "latest",
+        "members",
+        "minima_reached",
+        "minimum_kept",
+        "name",
+        "namespace",
+        "order",
+        "ours",
+        "parts",
+        "phase",
+        "priority",
+        "queue",
+        "rank",
+        "ranked",
+        "refusal",
+        "refused",
+        "roles",
+        "shown",
+        "shown_ms",
+        "stuck",
+        "unread",
+        "waiting",
+    )
+
+    def __init__(self, key: GangKey, namespace: str, name: str, queue: QueueEntry) -> None:
+        self.key = key
+        self.namespace = namespace
+        self.name = name
+        #: That of its owner or its only pod; "" until the table knows whether a group declares it.
+        self.gang_id = key[2] if key[0] != "name" else ""
+        self.group: PodGroup | None = None
+        #: What it keeps of an object that was deleted; None: it has one, or never had any.
+        self.kept: Kept | None = None
+        self.members: dict[str, Member] = {}
+        self.counts = [0] * STATES
+        #: Late roles, and how many members of each are left out: see `lifecycle.late_roles`.
+        self.late: dict[str, int] = {}
+        #: By how many members that lowers the gang's minimum.
+        self.excused = 0
+        #: What sub-gangs members are in, remembered by `sub_gangs`.
+        self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
+        self.roles: dict[str, list[int]] = {}
+        #: Members that can be placed, by role and shape.
+        self.waiting: dict[tuple[str, int], dict[str, Member]] = {}
+        #: Members that hold room, by shape.
+        self.held: dict[int, int] = {}
+        self.queue = queue
+        self.priority = 0
+        #: What its members say, where no object does.
+        self.declarations = MemberDeclarations()
+        #: Its members' priority within it, and whether they have had several.
+        self.rank: int | None = None
+        self.ranked = False
+        self.created_ms = 0
+        self.history = History()
+        #: The minima that its members met last; None: none that this process has seen.
+        self.minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
+        self.ours = 0
+        #: Members that are in it by Volcano's rule for bare pods, and do not name it themselves.
+        self.implied = 0
+        self.kube_batch_members = 0
+        #: Admitted by the enqueue action, or by its dialect's nature.
+        self.admitted = False
+        #: Gang size that a vanished PodDisruptionBudget left behind.
+        self.minimum_kept: int | None = None
+        #: All members ended; stays true when they are cleaned up.
+        self.completed = False
+        #: Bindings of the newest decision, for Scheduled events.
+        self.latest: tuple[Binding, ...] = ()
+        #: What outcomes said of members that were not bound, since the last cycle.
+        self.unread: list[Failure] = []
+        #: When CLUSTER first showed one of the members that are bound now; 0: none is.
+        self.bound_ms = 0
+        #: The newest eviction that took members of it; None: none did, or it has been placed since.
+        self.evicted: Evicted | None = None
+        #: The member that a policy refused last, and the API server's words.
+        self.refusal = ""
+        #: How the last of its holds ended, for people; "" while a new one is open.
+        self.hold_ended = ""
+        #: Members of which the kubelet says why they do not run.
+        self.stuck = 0
+        #: What the last assessment said: see `lifecycle.assessment`.
+        self.phase: GangPhase = "Pending"
+        #: The phase that it is counted under.
+        self.counted = ""
+        self.refused = ""
+        self.order: OrderKey = ()
+        #: The backlog's bucket that it waits in.
+        self.bucket: Bucket | None = None
+        #: Meaning of the verdict that was published last, and when.
+        self.shown: tuple[object, ...] = ()
+        self.shown_ms = 0
+
+    @property
+    def trace_root(self) -> str:
+        """Of what the ids of its traces are made."""
+        return (self.group.trace_root if self.group is not None else "") or self.gang_id
+
+    # ------------------------------------------------------------------ counts
+
+    def have(self, role: str | None = None) -> int:
+        """Members that count towards the quorum: assumed, placed, running or succeeded."""
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[ASSUMED] + counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+
+    def placed(self, role: str | None = None) -> int:
+        """Members bound to an existing node and not refused by its kubelet, the succeeded ones
+        included.
+        """
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
+
+    def able(self, role: str | None = None) -> int:
+        """Members that count or could be placed."""
+        counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
+        return counts[WAITING] + self.have(role)
+
+    @property
+    def declared(self) -> int:
+        """Gang size as it was asked for; 0 means that every member is placed as it comes."""
+        if self.group is not None:
+            return max(0, self.group.min_member)
+        if self.minimum_kept is not None:
+            return self.minimum_kept
+        return self.declarations.declared.minimum or 1
+
+    @property
+    def size_known(self) -> bool:
+        """Whether its minimum is declared. That of pods whose group is deleted, and may be created
+        again, is not.
+        """
+        if self.group is not None or self.key[0] != "name":
+            return True
+        return self.minimum_kept is not None or self.declarations.declared.minimum > 0
+
+    @property
+    def min_member(self) -> int:
+        """The declared minimum without members of late roles, as far as `lifecycle.late_roles`
+        lowers it.
+        """
+        # Asked several times for every gang that changes: no property behind it.
+        group = self.group
+        if group is None:
+            return self.declared
+        if self.excused:
+            return max(1, group.min_member - self.excused)
+        return max(0, group.min_member)
+
+    @property
+    def role_minima(self) -> tuple[tuple[str, int], ...]:
+        """Per-role minima, as far as they bind, without late roles."""
+        if self.group is None or not self.group.min_task_member:
+            return ()
+        minima = binding_role_minima(self.declared, self.group.min_task_member)
+        if self.late:
+            return tuple(one for one in minima if one[0] not in self.late)
+        return minima
+
+    @property
+    def _left_over(self) -> bool:
+        """Whether nothing is to be done for members without an object: they end or leave, or run on
+        after it was deleted.
+        """
+        if not self.living:
+            return True
+        return self.kept is not None and self.history.started and not self.counts[WAITING]
+
+    @property
+    def living(self) -> bool:
+        """Whether any member runs, or could."""
+        counts = self.counts
+        return any(counts[state] for state in _LIVING)
+
+    @property
+    def bound(self) -> int:
+        """Members on existing nodes that have not ended."""
+        return self.counts[PLACED] + self.counts[RUNNING]
+
+    @property
+    def shown_phase(self) -> "GangPhase":
+        """The phase that users see. A member on a node counts until it is gone, as in Volcano: a
+        running gang does not change its phase because one of its pods is being deleted.
+        """
+        may_run_on = self.phase in {"Unknown", "Inqueue", "Pending"} and not self.history.releasing
+        if not (may_run_on and self.counts[LEAVING]):
+            return self.phase
+        there = self.placed() + sum(
+            member.state == LEAVING and member.slot >= 0 for member in self.members.values()
+        )
+        return "Running" if there >= max(self.min_member, 1) else self.phase
+
+    @property
+    def quorum_runs(self) -> bool:
+        """Whether every minimum holds by members that run or have succeeded."""
+        counts = self.counts
+        if counts[RUNNING] + counts[SUCCEEDED] < max(self.min_member, 1):
+            return False
+        for role, least in self.role_minima:
+            of_role = self.roles.get(role, _NO_ROLE)
+            if of_role[RUNNING] + of_role[SUCCEEDED] < least:
+                return False
+        return True
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether every member has succeeded or failed, and there were enough of them."""
+        ended = self.counts[SUCCEEDED] + self.counts[FAILED]
+        return ended == len(self.members) and ended >= max(self.min_member, 1)
+
+    @property
+    def quorum_held(self) -> bool:
+        """Whether every minimum holds by members that count, decided ones included."""
+        have = self.have()
+        if not have or have < self.min_member:
+            return False
+        return all(self.have(role) >= count for role, count in self.role_minima)
+
+    @property
+    def quorum_placed(self) -> bool:
+        """Whether every minimum holds by members that are placed."""
+        placed = self.placed()
+        if not placed or placed < self.min_member:
+            return False
+        return all(self.placed(role) >= count for role, count in self.role_minima)
+
+    # ----------------------------------------------------------------- changes
+
+    def join(self, member: Member) -> bool:
+        """A pod becomes a member, in its current state; returns whether what the members declare
+        has changed by that.
+        """
+        pod = member.pod
+        member.gang = self
+        self.members[pod.uid] = member
+        self.ours += pod.ours
+        self.implied += pod.group_implied
+        self.kube_batch_members += pod.scheduler_name == KUBE_BATCH
+        self.stuck += bool(pod.waiting)
+        self._rank(pod)
+        self._count(member, member.state, 1)
+        return self.declarations.add(pod)
+
+    def leave(self, member: Member) -> bool:
+        """A pod is no longer a member; returns whether what the members declare has changed."""
+        pod = member.pod
+        self._count(member, member.state, -1)
+        del self.members[pod.uid]
+        self.parts.pop(pod.uid, None)
+        member.gang = None
+        self.ours -= pod.ours
+        self.implied -= pod.group_implied
+        self.kube_batch_members -= pod.scheduler_name == KUBE_BATCH
+        self.stuck -= bool(pod.waiting)
+        if not self.bound:
+            self.bound_ms = 0
+        if not self.members:
+            self.rank, self.ranked = None, False
+        return self.declarations.remove(pod)
+
+    def follow(self, pod: Pod, before: Pod) -> bool:
+        """A member's pod has changed in nothing that says where it belongs; returns whether what
+        the members declare has changed.
+        """
+        self.implied += pod.group_implied - before.group_implied
+        self.stuck += bool(pod.waiting) - bool(before.waiting)
+        self._rank(pod)
+        return self.declarations.replace(before, pod)
+
+    def move(self, member: Member, state: int) -> None:
+        """A member changes its state."""
+        before, counts = member.state, self.counts
+        if WAITING in (before, state):
+            self._count(member, before, -1)
+            member.state = state
+            self._count(member, state, 1)
+        else:
+            # Of a gang of thousands each does so several times.
+            member.state = state
+            of_role = self.roles[member.pod.role]
+            counts[before] -= 1
+            of_role[before] -= 1
+            counts[state] += 1
+            of_role[state] += 1
+        if self.bound_ms and not self.bound:
+            self.bound_ms = 0
+
+    def assume(self, members: Collection[Member]) -> dict[tuple[str, int], int]:
+        """Members that were waiting have been decided: they are assumed, and hold room.
+
+        The same as moving and charging one after the other, but that it is left to the caller to
+        charge the queue with what is returned: how many, by role and shape.
+        """
+        counts, waiting, held = self.counts, self.waiting, self.held
+        for member in members:
+            assert member.state == WAITING, f"{member.pod.uid} did not wait"
+            member.state, member.charged = ASSUMED, True
+        taken: dict[tuple[str, int], int] = {}
+        if len(members) == counts[WAITING]:
+            taken.update((key, len(group)) for key, group in waiting.items())
+            waiting.clear()
+        else:
+            for member in members:
+                key = member.pod.role, member.shape.id
+                taken[key] = taken.get(key, 0) + 1
+                group = waiting[key]
+                del group[member.pod.uid]
+                if not group:
+                    del waiting[key]
+        counts[WAITING] -= len(members)
+        counts[ASSUMED] += len(members)
+        for (role, shape_id), count in taken.items():
+            of_role = self.roles[role]
+            of_role[WAITING] -= count
+            of_role[ASSUMED] += count
+            held[shape_id] = held.get(shape_id, 0) + count
+        self.queue.holders[self] = None
+        return taken
+
+    def reshape(self, member: Member, shape: ShapeEntry) -> None:
+        """A member's labels mean something else to others: it has another entry of its shape."""
+        state = member.state
+        self._count(member, state, -1)
+        if member.charged:
+            self.hold(member.shape, -1)
+            self.hold(shape, 1)
+        member.shape = shape
+        self._count(member, state, 1)
+
+    def hold(self, shape: ShapeEntry, count: int) -> None:
+        """`count` more (negative: fewer) members of this shape hold room; charge the queue."""
+        held = self.held.get(shape.id, 0) + count
+        if held:
+            self.held[shape.id] = held
+            self.queue.holders[self] = None
+        else:
+            del self.held[shape.id]
+            if not self.held:
+                del self.queue.holders[self]
+        self.queue.charge(shape, count)
+
+    def _rank(self, pod: Pod) -> None:
+        rank = task_priority(pod)
+        if self.rank is None:
+            self.rank = rank
+        elif self.rank != rank:
+            self.ranked = True
+
+    def _count(self, member: Member, state: int, by: int) -> None:
+        pod = member.pod
+        self.counts[state] += by
+        counts = self.roles.get(pod.role)
+        if counts is None:
+            counts = self.roles[pod.role] = [0] * STATES
+        counts[state] += by
+        if state == WAITING:
+            key = (pod.role, member.shape.id)
+            if by > 0:
+                self.waiting.setdefault(key, {})[pod.uid] = member
+                return
+            group = self.waiting[key]
+            del group[pod.uid]
+            if not group:
+                del self.waiting[key]
+
+    # ------------------------------------------------------------- description
+
+    @property
+    def full_name(self) -> str:
+        """For people."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        """In texts for users: what they created, `namespace/job/train`, or the gang's own name."""
+        owner = self.owner
+        if owner is None:
+            return self.full_name
+        return f"{self.namespace}/{owner.kind.lower()}/{owner.name}"
+
+    @property
+    def owner(self) -> Owner | None:
+        """The controller owner: of the group, else of the members."""
+        if self.group is not None and self.group.owner is not None:
+            return self.group.owner
+        for member in self.members.values():
+            if member.pod.owner is not None:
+                return member.pod.owner
+        return None
+
+    @property
+    def vacant(self) -> bool:
+        """Whether neither an object nor a pod is there."""
+        return self.group is None and not self.members
+
+    @property
+    def silent(self) -> bool:
+        """Whether Tutti does not manage it: no member names a scheduler of ours, and no object of a
+        gang dialect declares it; or its object was deleted, and no member waits.
+        """
+        if self.ours:
+            return self.group is None and self.key[0] == "name" and self._left_over
+        foreign_only = len(self.members) > 0
+        return foreign_only or self.group is None or self.group.by_owner
+
+    @property
+    def queue_name(self) -> str:
+        """The queue that it asks for."""
+        if self.group is not None and self.group.queue:
+            return self.group.queue
+        if self.kept is not None:
+            return self.kept.queue
+        if self.group is None or self.group.by_owner:
+            return self.declarations.declared.queue or DEFAULT
+        return DEFAULT

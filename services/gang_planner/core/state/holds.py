@@ -1,0 +1,506 @@
+"""Holds: what gangs get for members that they lost, and the capacity reserved for it.
+
+A hold is an open `hold` note in DECISIONS, known by the lost pod's UID. It has at most one row in
+the table of room: without one it stands first in line. Its reason says what was lost: PodFailed,
+PodEvicted, PodDeleted, NodeLost; of a gang that has not started, Repair.
+
+The log tells the whole of it. A note is written at the end of the cycle in which a hold was made,
+moved or reshaped, and a hold that ends in the cycle in which it was made is not in the log at all.
+The decision that fills a hold names it (`fills`), so that there is no instant at which a restart
+would keep both the decision's room and the hold's.
+
+Losses are judged where a record of CLUSTER ends, not in a cycle (`lifecycle.holds.judge`): the same
+records give the same holds, however cycles fall between them.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.inter_pod import profiles
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.reservations import Reason, Reservation
+from shared.contracts.decisions import Cycle, Note, NoteClosed, NoteOpened
+from shared.model.gang_keys import GangKey
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.tables import Tables
+
+#: Reason of a hold to a gang that is being repaired: it ends with the repair.
+REPAIR: Final = "Repair"
+#: Reason of a hold for a pod that was simply deleted: it ends when the gang does not miss it.
+DELETED: Final = "PodDeleted"
+FAILED_POD: Final = "PodFailed"
+EVICTED: Final = "PodEvicted"
+NODE_LOST: Final = "NodeLost"
+#: Reason of a hold for a pod of a gang that its workload makes again as a whole: it ends when the
+#: successor does not miss it.
+RESTARTED: Final = "GangRestarted"
+#: Reason of what stands for no lost pod, but for a unit of `minResources`
+#: (`placement.min_resources`).
+MIN_RESOURCES: Final = "MinResources"
+
+
+class Loss(NamedTuple):
+    """A member that counted and is gone, as the picture showed it."""
+
+    uid: str
+    key: GangKey
+    role: str
+    shape: ShapeEntry
+    namespace: str
+    #: msgpack of its labels.
+    labels: bytes
+    #: Name of the node it was on.
+    node: str
+    #: CamelCase, as a hold's reason.
+    reason: str
+    #: For people: which pod, and what happened.
+    message: str
+    #: Nobody but the user or its controller asked for it.
+    plain: bool
+    #: A controller would make it again.
+    owned: bool
+    #: The node's kubelet refused it: it would do so again.
+    refused: bool
+    cluster_seq: int
+    #: Its gang had started when it was lost: room is held, not only kept for a repair.
+    started: bool = False
+    #: UID of the living workload that makes its gang again, and its part of it; "": none is known.
+    workload: str = ""
+    part: str = ""
+
+
+class Hold:
+    """What is owed for one lost pod."""
+
+    __slots__ = (
+        "at_ms",
+        "cluster_seq",
+        "dirty",
+        "gang",
+        "gang_id",
+        "gang_key",
+        "labels",
+        "logged",
+        "lost_on",
+        "message",
+        "namespace",
+        "node",
+        "part",
+        "priority",
+        "queue",
+        "reason",
+        "reservation",
+        "role",
+        "shape",
+        "tried",
+        "uid",
+        "until_ms",
+        "workload",
+    )
+
+    def __init__(
+        self,
+        *,
+        uid: str,
+        gang_id: str,
+        role: str,
+        shape: ShapeEntry,
+        reason: str,
+        message: str,
+        lost_on: str,
+        namespace: str,
+        labels: bytes,
+        workload: str = "",
+        part: str = "",
+    ) -> None:
+        #: UID of the lost pod.
+        self.uid = uid
+        self.gang_id = gang_id
+        #: None until the picture shows its gang.
+        self.gang: Gang | None = None
+        self.role = role
+        self.shape = shape
+        #: Of the lost pod; the labels as msgpack.
+        self.namespace = namespace
+        self.labels = labels
+        self.reason = reason
+        self.message = message
+        #: Name of the node that it was lost on.
+        self.lost_on = lost_on
+        #: UID of the workload that makes its gang again, and the pod's part of it; "": it ends with
+        #: its gang.
+        self.workload = workload
+        self.part = part
+        #: Key, queue and priority of its gang, for while nothing of the gang exists.
+        self.gang_key: GangKey | None = None
+        self.queue = ""
+        self.priority = 0
+        self.at_ms = 0
+        self.until_ms = 0
+        self.reservation: Reservation | None = None
+        #: Name of the node on which it has room; "": on none.
+        self.node = ""
+        #: The log does not say what is true now.
+        self.dirty = True
+        #: The log knows it.
+        self.logged = False
+        #: A picture at least this new shows its gang, if there is one.
+        self.cluster_seq = 0
+        #: With what room was looked for in vain.
+        self.tried: tuple[object, ...] = ()
+
+    @property
+    def repairing(self) -> bool:
+        """Whether it ends with its gang's repair, and not by a deadline of its own."""
+        return self.reason == REPAIR
+
+    @property
+    def reserving(self) -> bool:
+        """Whether it stands for pods that do not exist yet, and not for one that is lost."""
+        return self.reason == MIN_RESOURCES
+
+    @property
+    def reservation_reason(self) -> Reason:
+        """What the reservation table says of its row."""
+        if self.reserving:
+            return "reservation"
+        return "repair" if self.repairing else "hold"
+
+
+class HoldTable:
+    """All holds, by the lost pod's UID."""
+
+    def __init__(self) -> None:
+        self.by_uid: dict[str, Hold] = {}
+        #: Losses that nobody has judged yet: the record that shows them is still being applied.
+        self.losses: list[Loss] = []
+        #: Losses to become holds in the next cycle of whoever leads.
+        self.pending: dict[str, Loss] = {}
+        #: Lost pods that the picture still shows and that had their hold, as far as the log has
+        #: told: there is no second one, whichever of the two logs is read first.
+        self._known: dict[str, None] = {}
+        self._of: dict[GangKey, dict[str, Hold]] = {}
+        #: What was tried in vain for all that a gang is owed.
+        self.tried: dict[GangKey, tuple[object, ...]] = {}
+        #: Grows with every row that is kept: who outranks it may look again.
+        self.kept = 0
+        #: How many losses of a gang have not been dealt with.
+        self._lost: dict[GangKey, int] = {}
+        #: Holds that ended since the last cycle's notes, and how.
+        self._ended: list[tuple[Hold, str]] = []
+        #: Sequence of CLUSTER that the newest logged cycle had applied, and the one before it.
+        self._cycle_seq = 0
+
+    def of(self, gang: Gang) -> tuple[Hold, ...]:
+        """What a gang is owed, what ends first first."""
+        found = self._of.get(gang.key) if self._of else None
+        if not found:
+            return ()
+        return tuple(sorted(found.values(), key=_by_deadline))
+
+    def owners(self) -> list[GangKey]:
+        """Keys of the gangs that are owed anything."""
+        return list(self._of)
+
+    def owes(self, key: GangKey) -> bool:
+        """Whether a gang is owed anything, or has lost what is still to be judged."""
+        return key in self._of or key in self._lost
+
+    @property
+    def open_count(self) -> int:
+        """Holds that are open."""
+        return len(self.by_uid)
+
+    def knows(self, uid: str) -> bool:
+        """Whether a loss of this pod is, or was, a hold already."""
+        return uid in self.by_uid or uid in self._known or uid in self.pending
+
+    def forget(self, uid: str) -> None:
+        """The picture no longer shows the pod, or shows it placed again: nothing of it can be lost
+        twice.
+        """
+        self._known.pop(uid, None)
+
+    def come_back(self, uid: str) -> None:
+        """A pod whose node was gone is placed again: it is not lost, and may be lost again."""
+        self.forget(uid)
+        self.settle(uid)
+        for loss in [loss for loss in self.losses if loss.uid == uid]:
+            self.losses.remove(loss)
+            self._uncount(loss.key)
+
+    # ------------------------------------------------------------------ changes
+
+    def lose(self, loss: Loss) -> None:
+        """A member is lost; judged when the record that shows it has been applied whole."""
+        self.losses.append(loss)
+        self._lost[loss.key] = self._lost.get(loss.key, 0) + 1
+
+    def take_losses(self) -> list[Loss]:
+        """What has to be judged now: each becomes pending or is owed nothing."""
+        losses, self.losses = self.losses, []
+        for loss in losses:
+            self._uncount(loss.key)
+        return losses
+
+    def await_cycle(self, loss: Loss) -> None:
+        """The loss becomes a hold in the next cycle of whoever leads."""
+        self.pending[loss.uid] = loss
+        self._lost[loss.key] = self._lost.get(loss.key, 0) + 1
+
+    def settle(self, uid: str) -> None:
+        """A pending loss is dealt with, or owed nothing."""
+        loss = self.pending.pop(uid, None)
+        if loss is not None:
+            self._uncount(loss.key)
+
+    def add(self, tables: "Tables", hold: Hold, gang: Gang) -> None:
+        """A loss became a hold; its note is written at the end of the cycle."""
+        self.by_uid[hold.uid] = hold
+        if hold.uid in tables.members:
+            self._known[hold.uid] = None
+        self.attach(hold, gang)
+
+    def attach(self, hold: Hold, gang: Gang) -> None:
+        """The gang of a hold is known now, and is charged for its room."""
+        hold.gang = gang
+        hold.gang_key = gang.key
+        hold.queue, hold.priority = gang.queue.name, gang.priority
+        gang.hold_ended = ""
+        self._of.setdefault(gang.key, {})[hold.uid] = hold
+        if hold.reservation is not None:
+            gang.hold(hold.shape, 1)
+
+    def reserve(self, tables: "Tables", hold: Hold, slot: int, *, adopted: bool) -> None:
+        """Reserve the hold's capacity on a node, charged to its gang and queue; `adopted`: it has
+        been taken from the node capacity already.
+        """
+        reservation = Reservation(owner=hold.gang_id, uid=hold.uid, shape=hold.shape, slot=slot)
+        reservation.reason = hold.reservation_reason
+        reservation.until_ms = hold.until_ms
+        tables.reservations.keep_replacement(reservation, adopted=adopted)
+        self.kept += 1
+        hold.reservation = reservation
+        hold.node = tables.nodes.names[slot]
+        if hold.gang is not None:
+            hold.gang.hold(hold.shape, 1)
+
+    def pass_on(self, hold: Hold, successor: Gang) -> None:
+        """The hold and its room are another gang's from now on."""
+        self._detach(hold)
+        if hold.gang is not None and hold.reservation is not None:
+            hold.gang.hold(hold.shape, -1)
+        hold.gang_id, hold.dirty, hold.tried = successor.gang_id, True, ()
+        if hold.reservation is not None:
+            hold.reservation.owner = successor.gang_id
+        self.attach(hold, successor)
+
+    def close(self, tables: "Tables", hold: Hold, reason: str) -> None:
+        """End a hold and its row; the note that says so is written at the end of the cycle."""
+        if hold.gang is not None:
+            hold.gang.hold_ended = reason
+        drop_reservation(tables, hold)
+        self._remove(hold)
+        if hold.logged:
+            self._ended.append((hold, reason))
+
+    def notes(self, epoch: int, cycle: Cycle) -> list[Note]:
+        """The notes of this cycle's changes, oldest holds first."""
+        notes: list[Note] = []
+        for hold in self.by_uid.values():
+            if hold.dirty:
+                hold.dirty = False
+                hold.logged = True
+                notes.append(_opened(hold, epoch, cycle))
+        for hold, reason in self._ended:
+            notes.append(
+                NoteClosed(
+                    gang_id=hold.gang_id,
+                    epoch=epoch,
+                    kind="hold",
+                    at_ms=cycle.now_ms,
+                    reason=reason,
+                    pod_uids=(hold.uid,),
+                    cycle=cycle,
+                )
+            )
+        self._ended.clear()
+        return notes
+
+    def relabel(self, tables: "Tables") -> None:
+        """What terms ask for has changed: lost pods are counted as they would be."""
+        for hold in self.by_uid.values():
+            before = hold.shape
+            entry = profiles.entry_of_lost(tables, before.encoded, hold.namespace, hold.labels)
+            if entry is before:
+                continue
+            hold.shape, hold.tried = entry, ()
+            if hold.reservation is None:
+                continue
+            tables.node_capacity.exchange(hold.reservation.slot, before, entry)
+            hold.reservation.shape = entry
+            if hold.gang is not None:
+                hold.gang.hold(before, -1)
+                hold.gang.hold(entry, 1)
+
+    # ---------------------------------------------------------------- from the log
+
+    def recall(self, tables: "Tables", note: NoteOpened) -> None:
+        """Take a hold over from the log: row and all. One of the same pod is replaced."""
+        for uid in note.pod_uids:
+            self.settle(uid)
+            self._told_of(uid)
+            if uid in tables.members:
+                self._known[uid] = None
+            before = self.by_uid.get(uid)
+            if before is not None:
+                drop_reservation(tables, before)
+                self._remove(before)
+            elif note.reason == FAILED_POD:
+                tables.gangs.history(note.gang_id).failed_on[note.lost_on] = None
+            hold = Hold(
+                uid=uid,
+                gang_id=note.gang_id,
+                role=note.role,
+                shape=profiles.entry_of_lost(tables, note.shape, note.namespace, note.labels),
+                reason=note.reason,
+                message=note.message,
+                lost_on=note.lost_on,
+                namespace=note.namespace,
+                labels=note.labels,
+                workload=note.workload,
+                part=note.part,
+            )
+            hold.gang_key, hold.queue, hold.priority = note.gang_key, note.queue, note.priority
+            hold.at_ms, hold.until_ms = note.at_ms, note.until_ms
+            hold.dirty, hold.logged = False, True
+            hold.cluster_seq = note.cycle.cluster_seq if note.cycle is not None else 0
+            self.by_uid[uid] = hold
+            if note.node:
+                self.reserve(tables, hold, tables.nodes.slot(note.node), adopted=False)
+            gang = tables.gangs.by_id.get(note.gang_id)
+            if gang is not None:
+                self.attach(hold, gang)
+
+    def recall_end(self, tables: "Tables", gang_id: str, uids: Iterable[str]) -> None:
+        """The log says that holds of a gang ended: of these lost pods, or all of them."""
+        named = tuple(uids)
+        if not named:
+            known = [*self.by_uid.values(), *(hold for hold, _ in self._ended)]
+            named = tuple(hold.uid for hold in known if hold.gang_id == gang_id)
+        for uid in named:
+            self.settle(uid)
+            self._told_of(uid)
+            hold = self.by_uid.get(uid)
+            if hold is not None:
+                drop_reservation(tables, hold)
+                self._remove(hold)
+                if hold.gang is not None:
+                    tables.gangs.drop_if_empty(hold.gang)
+
+    def recall_filled(self, tables: "Tables", uids: Iterable[str]) -> None:
+        """A decision in the log fills holds of these lost pods. The notes of their ends come behind
+        it; whoever leads next writes those that never came.
+        """
+        for uid in uids:
+            self.settle(uid)
+            hold = self.by_uid.get(uid)
+            if hold is not None:
+                drop_reservation(tables, hold)
+                self._remove(hold)
+                self._ended.append((hold, "Filled"))
+
+    def recall_cycle(self, tables: "Tables", cluster_seq: int) -> None:
+        """A record of a newer cycle is in the log: an earlier one had its say on every loss up to
+        where it had read, and what it did not open it did not owe.
+        """
+        if cluster_seq <= self._cycle_seq:
+            return
+        before, self._cycle_seq = self._cycle_seq, cluster_seq
+        for uid, loss in list(self.pending.items()):
+            if loss.cluster_seq <= before:
+                self.settle(uid)
+                gang = tables.gangs.gangs.get(loss.key)
+                if gang is not None:
+                    tables.gangs.drop_if_empty(gang)
+
+    def notes_of(self) -> dict[str, list[NoteOpened]]:
+        """Open notes by gang id, for a checkpoint."""
+        found: dict[str, list[NoteOpened]] = {}
+        for hold in self.by_uid.values():
+            found.setdefault(hold.gang_id, []).append(_opened(hold, 0, None))
+        return found
+
+    # ---------------------------------------------------------------- internal
+
+    def _told_of(self, uid: str) -> None:
+        """The log says itself how a hold of this pod ended, or that there is another."""
+        if self._ended:
+            self._ended = [one for one in self._ended if one[0].uid != uid]
+
+    def _remove(self, hold: Hold) -> None:
+        del self.by_uid[hold.uid]
+        self._detach(hold)
+
+    def _detach(self, hold: Hold) -> None:
+        """Its gang does not know of it any more."""
+        if hold.gang is None:
+            return
+        replacements = self._of[hold.gang.key]
+        del replacements[hold.uid]
+        if not replacements:
+            del self._of[hold.gang.key]
+            self.tried.pop(hold.gang.key, None)
+
+    def _uncount(self, key: GangKey) -> None:
+        self._lost[key] -= 1
+        if not self._lost[key]:
+            del self._lost[key]
+
+
+def drop_reservation(tables: "Tables", hold: Hold) -> None:
+    """Give a hold's room up, if it has any; the hold stays."""
+    reservation = hold.reservation
+    if reservation is None:
+        return
+    hold.reservation, hold.node = None, ""
+    tables.reservations.end_replacement(reservation)
+    if hold.gang is not None:
+        hold.gang.hold(hold.shape, -1)
+    hold.tried = ()
+    nothing_there = reservation.slot not in tables.residents and not tables.reservations.on(
+        reservation.slot
+    )
+    if nothing_there and not tables.nodes.exists[reservation.slot]:
+        tables.nodes.drop_phantom(reservation.slot)
+
+
+def _opened(hold: Hold, epoch: int, cycle: Cycle | None) -> NoteOpened:
+    return NoteOpened(
+        gang_id=hold.gang_id,
+        epoch=epoch,
+        kind="hold",
+        at_ms=hold.at_ms,
+        until_ms=hold.until_ms,
+        reason=hold.reason,
+        pod_uids=(hold.uid,),
+        role=hold.role,
+        shape=hold.shape.encoded,
+        namespace=hold.namespace,
+        labels=hold.labels,
+        node=hold.node,
+        lost_on=hold.lost_on,
+        message=hold.message,
+        cycle=cycle,
+        workload=hold.workload,
+        part=hold.part,
+        gang_key=hold.gang_key if hold.workload else None,
+        queue=hold.queue if hold.workload else "",
+        priority=hold.priority if hold.workload else 0,
+    )
+
+
+def _by_deadline(hold: Hold) -> tuple[int, str]:
+    return hold.until_ms, hold.uid

@@ -1,0 +1,79 @@
+"""Topology domains: nodes that have the same value of a label, numbered per key.
+
+Number 0 is for nodes that lack the label (and for slots without a node), so that an array by domain
+whose first item is neutral answers for these, too. Numbers depend on the order of arrival: nothing
+may be decided by comparing them.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import Ints, grown_ints
+from services.gang_planner.core.state.nodes import NodeTable
+
+#: Numbers of values that no node has any more: beyond so many they are reused.
+_SPARE_MAX: Final = 1024
+
+
+class Domains:
+    """The domains of one key."""
+
+    def __init__(self, key: str, nodes: NodeTable) -> None:
+        self.key = key
+        self._nodes = nodes
+        #: Number of each slot's domain.
+        self.of_slot: Ints = np.zeros(0, dtype=np.int64)
+        #: Numbers given out, 0 included.
+        self.count = 1
+        #: Grows when any slot's domain has changed.
+        self.version = 0
+        self._by_value: Ints = np.zeros(0, dtype=np.int64)
+        self._position = -1
+
+    def refresh(self) -> None:
+        """Follow the nodes; called before anything is read."""
+        nodes = self._nodes
+        if self._position == nodes.changes.position and len(self.of_slot) == nodes.size:
+            return
+        changed = None
+        if self._position >= 0:
+            changed = nodes.changes.since(self._position, max(16, nodes.size // 4))
+        self._position = nodes.changes.position
+        values = nodes.labels.column(self.key, nodes.objects)[: nodes.size]
+        before = self.of_slot
+        if changed is None or self.count > nodes.size + _SPARE_MAX:
+            self._by_value[:] = 0
+            self.count = 1
+            self.of_slot = self._numbers(values)
+        else:
+            self.of_slot = np.concatenate(
+                [before, np.zeros(nodes.size - len(before), dtype=np.int64)]
+            )
+            self.of_slot[changed] = self._numbers(values[changed])
+        if not np.array_equal(before, self.of_slot):
+            self.version += 1
+
+    def _numbers(self, values: Ints) -> Ints:
+        self._by_value = grown_ints(self._by_value, int(values.max(initial=0)) + 1)
+        fresh = np.unique(values[(values > 0) & (self._by_value[values] == 0)])
+        self._by_value[fresh] = np.arange(self.count, self.count + len(fresh))
+        self.count += len(fresh)
+        numbers: Ints = self._by_value[values]
+        return numbers
+
+
+class DomainTable:
+    """Domains by key; shared by a node capacity and its copies."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.nodes = nodes
+        self._domains: dict[str, Domains] = {}
+
+    def of(self, key: str) -> Domains:
+        """The domains of a key, as the nodes are now."""
+        found = self._domains.get(key)
+        if found is None:
+            found = self._domains[key] = Domains(key, self.nodes)
+        found.refresh()
+        return found

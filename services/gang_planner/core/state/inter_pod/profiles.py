@@ -1,0 +1,169 @@
+"""Keeps the profile of every pod in line: with its labels, its namespace's, and what terms ask for.
+
+Terms come with pods. A selector that no term had before is compared with the pods that have its
+anchor (`terms`), found by `LabelIndex`, and with no others. In a cluster without terms nothing of
+this costs anything.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from services.gang_planner.core.state.gangs import Member
+from services.gang_planner.core.state.inter_pod.label_index import decoded
+from services.gang_planner.core.state.inter_pod.terms import Matcher, Subject
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.state.tables import Tables
+from shared.model.objects import Pod
+
+
+def entry_of(tables: Tables, pod: Pod) -> ShapeEntry:
+    """The entry of a pod as it is. When its shape asks for labels that nobody asked for before,
+    other pods get other entries.
+    """
+    shapes = tables.shapes
+    entry = entry_of_shape(tables, pod.shape)
+    if not shapes.terms.any:
+        return entry
+    profile = shapes.terms.profile(_subject(tables, pod))
+    return shapes.intern(pod.shape, profile) if profile else entry
+
+
+def entry_of_shape(tables: Tables, encoded: bytes) -> ShapeEntry:
+    """The entry of a shape whose pod's labels are not known: it carries its terms, and no selector
+    means it.
+    """
+    entry = tables.shapes.intern(encoded)
+    if tables.shapes.terms.fresh:
+        regard(tables)
+    return entry
+
+
+def entry_of_lost(tables: Tables, encoded: bytes, namespace: str, labels: bytes) -> ShapeEntry:
+    """The entry of a pod that is gone, as its successor will have it."""
+    entry = entry_of_shape(tables, encoded)
+    terms = tables.shapes.terms
+    if not terms.any or not namespace:
+        return entry
+    subject = Subject(namespace, tables.labels.namespace(namespace), decoded(labels), False)
+    profile = terms.profile(subject)
+    return tables.shapes.intern(encoded, profile) if profile else entry
+
+
+def lasting(tables: Tables, member: Member) -> ShapeEntry:
+    """The entry that the pod would have if it were not being deleted: its successor's."""
+    if not member.pod.deleting or not tables.shapes.terms.any:
+        return member.shape
+    return entry_of(tables, msgspec.structs.replace(member.pod, deleting=False))
+
+
+def asked(
+    tables: Tables, shapes: ShapeTable, node_capacity: NodeCapacity, pods: Sequence[Pod]
+) -> list[ShapeEntry]:
+    """Entries of pods that do not exist, in a table of their own; the tables are only read.
+
+    Args:
+        tables: What is there.
+        shapes: The question's table; its terms are a copy of the tables'.
+        node_capacity: A copy of the tables' own: pods that no question concerned before are
+            counted there.
+        pods: What the question is about.
+    """
+    terms = shapes.terms
+    for pod in pods:
+        shapes.intern(pod.shape)
+    for matcher in terms.fresh:
+        tally = ((matcher.number, 1),)
+        for uid in tables.labels.candidates(matcher, tables.members):
+            member = tables.members[uid]
+            if matcher.matches(_subject(tables, member.pod)):
+                for slot in _places(tables, member):
+                    node_capacity.pairs.add(slot, tally, 1)
+    terms.fresh = []
+    return [shapes.intern(pod.shape, terms.profile(_subject(tables, pod))) for pod in pods]
+
+
+def regard(tables: Tables) -> None:
+    """Compare what is newly asked for with the pods."""
+    terms = tables.shapes.terms
+    fresh, terms.fresh = terms.fresh, []
+    _refresh_all(tables, fresh)
+
+
+def namespaces_changed(tables: Tables) -> None:
+    """Labels of namespaces changed: compare again what looks at them."""
+    _refresh_all(tables, tables.shapes.terms.by_namespace())
+
+
+def follow(tables: Tables, member: Member, before: Pod) -> None:
+    """The pod has changed: give it the entry that it has now."""
+    pod = member.pod
+    if pod.labels == before.labels and pod.deleting == before.deleting:
+        return
+    if tables.shapes.terms.any and refresh(tables, member) and member.slot >= 0:
+        # What it kept others from may be open to them now.
+        tables.node_capacity.freed += 1
+
+
+def refresh(tables: Tables, member: Member) -> bool:
+    """Bring one pod's entry in line; True: it has another one now."""
+    if member.pod.shape != member.shape.encoded:
+        # Its shape is being changed, and its entry with it.
+        return False
+    entry = entry_of(tables, member.pod)
+    if entry is member.shape:
+        return False
+    _reshape(tables, member, entry)
+    return True
+
+
+def _refresh_all(tables: Tables, matchers: Iterable[Matcher]) -> None:
+    found: dict[str, None] = {}
+    for one in matchers:
+        found.update(dict.fromkeys(tables.labels.candidates(one, tables.members)))
+    for uid in found:
+        refresh(tables, tables.members[uid])
+    tables.relabel_lost()
+
+
+def _reshape(tables: Tables, member: Member, entry: ShapeEntry) -> None:
+    """Put another entry of the same shape in the place of a pod's, in all tables."""
+    before, gang = member.shape, member.gang
+    if gang is not None:
+        gang.reshape(member, entry)
+        tables.gangs.touch(gang)
+    for reservation in tables.reservations.rows(member.pod.uid):
+        if reservation.shape is before:
+            tables.node_capacity.exchange(reservation.slot, before, entry)
+            reservation.shape = entry
+    promised = tables.reservations.promised.get(member.pod.uid)
+    if promised is not None and promised.shape is before:
+        tables.node_capacity.exchange(promised.slot, before, entry)
+        promised.shape = entry
+        if gang is not None:
+            gang.hold(before, -1)
+            gang.hold(entry, 1)
+    if member.slot >= 0:
+        tables.node_capacity.exchange(member.slot, before, entry)
+    member.shape = entry
+
+
+def _places(tables: Tables, member: Member) -> list[int]:
+    """Nodes on which a pod is counted: its own, and those that room is kept on for it."""
+    places = [reservation.slot for reservation in tables.reservations.rows(member.pod.uid)]
+    promised = tables.reservations.promised.get(member.pod.uid)
+    if promised is not None:
+        places.append(promised.slot)
+    if member.slot >= 0:
+        places.append(member.slot)
+    return places
+
+
+def _subject(tables: Tables, pod: Pod) -> Subject:
+    return Subject(
+        pod.namespace,
+        tables.labels.namespace(pod.namespace),
+        decoded(pod.labels),
+        pod.deleting,
+    )

@@ -1,0 +1,282 @@
+"""What terms and constraints of pods ask for, each distinct thing once.
+
+A *matcher* says which pods a selector is about; a *carried* term says which pods carry one (the
+anti-affinity of a running pod keeps others away, too). Both are *tallied*: they have a number under
+which `counts` counts pods.
+
+Matchers are found by an *anchor*, a pair of label key and value that a pod must have: looking a
+pod's labels up costs as many dictionary look-ups as it has labels, however many matchers there are.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from shared.model.label_selectors import selects
+from shared.model.objects import Shape
+from shared.model.terms import PodAffinity, PodTerm, Selector, SpreadConstraint
+
+Profile: TypeAlias = tuple[int, ...]
+"""Numbers of the matchers that match a pod, ascending."""
+
+CarriedKind: TypeAlias = Literal["keeps away", "attracts"]
+
+#: What kube-scheduler lets a required affinity term of a running pod count for, beside preferred
+#: terms of weight 1 to 100.
+REQUIRED_WEIGHT: Final = 1
+
+
+class PodMatch(NamedTuple):
+    """Which pods a term is about."""
+
+    selector: Selector
+    namespaces: tuple[str, ...]
+    namespace_selector: Selector | None
+
+
+class Subject(NamedTuple):
+    """What matchers look at in a pod."""
+
+    namespace: str
+    namespace_labels: Mapping[str, str]
+    labels: Mapping[str, str]
+    #: It is being deleted: topology spread does not count it any more, affinity does.
+    deleting: bool
+
+
+class Matcher:
+    """Pods that are meant by all of some terms at once."""
+
+    __slots__ = ("anchors", "by_namespace", "live", "number", "whose")
+
+    def __init__(self, number: int, whose: tuple[PodMatch, ...], *, live: bool) -> None:
+        self.number = number
+        self.whose = whose
+        #: Pods that are being deleted do not count.
+        self.live = live
+        self.anchors = _anchors(whose)
+        #: Its answer depends on labels of namespaces.
+        self.by_namespace = any(one.namespace_selector is not None for one in whose)
+
+    def matches(self, subject: Subject) -> bool:
+        """Whether it is about this pod."""
+        if self.live and subject.deleting:
+            return False
+        return all(_means(one, subject) for one in self.whose)
+
+
+class Carried:
+    """A term that pods carry, and the pods that it is about: they are kept out of the carriers'
+    domains, or attracted (of negative amounts: repelled) by their points.
+    """
+
+    __slots__ = ("key", "kind", "matcher", "number")
+
+    def __init__(self, number: int, kind: CarriedKind, matcher: Matcher, key: str) -> None:
+        self.number = number
+        self.kind = kind
+        self.matcher = matcher
+        self.key = key
+
+
+class Spread(NamedTuple):
+    """A spread constraint and the pods that it counts; None: it counts none."""
+
+    constraint: SpreadConstraint
+    counted: Matcher | None
+    #: A pod of the shape counts for itself, whatever `counted` says: an empty selector matches it
+    #: and yet counts nobody.
+    always_self: bool
+
+
+class ShapeTerms:
+    """All terms of one shape, resolved."""
+
+    __slots__ = ("affinity", "affinity_keys", "anti", "carried", "hard", "preferred", "soft")
+
+    def __init__(self) -> None:
+        #: Pods that all required affinity terms are about; None: there is no such term, or one
+        #: that is about nobody.
+        self.affinity: Matcher | None = None
+        self.affinity_keys: tuple[str, ...] = ()
+        self.anti: tuple[tuple[Matcher, str], ...] = ()
+        self.hard: tuple[Spread, ...] = ()
+        self.soft: tuple[Spread, ...] = ()
+        #: (pods, topology key, points; negative for anti-affinity).
+        self.preferred: tuple[tuple[Matcher, str, int], ...] = ()
+        #: What each pod of the shape adds to tallies, by number.
+        self.carried: dict[int, int] = {}
+
+
+class Terms:
+    """All matchers and carried terms seen; numbers are never reused."""
+
+    def __init__(self) -> None:
+        self._matchers: dict[tuple[tuple[PodMatch, ...], bool], Matcher] = {}
+        self._carried: dict[tuple[CarriedKind, int, str], Carried] = {}
+        self._anchored: dict[tuple[str, str], list[Matcher]] = {}
+        self._unanchored: list[Matcher] = []
+        self._numbers = 0
+        self._described: dict[int, str] = {}
+        #: Numbers of matchers of which a pod more may open nodes: required affinity and spread.
+        self.attracting: set[int] = set()
+        #: Carried terms by the number of the matcher that says whom they are about.
+        self.about: dict[int, list[Carried]] = {}
+        #: Matchers that nobody has been compared with yet.
+        self.fresh: list[Matcher] = []
+        #: Grows with every matcher and carried term.
+        self.version = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether labels matter to anybody."""
+        return bool(self._matchers)
+
+    def read(self, shape: Shape) -> ShapeTerms | None:
+        """Name what a shape's terms ask for; None: it has no terms."""
+        if shape.pod_affinity is None and not shape.spread:
+            return None
+        found = ShapeTerms()
+        if shape.pod_affinity is not None:
+            self._read_affinity(found, shape.pod_affinity)
+        spreads = [self._spread(one, shape.namespace) for one in shape.spread]
+        found.hard = tuple(
+            one for one in spreads if one.constraint.when_unsatisfiable == "DoNotSchedule"
+        )
+        found.soft = tuple(
+            one for one in spreads if one.constraint.when_unsatisfiable != "DoNotSchedule"
+        )
+        for one in found.hard:
+            if one.counted is not None:
+                self.attracting.add(one.counted.number)
+        return found
+
+    def profile(self, subject: Subject) -> Profile:
+        """Which matchers match a pod."""
+        found = [one.number for one in self._candidates(subject.labels) if one.matches(subject)]
+        return tuple(sorted(found))
+
+    def description(self, profile: Profile) -> bytes:
+        """A profile without numbers: equal for equal matchers, whenever they were seen first."""
+        described = sorted(self._described[number] for number in profile)
+        return "\n".join(described).encode()
+
+    def by_namespace(self) -> list[Matcher]:
+        """Matchers that look at labels of namespaces."""
+        return [one for one in self._matchers.values() if one.by_namespace]
+
+    def copy(self) -> "Terms":
+        """An independent registry with the same numbers, for questions."""
+        terms = Terms()
+        terms._matchers = dict(self._matchers)
+        terms._carried = dict(self._carried)
+        terms._anchored = {pair: list(found) for pair, found in self._anchored.items()}
+        terms._unanchored = list(self._unanchored)
+        terms._numbers = self._numbers
+        terms._described = dict(self._described)
+        terms.attracting = set(self.attracting)
+        terms.about = {number: list(found) for number, found in self.about.items()}
+        terms.version = self.version
+        return terms
+
+    # ---------------------------------------------------------------- internal
+
+    def _read_affinity(self, found: ShapeTerms, terms: PodAffinity) -> None:
+        found.affinity_keys = tuple(one.topology_key for one in terms.affinity)
+        wanted = [_pod_match(one) for one in terms.affinity]
+        meant = [one for one in wanted if one is not None]
+        if meant and len(meant) == len(wanted):
+            found.affinity = self._matcher(meant)
+            self.attracting.add(found.affinity.number)
+        found.anti = tuple(self._resolved(terms.anti_affinity))
+        for matcher, key in found.anti:
+            self._carry(found, "keeps away", matcher, key, 1)
+        for matcher, key in self._resolved(terms.affinity):
+            self._carry(found, "attracts", matcher, key, REQUIRED_WEIGHT)
+        preferred: list[tuple[Matcher, str, int]] = []
+        for sign, listed in ((1, terms.preferred), (-1, terms.preferred_anti)):
+            for one in listed:
+                for matcher, key in self._resolved((one,)):
+                    preferred.append((matcher, key, sign * one.weight))
+                    self._carry(found, "attracts", matcher, key, sign * one.weight)
+        found.preferred = tuple(preferred)
+
+    def _resolved(self, terms: Iterable[PodTerm]) -> Iterable[tuple[Matcher, str]]:
+        for term in terms:
+            who = _pod_match(term)
+            if who is not None:
+                yield self._matcher([who]), term.topology_key
+
+    def _spread(self, constraint: SpreadConstraint, namespace: str) -> Spread:
+        selector = constraint.selector
+        if selector is None:
+            return Spread(constraint, None, always_self=False)
+        if not selector.requirements:
+            return Spread(constraint, None, always_self=True)
+        who = PodMatch(selector, (namespace,), None)
+        return Spread(constraint, self._matcher([who], live=True), always_self=False)
+
+    def _carry(
+        self, found: ShapeTerms, kind: CarriedKind, matcher: Matcher, key: str, amount: int
+    ) -> None:
+        carried = self._carried.get((kind, matcher.number, key))
+        if carried is None:
+            carried = Carried(self._number(), kind, matcher, key)
+            self._carried[kind, matcher.number, key] = carried
+            self.about.setdefault(matcher.number, []).append(carried)
+        found.carried[carried.number] = found.carried.get(carried.number, 0) + amount
+
+    def _matcher(self, whose: Iterable[PodMatch], *, live: bool = False) -> Matcher:
+        key = (tuple(sorted(set(whose), key=_place)), live)
+        matcher = self._matchers.get(key)
+        if matcher is None:
+            matcher = self._matchers[key] = Matcher(self._number(), key[0], live=live)
+            self._described[matcher.number] = repr(key)
+            self.fresh.append(matcher)
+            for pair in matcher.anchors:
+                self._anchored.setdefault(pair, []).append(matcher)
+            if not matcher.anchors:
+                self._unanchored.append(matcher)
+        return matcher
+
+    def _candidates(self, labels: Mapping[str, str]) -> Iterable[Matcher]:
+        yield from self._unanchored
+        if self._anchored:
+            for pair in labels.items():
+                yield from self._anchored.get(pair, ())
+
+    def _number(self) -> int:
+        self.version += 1
+        self._numbers += 1
+        return self._numbers - 1
+
+
+def _pod_match(term: PodTerm) -> PodMatch | None:
+    """Which pods a term is about; None: nobody."""
+    if term.selector is None:
+        return None
+    return PodMatch(term.selector, tuple(sorted(set(term.namespaces))), term.namespace_selector)
+
+
+def _means(who: PodMatch, subject: Subject) -> bool:
+    inside = subject.namespace in who.namespaces or (
+        who.namespace_selector is not None
+        and selects(who.namespace_selector, subject.namespace_labels)
+    )
+    return inside and selects(who.selector, subject.labels)
+
+
+def _anchors(whose: Iterable[PodMatch]) -> tuple[tuple[str, str], ...]:
+    """Pairs of which a pod must have one to match; empty: no such pairs are asked for."""
+    least: tuple[int, tuple[tuple[str, str], ...]] | None = None
+    for who in whose:
+        for one in who.selector.requirements:
+            if one.operator == "In":
+                values = sorted(set(one.values))
+                found = len(values), tuple((one.key, value) for value in values)
+                if values and (least is None or found < least):
+                    least = found
+    return least[1] if least is not None else ()
+
+
+def _place(who: PodMatch) -> tuple[str, ...]:
+    return repr(who.selector), repr(who.namespaces), repr(who.namespace_selector)

@@ -1,0 +1,71 @@
+"""The state that follows from a pod, the order of members, and members with their nodes."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from services.gang_planner.core.state.gangs import Member
+from services.gang_planner.core.state.member_states import (
+    ASSUMED,
+    FAILED,
+    FOREIGN,
+    GATED,
+    LEAVING,
+    LOST,
+    PLACED,
+    RUNNING,
+    SUCCEEDED,
+    TERMINAL,
+    UNSUPPORTED,
+    WAITING,
+)
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.objects import Pod
+
+
+class Seats(msgspec.Struct, frozen=True, eq=False):
+    """Members, and for each the slot of the node on which it is to be."""
+
+    members: Sequence[Member]
+    slots: Sequence[int]
+
+    def pairs(self) -> Iterator[tuple[Member, int]]:
+        """Each member with its slot."""
+        return zip(self.members, self.slots, strict=True)
+
+
+def state_of(member: Member, *, node_exists: bool) -> int:
+    """The state that follows from the pod as it is; `node_exists` says so of the node it is bound
+    to.
+    """
+    pod = member.pod
+    if pod.phase in TERMINAL:
+        return SUCCEEDED if pod.phase == "Succeeded" else FAILED
+    if pod.deleting:
+        return LEAVING
+    if pod.node:
+        if not node_exists:
+            return LOST
+        return RUNNING if pod.phase == "Running" else PLACED
+    if member.reservation is not None:
+        return ASSUMED
+    return _unplaced_state(pod, member.shape)
+
+
+def _unplaced_state(pod: Pod, shape: ShapeEntry) -> int:
+    if not pod.ours:
+        return FOREIGN
+    # Said before its gates: the pod is not placed either when they are lifted.
+    if shape.shape.unsupported:
+        return UNSUPPORTED
+    if pod.gates:
+        return GATED
+    return WAITING
+
+
+def placing_order(member: Member) -> tuple[int, int, int, str]:
+    """Which of a gang's equal members is placed first: priority, rank in its role, age, name."""
+    pod = member.pod
+    # Asked for every member that is placed: `task_priority` written out.
+    priority = pod.priority if pod.task_priority is None else pod.task_priority
+    return -priority, pod.index, pod.created_ms, pod.name

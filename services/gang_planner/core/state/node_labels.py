@@ -1,0 +1,123 @@
+"""Node labels as columns of small integers, one per key that a selector ever named.
+
+Values are interned: 0 means that the node lacks the label. A column is made by looking at all nodes
+once, and is kept up to date from then on; keys that nobody selects by cost nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import Bools, Ints, Slots, grown_ints
+from shared.model.objects import Node, Requirement
+
+#: A node's name, as a key beside labels: what `matchFields` may ask for. No label key looks like
+#: this.
+NAME_FIELD: Final = "\0metadata.name"
+_ABSENT: Final = 0
+
+
+class LabelColumns:
+    """Label values of all nodes, by key."""
+
+    def __init__(self) -> None:
+        self._value_ids: dict[str, int] = {}
+        #: Value as a number for Gt and Lt, by value id; None where it is none.
+        self._numbers: list[int | None] = [None]
+        self._columns: dict[str, Ints] = {}
+
+    def put(self, slot: int, node: Node | None) -> None:
+        """A node appeared in, changed in, or left column `slot`."""
+        if not self._columns:
+            return
+        labels = dict(node.labels) if node is not None else {}
+        for key, column in self._columns.items():
+            column = self._columns[key] = grown_ints(column, slot + 1)
+            column[slot] = self._id(self._value(key, node, labels))
+
+    def column(self, key: str, nodes: Sequence[Node | None]) -> Ints:
+        """Value ids of `key`, one per node in `nodes`."""
+        column = self._columns.get(key)
+        if column is None:
+            column = np.zeros(max(len(nodes), 1), dtype=np.int64)
+            for slot, node in enumerate(nodes):
+                labels = dict(node.labels) if node is not None else {}
+                column[slot] = self._id(self._value(key, node, labels))
+            self._columns[key] = column
+        return grown_ints(column, len(nodes))
+
+    def matches(
+        self, requirement: Requirement, key: str, nodes: Sequence[Node | None], slots: Slots
+    ) -> Bools:
+        """Where one requirement holds, of the nodes in `slots`. An operator or number that is none
+        holds nowhere.
+        """
+        values = self.column(key, nodes)[slots]
+        match requirement.operator:
+            case "In":
+                return self._among(requirement, values)
+            case "NotIn":
+                return ~self._among(requirement, values)
+            case "Exists":
+                return ~self._absent(values)
+            case "DoesNotExist":
+                return self._absent(values)
+            case "Gt" | "Lt":
+                return self._compares(requirement, values)
+            case _:
+                return np.zeros(len(values), dtype=np.bool_)
+
+    def _among(self, requirement: Requirement, values: Ints) -> Bools:
+        among: Bools = np.isin(values, self.ids(requirement.values))
+        return among
+
+    @staticmethod
+    def _absent(values: Ints) -> Bools:
+        absent: Bools = values == _ABSENT
+        return absent
+
+    def _compares(self, requirement: Requirement, values: Ints) -> Bools:
+        bound = as_number(requirement.values[0]) if len(requirement.values) == 1 else None
+        if bound is None:
+            return np.zeros(len(values), dtype=np.bool_)
+        above = requirement.operator == "Gt"
+        holds = np.array(
+            [
+                number is not None and (number > bound if above else number < bound)
+                for number in self._numbers
+            ],
+            dtype=np.bool_,
+        )
+        return holds[values]
+
+    @staticmethod
+    def _value(key: str, node: Node | None, labels: dict[str, str]) -> str | None:
+        if key == NAME_FIELD:
+            return node.name if node is not None else None
+        return labels.get(key)
+
+    def _id(self, value: str | None) -> int:
+        if value is None:
+            return _ABSENT
+        found = self._value_ids.get(value)
+        if found is None:
+            found = self._value_ids[value] = len(self._numbers)
+            self._numbers.append(as_number(value))
+        return found
+
+    def ids(self, values: Sequence[str]) -> Ints:
+        """Value ids of these texts."""
+        # A value that no node has gets an id of its own that no column holds.
+        return np.array([self._value_ids.get(value, -1) for value in values], dtype=np.int64)
+
+
+def as_number(text: str) -> int | None:
+    """A label value as the integer that Gt and Lt compare; None when it is none, or outside 64
+    bits.
+    """
+    digits = text[1:] if text[:1] in "+-" and len(text) > 1 else text
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

@@ -1,0 +1,196 @@
+"""The nodes: names, allocatable amounts, and what decides whether a shape may use them at all.
+
+A node has a column (a *slot*) for as long as it exists or anything is accounted on it. Pods may
+name a node that nobody has shown us (yet, or any more): such a *phantom* has a slot with nothing
+allocatable, so that accounting needs no special case. Deciding never depends on slot numbers, which
+depend on the order of arrival: ties go by name (`rank`).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import (
+    Bools,
+    ChangeLog,
+    Grid,
+    Ints,
+    ResourceIndex,
+    clamped,
+    grown_bools,
+    grown_ints,
+)
+from services.gang_planner.core.state.images import ImageTable
+from services.gang_planner.core.state.node_labels import LabelColumns
+from services.gang_planner.core.state.taints import TaintSets
+from shared.model.objects import Node
+
+#: Requests of one resource whose shares are kept.
+_REQUESTS_MAX = 256
+#: Arrays kept that were worked out of all nodes.
+_DERIVED_MAX = 256
+
+
+class Units:
+    """Allocatable amounts of one resource, cut into pieces, so that shares stay within 64 bits.
+
+    An amount in bytes times the number that stands for the whole would leave them.
+    """
+
+    def __init__(self, allocatable: Ints, whole: int) -> None:
+        self._whole = whole
+        amounts = np.maximum(allocatable, 1)
+        #: Amount of one piece, and how many pieces the node has.
+        self.unit: Ints = np.maximum(amounts // whole, 1)
+        self.pieces: Ints = amounts // self.unit
+        #: 1 where the node has any of the resource, else 0.
+        self.some: Ints = (allocatable > 0).astype(np.int64)
+        self._taken: dict[int, Ints] = {}
+
+    def taken(self, request: int) -> Ints:
+        """The share of each node that a request takes, at most the whole."""
+        found = self._taken.get(request)
+        if found is None:
+            if len(self._taken) >= _REQUESTS_MAX:
+                self._taken.clear()
+            pieces = np.minimum(request // self.unit, self.pieces)
+            found = self._taken[request] = pieces * self._whole // self.pieces * self.some
+        return found
+
+
+class NodeTable:
+    """Static facts of all nodes, by slot; what is free on them is `node_capacity.NodeCapacity`."""
+
+    def __init__(self, resources: ResourceIndex) -> None:
+        self.resources = resources
+        self.allocatable = Grid()
+        self.labels = LabelColumns()
+        self.taints = TaintSets()
+        self.images = ImageTable()
+        self.names: list[str] = []
+        self.objects: list[Node | None] = []
+        self.exists: Bools = np.zeros(64, dtype=np.bool_)
+        self.ready: Bools = np.zeros(64, dtype=np.bool_)
+        self.unschedulable: Bools = np.zeros(64, dtype=np.bool_)
+        self.taint_set: Ints = np.zeros(64, dtype=np.int64)
+        #: Changes of anything but what is free.
+        self.changes = ChangeLog()
+        self.by_uid: dict[str, int] = {}
+        self._slots: dict[str, int] = {}
+        self._spare: list[int] = []
+        self._rank: Ints | None = None
+        self._units: dict[int, Units] = {}
+        self._units_at = -1
+        self._derived: dict[object, Ints] = {}
+        self._derived_at = -1
+        #: Nodes that exist.
+        self.count = 0
+        #: Length of the longest name seen: what a binding's size is bounded by.
+        self.name_bytes_max = 0
+
+    @property
+    def size(self) -> int:
+        """Number of slots, phantoms and spare ones included."""
+        return len(self.names)
+
+    def slot(self, name: str) -> int:
+        """Slot of a node by name; a name never seen becomes a phantom."""
+        slot = self._slots.get(name)
+        if slot is not None:
+            return slot
+        slot = self._spare.pop() if self._spare else len(self.names)
+        if slot == len(self.names):
+            self.names.append("")
+            self.objects.append(None)
+            self._grow(slot + 1)
+        self.names[slot] = name
+        self.name_bytes_max = max(self.name_bytes_max, len(name))
+        self._slots[name] = slot
+        self._rank = None
+        self.changes.add(slot)
+        return slot
+
+    def find(self, name: str) -> int | None:
+        """Slot of a node or phantom; None when nothing is known of it."""
+        return self._slots.get(name)
+
+    def put(self, node: Node) -> int:
+        """A node appeared or changed; returns its slot."""
+        slot = self.slot(node.name)
+        before = self.objects[slot]
+        if before is not None and before.uid != node.uid:
+            self.by_uid.pop(before.uid, None)
+        self.by_uid[node.uid] = slot
+        self._store(slot, node)
+        return slot
+
+    def remove(self, slot: int) -> None:
+        """The node left; its slot stays as a phantom until `drop_phantom`."""
+        before = self.objects[slot]
+        if before is not None:
+            self.by_uid.pop(before.uid, None)
+        self._store(slot, None)
+
+    def drop_phantom(self, slot: int) -> None:
+        """Give the slot of a phantom back; the caller knows that nothing is accounted on it."""
+        assert self.objects[slot] is None, f"node {self.names[slot]} still exists"
+        del self._slots[self.names[slot]]
+        self.names[slot] = ""
+        self._spare.append(slot)
+        self._rank = None
+
+    def rank(self) -> Ints:
+        """Place of each slot in the order of names: what decides between equals."""
+        if self._rank is None:
+            order = sorted(range(self.size), key=self.names.__getitem__)
+            rank = np.empty(self.size, dtype=np.int64)
+            rank[order] = np.arange(self.size)
+            self._rank = rank
+        return self._rank
+
+    def units(self, row: int, whole: int) -> Units:
+        """One resource's allocatable amounts as pieces; kept until a node changes."""
+        if self._units_at != self.changes.position:
+            self._units.clear()
+            self._units_at = self.changes.position
+        found = self._units.get(row)
+        if found is None:
+            self.allocatable.ensure(row + 1, self.size)
+            found = self._units[row] = Units(self.allocatable.cells[row, : self.size], whole)
+        return found
+
+    def derived(self, key: object, make: Callable[[], Ints]) -> Ints:
+        """Numbers worked out of all nodes, one per slot; kept until a node changes. Not to be
+        written to.
+        """
+        if self._derived_at != self.changes.position or len(self._derived) >= _DERIVED_MAX:
+            self._derived.clear()
+            self._derived_at = self.changes.position
+        found = self._derived.get(key)
+        if found is None:
+            found = self._derived[key] = make()
+        return found
+
+    def _store(self, slot: int, node: Node | None) -> None:
+        self.count += (node is not None) - (self.objects[slot] is not None)
+        self.images.put(slot, self.objects[slot], node)
+        self.objects[slot] = node
+        self.exists[slot] = node is not None
+        self.ready[slot] = node is not None and node.ready
+        self.unschedulable[slot] = node is not None and node.unschedulable
+        self.taint_set[slot] = self.taints.intern(node.taints) if node is not None else 0
+        amounts = node.allocatable if node is not None else ()
+        rows = [(self.resources.row(name), clamped(amount)) for name, amount in amounts]
+        self.allocatable.ensure(len(self.resources.names), slot + 1)
+        self.allocatable.cells[:, slot] = 0
+        for row, amount in rows:
+            self.allocatable.cells[row, slot] = amount
+        self.labels.put(slot, node)
+        self.changes.add(slot)
+
+    def _grow(self, size: int) -> None:
+        self.exists = grown_bools(self.exists, size)
+        self.ready = grown_bools(self.ready, size)
+        self.unschedulable = grown_bools(self.unschedulable, size)
+        self.taint_set = grown_ints(self.taint_set, size)
+        self.allocatable.ensure(len(self.resources.names), size)

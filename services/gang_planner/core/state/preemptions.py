@@ -1,0 +1,325 @@
+"""Preemptions: evictions that were decided for a gang, and the room that is kept for it meanwhile.
+
+The decision's record opens one; the `GangDecision` that names it, or a note, ends it. After its end
+it stays in the table for as long as pods that it named are on their nodes: they are its victims
+still, and nobody is owed room for them.
+
+Rows of room follow from the record and the picture (`sync`): whoever begins with the log has them
+from his first cycle on.
+"""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from services.gang_planner.core.state.gang_history import Evicted
+from services.gang_planner.core.state.reservations import Reservation
+from shared.contracts.verdicts import PodRef
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.gangs import Gang, Member
+    from services.gang_planner.core.state.tables import Tables
+    from shared.contracts.decisions import EvictionDecision
+    from shared.contracts.outcomes import Outcome
+    from shared.model.gang_keys import GangKey
+
+#: Room is kept this long at most: a victim may take its grace period, an hour even, but a gang that
+#: cannot see its room coming looks for another place.
+LEAVING_MS: Final = 600_000
+
+#: Evicted pods of one gang that are named one by one.
+_PODS_MAX: Final = 100
+#: Reason of a gang that others are evicted for.
+PREEMPTING: Final = "Preempting"
+#: Reason of a gang that is evicted, whole.
+EVICTED: Final = "Evicted"
+
+
+class Preemption:
+    """One eviction that was decided for a gang."""
+
+    __slots__ = (
+        "act",
+        "at_ms",
+        "ended",
+        "gang",
+        "hit",
+        "outcome",
+        "outcome_seq",
+        "reservations",
+        "seq",
+        "tried",
+    )
+
+    def __init__(self, act: "EvictionDecision", seq: int = 0) -> None:
+        self.act = act
+        #: Sequence of its decision; 0 until the log has given it one.
+        self.seq = seq
+        #: When it was decided, by a clock that may have been set back since.
+        self.at_ms = act.cycle.now_ms
+        #: The gang that it is for; None while the picture does not show it.
+        self.gang: Gang | None = None
+        #: Rows kept for its bindings, by pod UID, and whom they are charged to.
+        self.reservations: dict[str, tuple[Reservation, Gang]] = {}
+        self.outcome: Outcome | None = None
+        self.outcome_seq = 0
+        #: Nothing is kept for it any more.
+        self.ended = False
+        #: Gangs of its victims, by id, and how many of each; empty until they are known.
+        self.hit: dict[str, tuple[Gang, int]] = {}
+        #: `NodeCapacity.freed` when its gang was last tried elsewhere in vain.
+        self.tried = -1
+
+    @property
+    def until_ms(self) -> int:
+        """When the room that is kept ends, whatever comes."""
+        return self.at_ms + LEAVING_MS
+
+
+class Preemptions:
+    """All preemptions that are open, or whose victims are still there."""
+
+    def __init__(self) -> None:
+        #: In the log, by sequence.
+        self.logged: dict[int, Preemption] = {}
+        #: Decided in the running cycle.
+        self._fresh: list[Preemption] = []
+        self._of: dict[GangKey, Preemption] = {}
+        #: Pods that were decided to be evicted, and by which.
+        self.victims: dict[str, Preemption] = {}
+        #: Grows whenever somebody may have become a victim to choose, or a gang one to choose for.
+        self.stirred = 0
+
+    def of(self, gang: "Gang") -> Preemption | None:
+        """The gang's open preemption."""
+        return self._of.get(gang.key)
+
+    @property
+    def opened(self) -> "list[Preemption]":
+        """All open ones, oldest first."""
+        return [one for one in (*self.logged.values(), *self._fresh) if not one.ended]
+
+    def add(self, tables: "Tables", act: "EvictionDecision", gang: "Gang") -> None:
+        """Take one decided just now; its room is kept at once."""
+        one = Preemption(act)
+        self._fresh.append(one)
+        self._enter(one)
+        self._attach(tables, one, gang)
+        _sync_rows(tables, one)
+        one.hit = _hit_by(tables, one)
+
+    def number(self, seq: int, act: "EvictionDecision") -> None:
+        """The log gave a decision of ours its sequence."""
+        for one in self._fresh:
+            if one.act is act:
+                one.seq = seq
+                self.logged[seq] = one
+                self._fresh.remove(one)
+                return
+        raise AssertionError(f"eviction {seq} for {act.gang} was not decided here")
+
+    def recall(self, seq: int, act: "EvictionDecision", *, ended: bool = False) -> Preemption:
+        """Take one over from the log; its room is kept from the next `sync` on."""
+        one = self.logged[seq] = Preemption(act, seq)
+        one.ended = ended
+        self._enter(one)
+        return one
+
+    def find(self, gang_id: str) -> Preemption | None:
+        """The open preemption that the log knows under a gang's id."""
+        return next((one for one in self.logged.values() if _is_of(one, gang_id)), None)
+
+    def end(self, tables: "Tables", one: Preemption) -> None:
+        """Nothing is kept for it any more; its room is free. Pods that are not leaving, and that
+        nobody may evict on its strength any more, are its victims no longer.
+        """
+        one.ended = True
+        for uid in list(one.reservations):
+            _drop(tables, one, uid)
+        if one.gang is not None and self._of.get(one.gang.key) is one:
+            del self._of[one.gang.key]
+        self.let_go(tables, one)
+
+    def let_go(self, tables: "Tables", one: Preemption) -> None:
+        """Of an ended one, forget the victims that an answer says were not evicted, and those that
+        are gone.
+        """
+        refused = not_evicted(one)
+        for victim in one.act.victims:
+            member = tables.members.get(victim.uid)
+            gone = member is None and tables.view.cluster_seq >= one.act.cycle.cluster_seq
+            stays = victim.uid in refused and member is not None and not member.pod.deleting
+            if (gone or stays) and self.victims.get(victim.uid) is one:
+                del self.victims[victim.uid]
+
+    def sync(self, tables: "Tables") -> None:
+        """Bring rows and gangs in line with the picture; called before a cycle looks at room."""
+        for seq, one in list(self.logged.items()):
+            if one.ended:
+                self.let_go(tables, one)
+                if not any(self.victims.get(each.uid) is one for each in one.act.victims):
+                    del self.logged[seq]
+                continue
+            gang = _gang_of(tables, one)
+            if gang is not one.gang:
+                if one.gang is not None and self._of.get(one.gang.key) is one:
+                    del self._of[one.gang.key]
+                one.gang = None
+                if gang is not None:
+                    self._attach(tables, one, gang)
+                    tables.gangs.touch(gang)
+            _sync_rows(tables, one)
+            if not one.hit:
+                one.hit = _hit_by(tables, one)
+
+    def lend(self, tables: "Tables", one: Preemption) -> None:
+        """Give the room of one back for an attempt; `sync_one` keeps it again, `end` does not."""
+        for uid in list(one.reservations):
+            _drop(tables, one, uid)
+
+    def sync_one(self, tables: "Tables", one: Preemption) -> None:
+        """Keep the room of one again."""
+        _sync_rows(tables, one)
+
+    def reservations(self) -> list[Reservation]:
+        """All rows that are kept."""
+        return [reservation for one in self.opened for reservation, _ in one.reservations.values()]
+
+    def held_of(self, gang: "Gang") -> "list[Reservation]":
+        """Rows that a gang is charged for."""
+        return [
+            reservation
+            for one in self.opened
+            for reservation, charged in one.reservations.values()
+            if charged is gang
+        ]
+
+    def _enter(self, one: Preemption) -> None:
+        for victim in one.act.victims:
+            self.victims[victim.uid] = one
+
+    def _attach(self, tables: "Tables", one: Preemption, gang: "Gang") -> None:
+        """Know the gang: it waits for its victims from its next assessment on. It was admitted when
+        that was decided, which a planner that takes over does not know from its object yet.
+        """
+        gang.admitted = True
+        tables.gangs.unadmitted.pop(gang.key, None)
+        one.gang = gang
+        self._of[gang.key] = one
+
+
+def not_evicted(one: Preemption) -> frozenset[str]:
+    """Victims of which an answer says that they were not evicted."""
+    outcome = one.outcome
+    if outcome is None:
+        return frozenset()
+    if outcome.reason and outcome.reason != "BinderGaveUp" and not outcome.evicted:
+        return frozenset(victim.uid for victim in one.act.victims)
+    return frozenset(
+        member.uid for member in outcome.members if member.result in {"refused", "skipped"}
+    )
+
+
+def refused_victims(one: Preemption) -> tuple[str, ...]:
+    """Victims that the API server does not let go, as an answer says."""
+    if one.outcome is None:
+        return ()
+    victims = {victim.uid for victim in one.act.victims}
+    refused = (member.uid for member in one.outcome.members if member.result == "refused")
+    return tuple(sorted(victims.intersection(refused)))
+
+
+def _is_of(one: Preemption, gang_id: str) -> bool:
+    return not one.ended and one.act.gang_id == gang_id
+
+
+def _gang_of(tables: "Tables", one: Preemption) -> "Gang | None":
+    """The gang by its id; of a recreated object, by its pods."""
+    gang = tables.gangs.by_id.get(one.act.gang_id)
+    if gang is not None:
+        return gang
+    for binding in one.act.bindings:
+        member = tables.members.get(binding.uid)
+        if member is not None and member.gang is not None:
+            return member.gang
+    return None
+
+
+def _sync_rows(tables: "Tables", one: Preemption) -> None:
+    """Keep one row for each binding whose pod still waits, on a node that exists."""
+    gang = one.gang
+    for binding in one.act.bindings:
+        member = tables.members.get(binding.uid)
+        wanted = gang is not None and member is not None and _waits(member, gang)
+        slot = tables.nodes.find(binding.node)
+        exists = slot is not None and bool(tables.nodes.exists[slot])
+        kept = one.reservations.get(binding.uid)
+        if kept is not None and not (
+            wanted and exists and member is not None and kept[0].shape is member.shape
+        ):
+            _drop(tables, one, binding.uid)
+            kept = None
+        if kept is None and wanted and exists and member is not None and gang is not None:
+            assert slot is not None, "a node that exists has a slot"
+            reservation = Reservation(
+                owner=gang.gang_id, uid=binding.uid, shape=member.shape, slot=slot
+            )
+            reservation.reason = "preemptor"
+            tables.reservations.keep_promised(reservation)
+            gang.hold(reservation.shape, 1)
+            one.reservations[binding.uid] = reservation, gang
+    for reservation, _ in one.reservations.values():
+        reservation.until_ms = one.until_ms
+
+
+def _waits(member: "Member", gang: "Gang") -> bool:
+    pod = member.pod
+    return member.gang is gang and member.reservation is None and not pod.node and not pod.deleting
+
+
+def _drop(tables: "Tables", one: Preemption, uid: str) -> None:
+    reservation, gang = one.reservations.pop(uid)
+    tables.reservations.end_promised(reservation)
+    gang.hold(reservation.shape, -1)
+    nothing_there = reservation.slot not in tables.residents and not tables.reservations.on(
+        reservation.slot
+    )
+    if nothing_there and not tables.nodes.exists[reservation.slot]:
+        tables.nodes.drop_phantom(reservation.slot)
+
+
+def record_evicted(tables: "Tables", one: Preemption) -> None:
+    """Record on the victims' gangs that they were evicted, now that they are."""
+    taken = _refs(tables, one)
+    for gang, count in one.hit.values():
+        gang.evicted = Evicted(
+            reason=one.act.reason,
+            preemptor=None if gang is one.gang else one.act.gang,
+            members=count,
+            attempt=gang.history.attempt,
+            pods=tuple(islice((pod for id_, pod in taken if id_ == gang.gang_id), _PODS_MAX)),
+        )
+        tables.gangs.touch(gang)
+
+
+def _hit_by(tables: "Tables", one: Preemption) -> "dict[str, tuple[Gang, int]]":
+    """The gangs of the victims, by id, and how many pods of each."""
+    found: dict[str, tuple[Gang, int]] = {}
+    for victim in one.act.victims:
+        member = tables.members.get(victim.uid)
+        if member is not None and member.gang is not None:
+            gang = member.gang
+            found[gang.gang_id] = gang, found.get(gang.gang_id, (gang, 0))[1] + 1
+    return found
+
+
+def _refs(tables: "Tables", one: Preemption) -> list[tuple[str, PodRef]]:
+    """The victims that are still known, each with its gang's id."""
+    members = (tables.members.get(victim.uid) for victim in one.act.victims)
+    return [
+        (
+            member.gang.gang_id,
+            PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node),
+        )
+        for member in members
+        if member is not None and member.gang is not None
+    ]

@@ -1,0 +1,122 @@
+"""Namespaces, quotas, budgets, storage, devices, HyperNodes and workloads as the picture shows
+them, by kind and UID.
+
+Kept as they are. Who works something out of them keeps the kind's `changes` with it, and does so
+again when that has moved.
+"""
+
+from collections.abc import Collection
+from typing import Any, TypeVar
+
+from shared.model.objects import ReferenceObject
+from shared.model.reference_objects import (
+    Budget,
+    Claim,
+    CsiDriver,
+    CsiNode,
+    DeviceClass,
+    HyperNode,
+    Namespace,
+    ResourceClaim,
+    ResourceQuota,
+    ResourceSlice,
+    StorageCapacity,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+    Workload,
+)
+
+_Kind = TypeVar("_Kind", bound=ReferenceObject)
+
+
+class Table(dict[str, _Kind]):
+    """Objects of one kind by UID; `changes` counts what was put and removed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = 0
+        #: By namespace ("" where the kind has none) and name.
+        self.by_name: dict[tuple[str, str], _Kind] = {}
+
+    def put(self, one: _Kind, *, from_snapshot: bool = False) -> bool:
+        """An object appeared or changed; False: an older version of what is known, or the same."""
+        before = self.get(one.uid)
+        if before == one or (
+            before is not None
+            and not from_snapshot
+            and one.resource_version < before.resource_version
+        ):
+            return False
+        self[one.uid] = one
+        self.by_name[_name_of(one)] = one
+        self.changes += 1
+        return True
+
+    def remove(self, uid: str) -> bool:
+        """An object is gone; False: it was not known."""
+        one = self.pop(uid, None)
+        if one is None:
+            return False
+        name = _name_of(one)
+        # One made again under the name may have come before the end of this one.
+        if self.by_name[name].uid == uid:
+            del self.by_name[name]
+        self.changes += 1
+        return True
+
+
+def _name_of(one: ReferenceObject) -> tuple[str, str]:
+    return getattr(one, "namespace", ""), one.name
+
+
+class ReferenceObjects:
+    """One table per kind."""
+
+    def __init__(self) -> None:
+        self.namespaces: Table[Namespace] = Table()
+        self.quotas: Table[ResourceQuota] = Table()
+        self.budgets: Table[Budget] = Table()
+        self.volumes: Table[Volume] = Table()
+        self.claims: Table[Claim] = Table()
+        self.storage_classes: Table[StorageClass] = Table()
+        self.csi_nodes: Table[CsiNode] = Table()
+        self.csi_drivers: Table[CsiDriver] = Table()
+        self.storage_capacities: Table[StorageCapacity] = Table()
+        self.volume_attachments: Table[VolumeAttachment] = Table()
+        self.hypernodes: Table[HyperNode] = Table()
+        self.device_classes: Table[DeviceClass] = Table()
+        self.resource_slices: Table[ResourceSlice] = Table()
+        self.resource_claims: Table[ResourceClaim] = Table()
+        self.workloads: Table[Workload] = Table()
+        self._tables: dict[type[ReferenceObject], Table[Any]] = {
+            Namespace: self.namespaces,
+            ResourceQuota: self.quotas,
+            Budget: self.budgets,
+            Volume: self.volumes,
+            Claim: self.claims,
+            StorageClass: self.storage_classes,
+            CsiNode: self.csi_nodes,
+            CsiDriver: self.csi_drivers,
+            StorageCapacity: self.storage_capacities,
+            VolumeAttachment: self.volume_attachments,
+            HyperNode: self.hypernodes,
+            DeviceClass: self.device_classes,
+            ResourceSlice: self.resource_slices,
+            ResourceClaim: self.resource_claims,
+            Workload: self.workloads,
+        }
+
+    def put(self, one: ReferenceObject, *, from_snapshot: bool) -> bool:
+        """An object appeared or changed; see `Table.put`."""
+        return self._tables[type(one)].put(one, from_snapshot=from_snapshot)
+
+    def remove(self, uid: str) -> bool:
+        """An object of whatever kind is gone; False: it was not known."""
+        return any(table.remove(uid) for table in self._tables.values())
+
+    def remove_missing(self, named: Collection[str]) -> None:
+        """Only these objects are there."""
+        for table in self._tables.values():
+            for uid in [uid for uid in table if uid not in named]:
+                table.remove(uid)

@@ -1,0 +1,209 @@
+"""Kept room: one table of everything that takes room on a node without a pod being there.
+
+| reason | ends by | outranked by |
+| --- | --- | --- |
+| assumed | its event: the UID is bound or gone, or definitely refused at first delivery | nothing |
+| | or it was said to be bound, and a later epoch's picture does not show it for a minute | |
+| late | the same events, or two minutes after the outcome | nothing |
+| repair | the end of its gang's repair, or its pod's successor | nothing |
+| hold | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
+| preemptor | its gang's decision, or the end of its preemption: a deadline at last | nothing |
+| reservation | its deadline, its gang's end, or pods of it that hold as much | higher priority |
+
+Every row has an owner, the gang it was decided for.
+
+An *assumed* row belongs to the newest decision on its pod; there is at most one per pod. When its
+outcome leaves open whether a POST is still in flight, the row becomes *late*: its member may be
+planned elsewhere meanwhile, and a late POST finds room. Every row is subtracted from what is free
+exactly once, by `keep`, or before by the Statement whose allocation it adopts.
+
+Rows of *repair* and *hold* stand for a pod that is lost (`replacements`); there is at most one per
+lost pod, and no decision owns it. A row of *reservation* stands for a part of its gang's
+`minResources` for which no pod exists yet (`allocation.min_resources`). A *preemptor* row stands
+for a pod that waits for others to leave (`preemptions`); until they have, what is free on its node
+may be negative.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.open_decisions import OpenAct
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.objects import Pod
+
+Reason = Literal["assumed", "late", "repair", "hold", "preemptor", "reservation"]
+
+#: `until_ms` of a row that ends by an event alone.
+BY_EVENT: Final = -1
+#: `until_ms` of a row whose deadline is counted from the next cycle: records carry no instant of
+#: ours.
+UNDATED: Final = 0
+
+
+class Reservation(msgspec.Struct, kw_only=True, eq=False, gc=False):
+    """One row. Nothing that it refers to leads back to it, so no collector need look at it."""
+
+    #: Gang id.
+    owner: str
+    uid: str
+    shape: ShapeEntry
+    slot: int
+    #: The decision that it belongs to; None: no decision to bind owns it.
+    act: OpenAct | None = None
+    reason: Reason = "assumed"
+    until_ms: int = BY_EVENT
+
+
+class Reserving(Protocol):
+    """A member for which a decision reserves capacity."""
+
+    pod: Pod
+    shape: ShapeEntry
+    reservation: Reservation | None
+
+
+class ReservationTable:
+    """All rows, by pod UID."""
+
+    def __init__(self, node_capacity: NodeCapacity) -> None:
+        self._node_capacity = node_capacity
+        self._rows: dict[str, list[Reservation]] = {}
+        #: Rows per slot, so that a phantom node is not forgotten while room is kept on it.
+        self._per_slot: dict[int, int] = {}
+        #: Rows with a deadline.
+        self.late: dict[str, None] = {}
+        #: Rows for lost pods, by the lost pod's UID.
+        self.replacements: dict[str, Reservation] = {}
+        #: Rows for pods of preemptors, by the UID of the pod that waits.
+        self.promised: dict[str, Reservation] = {}
+        #: Rows of decisions that wait for nothing but binders, which have not answered: what these
+        #: have before them.
+        self.under_way = 0
+        #: Of such rows, how many were ended so far by a pod that is bound, or by an answer.
+        self.answered = 0
+
+    @property
+    def pods_not_seen_bound(self) -> int:
+        """Pods that a decision keeps room for: decided, and not seen bound yet."""
+        return len(self._rows)
+
+    def settle(self, act: OpenAct, *, answered: bool) -> None:
+        """A decision's rows are no longer in flight: it is `answered`, or nobody reckons with an
+        answer any more. Its room stays.
+        """
+        if act.counted:
+            act.counted = False
+            self.under_way -= act.rows
+            self.answered += act.rows if answered else 0
+
+    def keep(self, reservation: Reservation, *, adopted: bool) -> None:
+        """Add a row; `adopted`: its room has been taken from the node capacity already."""
+        assert reservation.owner, f"room for {reservation.uid} has no owner"
+        if not adopted:
+            self._node_capacity.take(reservation.slot, reservation.shape)
+        self._rows.setdefault(reservation.uid, []).append(reservation)
+        self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
+        if reservation.act is not None:
+            reservation.act.rows += 1
+            self.under_way += reservation.act.counted
+
+    def adopt(self, act: OpenAct, members: Sequence[Reserving], slots: Sequence[int]) -> None:
+        """Add a row for each member of a decision, on the node at the same place in `slots`; its
+        capacity has been taken from the node capacity already. The member's newest row is this one.
+        """
+        owner = act.act.gang_id
+        assert owner, "the reservations of a decision have no owner"
+        rows, per_slot = self._rows, self._per_slot
+        for member, slot in zip(members, slots, strict=True):
+            uid = member.pod.uid
+            reservation = Reservation(owner=owner, uid=uid, shape=member.shape, slot=slot, act=act)
+            if uid in rows:
+                rows[uid].append(reservation)
+            else:
+                rows[uid] = [reservation]
+            per_slot[slot] = per_slot.get(slot, 0) + 1
+            member.reservation = reservation
+        pods = len(members)
+        act.rows += pods
+        self.under_way += pods if act.counted else 0
+
+    def end(self, reservation: Reservation, *, handed_over: bool = False) -> None:
+        """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""
+        rows = self._rows[reservation.uid]
+        rows.remove(reservation)
+        if not rows:
+            del self._rows[reservation.uid]
+            self.late.pop(reservation.uid, None)
+        self._uncount(reservation.slot)
+        if reservation.act is not None:
+            reservation.act.rows -= 1
+            self.under_way -= reservation.act.counted
+            self.answered += reservation.act.counted and handed_over
+        if not handed_over:
+            self._node_capacity.give(reservation.slot, reservation.shape)
+
+    def keep_replacement(self, reservation: Reservation, *, adopted: bool) -> None:
+        """Add a row for a lost pod; `adopted` as above."""
+        assert reservation.owner, f"room for lost pod {reservation.uid} has no owner"
+        assert reservation.uid not in self.replacements, (
+            f"lost pod {reservation.uid} has room already"
+        )
+        if not adopted:
+            self._node_capacity.take(reservation.slot, reservation.shape)
+        self.replacements[reservation.uid] = reservation
+        self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
+
+    def end_replacement(self, reservation: Reservation, *, handed_over: bool = False) -> None:
+        """Remove a row for a lost pod; `handed_over`: a decision has the place, nothing is free."""
+        del self.replacements[reservation.uid]
+        self._uncount(reservation.slot)
+        if not handed_over:
+            self._node_capacity.give(reservation.slot, reservation.shape)
+
+    def keep_promised(self, reservation: Reservation) -> None:
+        """Add a row for a pod that waits for others to leave."""
+        assert reservation.owner, f"room for preemptor {reservation.uid} has no owner"
+        assert reservation.uid not in self.promised, f"preemptor {reservation.uid} has room already"
+        self._node_capacity.take(reservation.slot, reservation.shape)
+        self.promised[reservation.uid] = reservation
+        self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
+
+    def end_promised(self, reservation: Reservation) -> None:
+        """Remove a row of a preemptor; its room is free."""
+        del self.promised[reservation.uid]
+        self._uncount(reservation.slot)
+        self._node_capacity.give(reservation.slot, reservation.shape)
+
+    def rows(self, uid: str) -> tuple[Reservation, ...]:
+        """Rows of decisions kept for a pod."""
+        return tuple(self._rows.get(uid, ()))
+
+    def every(self) -> list[Reservation]:
+        """All rows."""
+        return [*self.of_decisions(), *self.replacements.values(), *self.promised.values()]
+
+    def of_decisions(self) -> list[Reservation]:
+        """Rows that decisions keep."""
+        return [reservation for rows in self._rows.values() for reservation in rows]
+
+    def on(self, slot: int) -> int:
+        """Rows on a node."""
+        return self._per_slot.get(slot, 0)
+
+    def becomes_late(self, reservation: Reservation) -> None:
+        """Its member may be planned elsewhere, and a POST may still come: keep the room with a
+        deadline.
+        """
+        reservation.reason = "late"
+        reservation.until_ms = UNDATED
+        self.late[reservation.uid] = None
+
+    def _uncount(self, slot: int) -> None:
+        left = self._per_slot[slot] - 1
+        if left:
+            self._per_slot[slot] = left
+        else:
+            del self._per_slot[slot]

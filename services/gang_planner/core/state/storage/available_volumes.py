@@ -1,0 +1,154 @@
+"""Which volumes that nobody has could serve a claim, and on which nodes.
+
+The rules are those of the volume binder in kube-scheduler: class, size, access modes, mode and
+selector match, the volume is Available and not being deleted, and its node affinity holds. A volume
+that already names the claim (`claimRef`) is the only one for it. Of several the smallest is taken,
+the first by name among equals.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.node_terms import SlotsByTerms
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from shared.model.label_selectors import selects
+from shared.model.reference_objects import Claim, Volume
+
+_AVAILABLE = "Available"
+#: Kinds of claims whose candidates are kept.
+_CANDIDATES_MAX = 1024
+
+
+class VolumeCandidates:
+    """Volumes that serve one kind of claim, smallest first, and the slots that each can be used
+    in.
+    """
+
+    def __init__(self, volumes: list[Volume], nodes: NodeTable, terms: SlotsByTerms) -> None:
+        self.volumes = volumes
+        self._places = {volume.uid: place for place, volume in enumerate(volumes)}
+        every = np.arange(nodes.size, dtype=np.int64)
+        slots = [
+            every if one.node_affinity is None else terms.slots(one.node_affinity)
+            for one in volumes
+        ]
+        lengths = [len(part) for part in slots]
+        self._slots: Ints = np.concatenate(slots) if slots else np.zeros(0, dtype=np.int64)
+        #: Which volume each of the slots above is of.
+        self._owners: Ints = np.repeat(np.arange(len(volumes), dtype=np.int64), lengths)
+        self._size = nodes.size
+
+    def place(self, uid: str) -> int | None:
+        """Place of a volume among them; None: it is none of them."""
+        return self._places.get(uid)
+
+    def without(self, taken: Iterable[str]) -> Bools:
+        """One flag per volume, False for those taken (UIDs)."""
+        free: Bools = np.ones(len(self.volumes), dtype=np.bool_)
+        for uid in taken:
+            place = self._places.get(uid)
+            if place is not None:
+                free[place] = False
+        return free
+
+    def mask(self, free: Bools) -> Bools:
+        """Slots in which one of those that are free can be used; one flag per volume."""
+        mask: Bools = np.zeros(self._size, dtype=np.bool_)
+        mask[self._slots[free[self._owners]]] = True
+        return mask
+
+    def smallest(self, slot: int, free: Bools) -> Volume | None:
+        """The one to take in this slot."""
+        owners = self._owners[self._slots == slot]
+        owners = owners[free[owners]]
+        return self.volumes[int(owners.min())] if len(owners) else None
+
+
+class AvailableVolumes:
+    """All volumes without an owner; what it works out is kept until volumes or nodes change."""
+
+    def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
+        self._tables = tables
+        self._nodes = nodes
+        self.terms = SlotsByTerms(nodes)
+        self._volumes_at = -1
+        self._nodes_at = -1
+        self._free: dict[str, list[Volume]] = {}
+        self._prebound: dict[tuple[str, str], Volume] = {}
+        self._candidates: dict[tuple[object, ...], VolumeCandidates] = {}
+
+    def candidates(self, claim: Claim) -> VolumeCandidates:
+        """Volumes that could serve the claim."""
+        self._refresh()
+        prebound = self._prebound.get((claim.namespace, claim.name))
+        if prebound is not None and _is_for(prebound, claim):
+            return VolumeCandidates([prebound], self._nodes, self.terms)
+        kind = (
+            claim.storage_class,
+            claim.request_bytes,
+            claim.mode,
+            claim.access_modes,
+            claim.selector,
+        )
+        found = self._candidates.get(kind)
+        if found is None:
+            if len(self._candidates) >= _CANDIDATES_MAX:
+                self._candidates.clear()
+            listed = self._free.get(claim.storage_class or "", ())
+            serving = [volume for volume in listed if _serves(volume, claim)]
+            found = self._candidates[kind] = VolumeCandidates(serving, self._nodes, self.terms)
+        return found
+
+    def usable(self, volume: Volume) -> Bools:
+        """Slots in which this volume can be used."""
+        self._refresh()
+        if volume.node_affinity is None:
+            return np.ones(self._nodes.size, dtype=np.bool_)
+        mask: Bools = np.zeros(self._nodes.size, dtype=np.bool_)
+        mask[self.terms.slots(volume.node_affinity)] = True
+        return mask
+
+    def _refresh(self) -> None:
+        volumes = self._tables.volumes
+        if self._nodes_at != self._nodes.changes.position:
+            self._nodes_at = self._nodes.changes.position
+            self._candidates.clear()
+        if self._volumes_at == volumes.changes:
+            return
+        self._volumes_at = volumes.changes
+        self._candidates.clear()
+        self._prebound.clear()
+        self._free = {}
+        for volume in sorted(volumes.values(), key=_smallest_first):
+            if volume.claim_name:
+                key = volume.claim_namespace, volume.claim_name
+                self._prebound.setdefault(key, volume)
+            elif volume.phase == _AVAILABLE and not volume.deleting:
+                self._free.setdefault(volume.storage_class, []).append(volume)
+
+
+def _smallest_first(volume: Volume) -> tuple[int, str]:
+    return volume.capacity_bytes, volume.name
+
+
+def _is_for(volume: Volume, claim: Claim) -> bool:
+    """Whether a volume that names the claim can be its own."""
+    return (
+        volume.claim_uid in {"", claim.uid}
+        and not volume.deleting
+        and volume.storage_class == claim.storage_class
+        and volume.mode == claim.mode
+        and volume.capacity_bytes >= claim.request_bytes
+    )
+
+
+def _serves(volume: Volume, claim: Claim) -> bool:
+    return (
+        volume.capacity_bytes >= claim.request_bytes
+        and volume.mode == claim.mode
+        and set(claim.access_modes) <= set(volume.access_modes)
+        and (claim.selector is None or selects(claim.selector, dict(volume.labels)))
+    )

@@ -1,0 +1,98 @@
+"""What the claims of a shape need, as the tables have them now."""
+
+from typing import Final, NamedTuple, TypeAlias
+
+from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from shared.model.objects import Shape
+from shared.model.reference_objects import Claim, StorageClass, Volume
+
+Key: TypeAlias = tuple[str, str]
+"""Namespace and name of a claim."""
+
+#: Access mode of claims that one pod at a time may use.
+EXCLUSIVE: Final = "ReadWriteOncePod"
+UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
+
+
+class VolumeDemand(NamedTuple):
+    """Needs of one shape; of what is refused anyway nothing else is filled in."""
+
+    #: Why no node will do, in kube-scheduler's words; "": some may.
+    refusal: str = ""
+    #: A claim is bound to a volume that is not there.
+    astray: bool = False
+    #: Volumes that its claims are bound to.
+    bound: tuple[Volume, ...] = ()
+    #: Claims that wait for their first consumer, smallest first.
+    delayed: tuple[Claim, ...] = ()
+    #: Claims that one pod at a time may use.
+    exclusive: tuple[Key, ...] = ()
+
+
+def claim_keys(shape: Shape) -> list[Key]:
+    """Keys of the claims that the shape names."""
+    return [(shape.namespace, name) for name in shape.claims]
+
+
+def fully_bound(claim: Claim) -> bool:
+    """Whether the claim has its volume for good."""
+    return bool(claim.volume_name) and claim.bind_completed
+
+
+def class_of(claim: Claim, tables: ReferenceObjects) -> StorageClass | None:
+    """The class that the claim names; None: it names none, or one that is not there."""
+    name = claim.storage_class
+    return tables.storage_classes.by_name.get(("", name)) if name else None
+
+
+def demand_of(shape: Shape, tables: ReferenceObjects) -> VolumeDemand:
+    """Look the shape's claims up. The first claim that cannot be served decides the refusal."""
+    claims: list[Claim] = []
+    owners = dict(shape.own_claims)
+    for key in claim_keys(shape):
+        claim = tables.claims.by_name.get(key)
+        refusal = _refusal(claim, key[1])
+        if claim is None or refusal:
+            return VolumeDemand(refusal=refusal)
+        if claim.owner_uid != owners.get(key[1], claim.owner_uid):
+            # Of a pod that had this one's name: it is taken away, and another one is made.
+            return VolumeDemand(
+                refusal=f'persistentvolumeclaim "{key[1]}" was not created for the pod'
+            )
+        claims.append(claim)
+    bound: list[Volume] = []
+    delayed: list[Claim] = []
+    astray = False
+    for claim in claims:
+        if not fully_bound(claim):
+            found = class_of(claim, tables)
+            if claim.volume_name or found is None or not found.wait_for_first_consumer:
+                return VolumeDemand(refusal=UNBOUND_IMMEDIATE)
+            delayed.append(claim)
+            continue
+        volume = tables.volumes.by_name.get(("", claim.volume_name))
+        if volume is None:
+            astray = True
+        else:
+            bound.append(volume)
+    return VolumeDemand(
+        astray=astray,
+        bound=tuple(bound),
+        delayed=tuple(sorted(delayed, key=_size)),
+        exclusive=tuple(
+            (claim.namespace, claim.name) for claim in claims if EXCLUSIVE in claim.access_modes
+        ),
+    )
+
+
+def _refusal(claim: Claim | None, name: str) -> str:
+    if claim is None:
+        return f'persistentvolumeclaim "{name}" not found'
+    if claim.phase == "Lost":
+        gone = claim.volume_name
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'
+    return f'persistentvolumeclaim "{name}" is being deleted' if claim.deleting else ""
+
+
+def _size(claim: Claim) -> tuple[int, str]:
+    return claim.request_bytes, claim.name

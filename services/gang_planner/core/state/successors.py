@@ -1,0 +1,83 @@
+"""Gangs that are made again as a whole: by what workload, and which gang is the successor.
+
+When a worker fails, LeaderWorkerSet deletes a group's pods and its PodGroup, and JobSet its child
+Jobs; both make them again, under the same names or others. What stays is the *workload* at the top
+of the pods' owners. As long as it lives, capacity is held for the gang that it makes again: the
+gang of the same key, or a fresh one whose pods are of the same part of the same workload.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+from shared.model.objects import Pod
+from shared.model.reference_objects import Workload
+
+#: Owners above a pod's owner that are followed: more than any operator nests.
+_DEPTH_MAX: Final = 8
+
+#: UID of a workload, and a part of it.
+Origin = tuple[str, str]
+
+
+def origin_of(state: State, pod: Pod) -> Origin:
+    """The topmost living workload that makes this pod, and the pod's part of it; "" twice: none is
+    known.
+    """
+    table = state.reference_objects.workloads
+    if pod.workload:
+        # What lies between is deleted with the pods.
+        named = table.by_name.get((pod.namespace, pod.workload))
+        return (_topmost(state, named).uid, pod.part) if named is not None else ("", "")
+    owner = table.get(pod.owner.uid) if pod.owner is not None else None
+    return (_topmost(state, owner).uid, "") if owner is not None else ("", "")
+
+
+def is_living(state: State, workload: str, part: str) -> bool:
+    """Whether the workload with this UID makes pods of this part."""
+    found = state.reference_objects.workloads.get(workload)
+    if found is None:
+        return False
+    return found.parts is None or not part.isdecimal() or int(part) < found.parts
+
+
+def is_made_again(gang: Gang) -> bool:
+    """Whether a gang whose workload lives is being deleted as a whole: its group is, or all of its
+    members have ended or leave.
+    """
+    if gang.key[0] == "name" and (gang.group is None or gang.group.deleting):
+        return True
+    return not gang.living
+
+
+def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Gang]:
+    """Gangs that may inherit holds, by what their members are of: fresh ones, and those that have
+    inherited already.
+    """
+    found: dict[Origin, Gang] = {}
+    gangs = [
+        gang
+        for gang in state.gangs.gangs.values()
+        if gang.ours and (_is_fresh(gang) or state.holds.of(gang)) and gang.living
+    ]
+    for gang in sorted(gangs, key=lambda one: (one.created_ms, one.key)):
+        for member in gang.members.values():
+            origin = origin_of(state, member.pod)
+            if origin[0] in workloads:
+                found.setdefault(origin, gang)
+    return found
+
+
+def _is_fresh(gang: Gang) -> bool:
+    return not gang.history.attempt and not gang.history.has_started
+
+
+def _topmost(state: State, workload: Workload) -> Workload:
+    table = state.reference_objects.workloads
+    for _ in range(_DEPTH_MAX):
+        above = table.get(workload.owner_uid)
+        if above is None:
+            break
+        workload = above
+    return workload

@@ -1,0 +1,44 @@
+"""Instants at which gangs are assessed again."""
+
+import heapq
+from typing import TYPE_CHECKING
+
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+
+if TYPE_CHECKING:
+    from shared.model.gang_keys import GangKey
+
+
+class Timers:
+    """Instants at which a gang is to be looked at again."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, GangKey]] = []
+        self._known: set[tuple[int, GangKey]] = set()
+
+    def set(self, at_ms: int, gang: Gang) -> None:
+        """Look at the gang at this instant; setting it twice is setting it once."""
+        entry = (at_ms, gang.key)
+        if entry not in self._known:
+            self._known.add(entry)
+            heapq.heappush(self._heap, entry)
+
+    def forget(self) -> None:
+        """The clock was set back: instants set before it mean nothing now."""
+        self._heap.clear()
+        self._known.clear()
+
+    def due(self, state: State, now_ms: int) -> None:
+        """Touch every gang whose instant has come."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            entry = heapq.heappop(self._heap)
+            self._known.discard(entry)
+            gang = state.gangs.gangs.get(entry[1])
+            if gang is not None:
+                state.gangs.touch(gang)
+
+    @property
+    def next_ms(self) -> int | None:
+        """The next instant."""
+        return self._heap[0][0] if self._heap else None

@@ -1,1 +1,0 @@
-"""What is said of a gang: what it waits for, in a sentence and in conditions, and when."""

@@ -1,0 +1,1 @@
+"""What users read of a gang: phase, conditions, pending reason; and when it is published."""

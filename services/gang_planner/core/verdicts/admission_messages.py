@@ -1,0 +1,79 @@
+"""Why a group is not admitted, in words: the gang ahead, which quota is short, or that there is no
+room.
+"""
+
+from typing import NamedTuple
+
+from services.gang_planner.core.framework.admission import AdmissionView
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.policies import resourcequota
+from services.gang_planner.core.state.amounts import in_words, listed
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+from shared.contracts.verdicts import Reason
+
+#: A group waits behind the first one of its strict queue.
+BEHIND = "BehindInQueue"
+
+
+class Told(NamedTuple):
+    """Why a group waits outside, beside the capabilities of queues."""
+
+    reason: str
+    sentence: str
+    quota: tuple[Reason, ...] = ()
+    ahead: tuple[str, ...] = ()
+
+
+def first_in_line(state: State, gang: Gang) -> Gang:
+    """The group that has to be admitted before this one: itself, unless its queue is strict."""
+    first = state.gangs.admission_queue.first(gang.queue) if gang.queue.strict else None
+    return first or gang
+
+
+def not_admitted(state: State, session: Session, gang: Gang, first: Gang) -> Told:
+    """What keeps a group out that its queue's capabilities would let in."""
+    if first is not gang:
+        return behind(gang, first)
+    policies = session.policies
+    view = AdmissionView(state, session.totals, 0, policies.without_room)
+    if any(one.name == "resourcequota" for one in policies.policies):
+        for quota, over in resourcequota.shortages(gang, view):
+            short = [in_words(_resource(name), by) for name, by in sorted(over.items())]
+            return Told(
+                "NotEnoughQuota",
+                f"ResourceQuota {quota.namespace}/{quota.name} is short: job needs "
+                f"{listed(short)} more than it leaves",
+                tuple(
+                    Reason(reason="ResourceQuotaExceeded", resource=name, short=by)
+                    for name, by in sorted(over.items())
+                ),
+            )
+    waiting = view.waiting_before(gang)
+    if waiting:
+        gangs = "1 gang waits" if waiting == 1 else f"{waiting} gangs wait"
+        return Told(
+            "NotAdmitted",
+            f"free capacity does not suffice for it, and {gangs} for capacity in queue "
+            f"{gang.queue.name} already",
+        )
+    return Told("NotAdmitted", "waits to be admitted to its queue")
+
+
+def behind(gang: Gang, first: Gang) -> Told:
+    """In a strict queue no gang passes the first one."""
+    sentence = passing_nobody(first.title, gang)
+    return Told(BEHIND, sentence, ahead=(first.title,))
+
+
+def passing_nobody(first: str, gang: Gang) -> str:
+    """Which gang is ahead of `gang` in its strict queue. `first` is that gang's title: users do not
+    learn the names of other namespaces.
+    """
+    same = first.startswith(f"{gang.namespace}/")
+    ahead = first if same else "a gang of another namespace"
+    return f"{ahead} is ahead in queue {gang.queue.name}, which is strictly first-in, first-out"
+
+
+def _resource(name: str) -> str:
+    return name.removeprefix("requests.").removeprefix("limits.")

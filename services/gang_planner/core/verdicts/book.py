@@ -1,0 +1,486 @@
+"""The last word on each gang: built when its meaning changed, paced when only numbers did.
+
+* Meaning (phase, reason, object, queue, size, attempt): published in the cycle in which it changed,
+  but for Starting, and Running in a rush (`debounce`).
+* Counts, and whether it is nodes or quota that lack room: at most once per second and gang.
+* Numbers of a refusal that holds on while the cluster moves: at most once per 5 s and gang.
+* Of the last two at most 100 in one cycle; the rest follow in later cycles.
+
+`Book` remembers what was published, so that nothing equal is published twice, also across a restart
+(`recall`).
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.member_states import (
+    FAILED,
+    PLACED,
+    RUNNING,
+    SUCCEEDED,
+    UNSUPPORTED,
+    WAITING,
+)
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.verdicts import hold_messages
+from services.gang_planner.core.verdicts.conditions import conditions, meaning
+from services.gang_planner.core.verdicts.debounce import RUSH, THROTTLED, HeldBack
+from services.gang_planner.core.verdicts.disagreements import disagreement_words
+from services.gang_planner.core.verdicts.pending_reason import Explainer
+from shared.contracts.identity import gang_trace_id
+from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
+from shared.model.gang_keys import GangKey
+from shared.model.objects import PodGroup
+
+_COUNTS_MS: Final = 1_000
+_NUMBERS_MS: Final = 5_000
+_REFRESHES_MAX: Final = 100
+#: What names of waiting members, and of placed ones, may take of a message.
+_REFS_BYTES_MAX: Final = 400 * 1024
+#: Field names, lengths and markers of one reference in msgpack.
+_REF_OVERHEAD_BYTES: Final = 24
+#: So many names of any length, of pod, node and as UID, take no more.
+_REFS_ALWAYS_FIT: Final = _REFS_BYTES_MAX // (_REF_OVERHEAD_BYTES + 3 * 253)
+#: Unnamed members published at a time, with names of any length: what the other two leave of a
+#: message.
+_UNNAMED_MAX: Final = 500
+#: Refusals whose numbers change with the cluster.
+_MOVING: Final = frozenset(
+    {
+        "BehindInQueue",
+        "NotEnoughQuota",
+        "NotEnoughResources",
+        "RepairRoom",
+        "SearchBudgetExceeded",
+    }
+)
+#: Refusals that are one to Volcano's users: see `conditions`.
+_OF_ROOM: Final = frozenset({"NotEnoughQuota", "NotEnoughResources"})
+_UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
+_PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
+
+
+class Book:
+    """Verdicts published, by gang id, and those that are due."""
+
+    def __init__(self) -> None:
+        self.published: dict[str, Verdict] = {}
+        #: (due, key) of gangs whose counts changed; each gang at most once.
+        self._due: list[tuple[int, GangKey]] = []
+        self._queued: set[GangKey] = set()
+        self._held_back = HeldBack()
+        #: Gangs about which nothing can be said yet (no attempt was made), by id, and whether the
+        #: view was too old to make one when all of them were examined.
+        self._unsaid: dict[str, Gang] = {}
+        self._unsaid_stale = False
+        #: Waiting gangs, in the order in which their numbers are examined again.
+        self._ring: deque[GangKey] = deque()
+        self._in_ring: set[GangKey] = set()
+        self._ring_ms = 0
+        self._ringed_at = -1
+
+    def recall(self, verdict: Verdict) -> None:
+        """What an earlier planner published is the last word until its meaning changes."""
+        if verdict.phase == "Gone":
+            self.published.pop(verdict.gang_id, None)
+        else:
+            self.published[verdict.gang_id] = verdict
+
+    def forget_pace(self, now_ms: int) -> None:
+        """The clock was set back: postponed verdicts are published at this instant's pace."""
+        self._due = [(now_ms, key) for _, key in self._due]
+        heapq.heapify(self._due)
+        self._held_back.forget_pace(now_ms)
+        self._ring_ms = now_ms
+
+    def reconcile(self, state: State) -> None:
+        """This planner becomes the writer: what was published of gangs that are no more is to be
+        withdrawn.
+        """
+        state.gangs.retired = {
+            gang_id: None for gang_id in self.published if gang_id not in state.gangs.by_id
+        } | dict.fromkeys(state.gangs.twins)
+
+    def write(
+        self,
+        state: State,
+        explainer: Explainer,
+        changed: Mapping[str, Gang],
+        now_ms: int,
+        *,
+        stale: bool,
+    ) -> list[Verdict]:
+        """Verdicts to publish now; `changed` are the gangs that this cycle assessed, by id."""
+        verdicts = self._gone(state, now_ms)
+        unsaid = self._unsaid
+        for gang_id, gang in self._to_tell(changed, stale=stale):
+            known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
+            reason = reason_of(state, gang, stale=stale) if known else ""
+            if reason is None:
+                unsaid[gang_id] = gang
+                continue
+            unsaid.pop(gang_id, None)
+            if not known:
+                continue
+            # Most gangs that start are published later, and their meaning is not worked out now.
+            meant = _meaning(state, gang, reason) if gang.shown else ()
+            if gang.shown and (gang.shown == meant or _passing(gang, meant, now_ms)):
+                self._queue(gang)
+                continue
+            if self._holds_back(state, gang, reason, now_ms):
+                continue
+            if reason in _MOVING and gang.key not in self._in_ring:
+                self._in_ring.add(gang.key)
+                self._ring.append(gang.key)
+            self._publish(verdicts, state, explainer, gang, reason, now_ms)
+            gang.shown = meant or _meaning(state, gang, reason)
+        self._refresh(verdicts, state, explainer, now_ms, stale=stale)
+        return verdicts
+
+    def _to_tell(self, changed: Mapping[str, Gang], *, stale: bool) -> list[tuple[str, Gang]]:
+        """Gangs to publish, by id: those without a verdict are first. All of them, when the
+        view has become too old or fresh: that is published of gangs that have not
+        changed.
+        """
+        unsaid = self._unsaid
+        if stale != self._unsaid_stale:
+            self._unsaid_stale = stale
+            return list({**unsaid, **changed}.items())
+        first = {gang_id: gang for gang_id, gang in unsaid.items() if gang_id in changed}
+        return list({**first, **changed}.items())
+
+    def next_ms(self, state: State, now_ms: int) -> int | None:
+        """When a paced verdict is due; None: nothing is."""
+        due = [self._due[0][0]] if self._due else []
+        held_ms = self._held_back.next_ms()
+        due += [] if held_ms is None else [held_ms]
+        if self._ring and self._ringed_at != state.node_capacity.freed:
+            due.append(max(self._ring_ms, now_ms + 1))
+        return min(due, default=None)
+
+    def _gone(self, state: State, now_ms: int) -> list[Verdict]:
+        verdicts: list[Verdict] = []
+        for gang_id in list(state.gangs.retired):
+            self._unsaid.pop(gang_id, None)
+            twin = state.gangs.twins.get(gang_id)
+            last = self.published.get(gang_id)
+            unheard = self._held_back.take_gone(gang_id, now_ms)
+            if twin is not None:
+                verdict = _twin_verdict(state, twin, now_ms)
+                if last is None or last.why is None or last.why.reason != "DuplicateGroup":
+                    self.published[gang_id] = verdict
+                    verdicts.append(verdict)
+            elif last is not None and gang_id not in state.gangs.by_id:
+                del self.published[gang_id]
+                # Of an attempt without a verdict its end is not published either.
+                verdicts.append(unheard or _gone_verdict(state, last, now_ms))
+            elif unheard is not None and gang_id not in state.gangs.by_id:
+                verdicts.append(unheard)
+        state.gangs.retired.clear()
+        return verdicts
+
+    def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
+        passing = gang.phase in {"Starting", "Running"} and not reason
+        passing |= reason == THROTTLED
+        eventful = bool(gang.history.notes) and any(meaning(gang))
+        if not passing or eventful or _group_wanted(gang):
+            return False
+        last = self.published.get(gang.gang_id)
+        throttled = reason == THROTTLED
+        return self._held_back.holds(
+            gang, last, state.epoch, now_ms, throttled=throttled, rush=_rush(state)
+        )
+
+    def _queue(self, gang: Gang) -> None:
+        if gang.key not in self._queued:
+            self._queued.add(gang.key)
+            heapq.heappush(self._due, (gang.shown_ms + _COUNTS_MS, gang.key))
+
+    def _refresh(
+        self,
+        verdicts: list[Verdict],
+        state: State,
+        explainer: Explainer,
+        now_ms: int,
+        *,
+        stale: bool,
+    ) -> None:
+        left = _REFRESHES_MAX
+        for key in self._held_back.take_due(now_ms, left, rush=_rush(state)):
+            left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+        while left and self._due and self._due[0][0] <= now_ms:
+            _, key = heapq.heappop(self._due)
+            self._queued.discard(key)
+            left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+        freed = state.node_capacity.freed
+        if now_ms < self._ring_ms or self._ringed_at == freed or not self._ring:
+            return
+        self._ring_ms = now_ms + _COUNTS_MS
+        looked = 0
+        while left and looked < len(self._ring):
+            looked += 1
+            key = self._ring.popleft()
+            gang = state.gangs.gangs.get(key)
+            if gang is None or gang.bucket is None:
+                self._in_ring.discard(key)
+                continue
+            self._ring.append(key)
+            if not 0 <= now_ms - gang.shown_ms < _NUMBERS_MS:
+                left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+        if left:
+            self._ringed_at = freed
+
+    def _again(
+        self,
+        verdicts: list[Verdict],
+        state: State,
+        explainer: Explainer,
+        key: GangKey,
+        now_ms: int,
+        *,
+        stale: bool,
+    ) -> int:
+        """Look at a gang's numbers again; 1 if that took work."""
+        gang = state.gangs.gangs.get(key)
+        if gang is None or gang.silent:
+            return 0
+        reason = reason_of(state, gang, stale=stale)
+        if reason is None:
+            return 0
+        self._publish(verdicts, state, explainer, gang, reason, now_ms)
+        gang.shown = _meaning(state, gang, reason)
+        return 1
+
+    def _publish(
+        self,
+        verdicts: list[Verdict],
+        state: State,
+        explainer: Explainer,
+        gang: Gang,
+        reason: str,
+        now_ms: int,
+    ) -> None:
+        last = self.published.get(gang.gang_id)
+        verdict = build(state, explainer, gang, reason, last, now_ms)
+        gang.shown_ms = now_ms
+        self._held_back.said(gang.gang_id)
+        if last is not None and _same(last, verdict):
+            return
+        self.published[gang.gang_id] = verdict
+        verdicts.append(verdict)
+
+
+def reason_of(state: State, gang: Gang, *, stale: bool) -> str | None:
+    """Why the gang waits; "": it does not; None: it waits for an attempt that has not been made."""
+    if gang.refused:
+        return "ClusterViewStale" if stale and gang.refused == "NotAdmitted" else gang.refused
+    if gang.bucket is None:
+        # A start that hangs, by the kubelet's own words: it waits for nothing of ours.
+        hangs = gang.stuck and gang.history.started and not gang.quorum_runs
+        return "NotStarting" if hangs and gang.counts[PLACED] else ""
+    if gang.bucket.reason:
+        return "RepairRoom" if "repair" in gang.history.notes else gang.bucket.reason
+    if stale:
+        return "ClusterViewStale"
+    return THROTTLED if state.backlog.throttled else None
+
+
+def _rush(state: State) -> bool:
+    """Whether so much is being bound that news of gangs that run would be in its way."""
+    return state.backlog.throttled or state.reservations.pods_not_seen_bound >= RUSH
+
+
+def build(
+    state: State, explainer: Explainer, gang: Gang, reason: str, last: Verdict | None, now_ms: int
+) -> Verdict:
+    """The whole verdict on a gang as it is."""
+    group = gang.group
+    why = None
+    if reason:
+        kept = last is not None and last.why is not None and last.why.reason == reason
+        since_ms = (
+            last.why.since_ms if kept and last is not None and last.why is not None else now_ms
+        )
+        why = explainer.why(gang, reason, since_ms)
+    counts, history, members = gang.counts, gang.history, len(gang.members)
+    owner = gang.owner if group is None else None
+    known = last.conditions if last is not None else ()
+    wanted = _group_wanted(gang)
+    return Verdict(
+        gang_id=gang.gang_id,
+        epoch=state.epoch,
+        at_ms=now_ms,
+        dialect=group.dialect if group is not None else "",
+        namespace=gang.namespace,
+        name=gang.name,
+        uid=group.uid if group is not None else "",
+        owner_uid=owner.uid if owner is not None else "",
+        group_wanted=wanted,
+        queue=gang.queue.name,
+        phase=gang.shown_phase,
+        min_member=gang.declared,
+        members=members,
+        pending=members - counts[RUNNING] - counts[SUCCEEDED] - counts[FAILED],
+        running=counts[RUNNING],
+        succeeded=counts[SUCCEEDED],
+        failed=counts[FAILED],
+        conditions=conditions(
+            gang, state.holds.of(gang), state.resources.names, why, known, now_ms
+        ),
+        why=why,
+        attempt=history.attempt,
+        waiting=_waiting(gang) if why is not None else (),
+        placed=_placed(gang, last),
+        evicted=gang.evicted.pods if gang.evicted else (),
+        unnamed=_unnamed(gang) if wanted else (),
+        trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
+        first_seen_ms=history.first_seen_ms,
+        domain=_domain(gang),
+    )
+
+
+def _domain(gang: Gang) -> str:
+    """The HyperNode that it was placed in last; "": it asks for none."""
+    topology = gang.group.topology if gang.group is not None else None
+    return gang.history.home if topology is not None and not topology.label_key else ""
+
+
+def _passing(gang: Gang, meant: tuple[object, ...], now_ms: int) -> bool:
+    """Whether nothing but the kind of room that it lacks has changed, a moment after it was
+    published last: on a full cluster that changes with every gang that ends.
+    """
+    return (
+        meant[0] in _OF_ROOM
+        and gang.shown[0] in _OF_ROOM
+        and 0 <= now_ms - gang.shown_ms < _COUNTS_MS
+        and gang.shown[1:] == meant[1:]
+    )
+
+
+def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
+    group = gang.group
+    holds = state.holds.of(gang)
+    return (
+        reason,
+        gang.shown_phase,
+        group.uid if group is not None else "",
+        group.errors if group is not None else (),
+        gang.queue.name,
+        gang.min_member,
+        gang.history.attempt,
+        _group_wanted(gang),
+        meaning(gang) if gang.history.notes else (),
+        hold_messages.meaning(holds) if holds else (),
+        gang.evicted,
+        disagreement_words(gang),
+    )
+
+
+def _group_wanted(gang: Gang) -> str:
+    """Name of the PodGroup that the podgroup controller must make, or make these pods name."""
+    return gang.name if gang.implied and gang.key[0] == "name" else ""
+
+
+def _unnamed(gang: Gang) -> tuple[PodRef, ...]:
+    found = (member.pod for member in gang.members.values() if member.pod.group_implied)
+    return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(found, _UNNAMED_MAX))
+
+
+def _waiting(gang: Gang) -> tuple[PodRef, ...]:
+    return _bounded(
+        [
+            PodRef(uid=uid, name=member.pod.name)
+            for uid, member in gang.members.items()
+            if member.state in _UNPLACED_STATES
+        ]
+    )
+
+
+def _placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
+    """Members of the newest decision that CLUSTER shows placed, once the gang has started.
+
+    After a restart the newest decision may be out of memory: what was published last stands for it.
+    """
+    if not gang.history.started:
+        return ()
+    uids = [one.uid for one in gang.latest]
+    if not uids and last is not None and last.attempt == gang.history.attempt:
+        uids = [one.uid for one in last.placed]
+    members = gang.members
+    return _bounded(
+        [
+            PodRef(uid=uid, name=member.pod.name, node=member.pod.node)
+            for uid in uids
+            if (member := members.get(uid)) is not None and member.state in _PLACED_STATES
+        ]
+    )
+
+
+def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
+    """As many as leave the verdict below the size of a message."""
+    if len(pods) <= _REFS_ALWAYS_FIT:
+        return tuple(pods)
+    left = _REFS_BYTES_MAX
+    for index, one in enumerate(pods):
+        left -= len(one.uid) + len(one.name) + len(one.node) + _REF_OVERHEAD_BYTES
+        if left < 0:
+            return tuple(pods[:index])
+    return tuple(pods)
+
+
+def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:
+    sentence = (
+        f"another dialect declares PodGroup {twin.namespace}/{twin.name} too, and that one counts"
+    )
+    return Verdict(
+        gang_id=twin.uid,
+        epoch=state.epoch,
+        at_ms=now_ms,
+        dialect=twin.dialect,
+        namespace=twin.namespace,
+        name=twin.name,
+        uid=twin.uid,
+        queue=twin.queue,
+        phase="Pending",
+        min_member=twin.min_member,
+        conditions=(
+            Condition(
+                type="Unschedulable",
+                status="True",
+                reason="DuplicateGroup",
+                message=sentence,
+                since_ms=now_ms,
+            ),
+        ),
+        why=Why(reason="DuplicateGroup", sentence=sentence, since_ms=now_ms),
+    )
+
+
+def _gone_verdict(state: State, last: Verdict, now_ms: int) -> Verdict:
+    return Verdict(
+        gang_id=last.gang_id,
+        epoch=state.epoch,
+        at_ms=now_ms,
+        dialect=last.dialect,
+        namespace=last.namespace,
+        name=last.name,
+        uid=last.uid,
+        owner_uid=last.owner_uid,
+        phase="Gone",
+        attempt=last.attempt,
+        trace_id=last.trace_id,
+        first_seen_ms=last.first_seen_ms,
+    )
+
+
+def _same(last: Verdict, new: Verdict) -> bool:
+    if last.phase != new.phase or last.conditions != new.conditions:
+        # The usual case, and cheap to see.
+        return False
+    return msgspec.structs.replace(new, at_ms=last.at_ms, epoch=last.epoch) == last

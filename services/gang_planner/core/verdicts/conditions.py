@@ -1,0 +1,187 @@
+"""The conditions of a gang's verdict, in Volcano's and Kubernetes' vocabulary.
+
+One that was never True is left out; one that no longer holds turns False and stays.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from services.gang_planner.core.lifecycle import release
+from services.gang_planner.core.lifecycle.assessment import growing
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
+from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
+from services.gang_planner.core.verdicts.preemption_messages import evicted_words
+from shared.contracts.verdicts import Condition, Why
+
+SCHEDULED: Final = "tasks in gang are ready to be scheduled"
+_WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
+_NO_MEMBERS: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask"})
+_RAN_PHASES: Final = frozenset({"Running", "Completed"})
+#: Conditions of gangs to which nothing happened.
+_USUAL: Final = frozenset({"Unschedulable", "Scheduled"})
+#: Pods named in a message; the rest are counted.
+_NAMES_MAX: Final = 5
+
+
+class _Claim(NamedTuple):
+    """A condition that holds, or not, with what is said of that; of one that no longer holds the
+    phase speaks, where there is nothing else to say.
+    """
+
+    type: str
+    holds: bool
+    reason: str = ""
+    message: str = ""
+
+
+_NOT_WAITING: Final = _Claim("Unschedulable", holds=False)
+_IS_SCHEDULED: Final = _Claim("Scheduled", True, SCHEDULED)
+_NOT_SCHEDULED: Final = _Claim("Scheduled", holds=False)
+
+
+def conditions(
+    gang: Gang,
+    holds: Sequence[Hold],
+    names: Sequence[str],
+    why: Why | None,
+    before: Sequence[Condition],
+    now_ms: int,
+) -> tuple[Condition, ...]:
+    """The conditions of the gang and of its holds.
+
+    `before` is what the last verdict said, `names` are those of resources, by row.
+    """
+    known = {one.type: one for one in before}
+    claims = [_unschedulable(gang, why), _scheduled(gang)]
+    if _eventful(gang, holds) or not known.keys() <= _USUAL:
+        claims += [
+            _partly_bound(gang),
+            _releasing(gang, known.get("Releasing")),
+            _evicted(gang, known.get("Evicted")),
+            _room_held(gang, holds, names),
+            _degraded(gang, holds, names),
+        ]
+    found: list[Condition] = []
+    for claim in claims:
+        last = known.get(claim.type)
+        if claim.holds:
+            found.append(_true(claim, last, now_ms))
+        elif last is not None:
+            found.append(_false(claim, last, gang.shown_phase, now_ms))
+    return tuple(found)
+
+
+def meaning(gang: Gang) -> tuple[bool, ...]:
+    """What of the conditions is published in the cycle in which it changes."""
+    history = gang.history
+    return history.releasing, "repair" in history.notes and partly_bound(gang)
+
+
+def partly_bound(gang: Gang) -> bool:
+    """Whether the gang is bound in part, and nothing of that can be released."""
+    return bool("repair" in gang.history.notes and gang.bound and not release.worthwhile(gang))
+
+
+def _eventful(gang: Gang, holds: Sequence[Hold]) -> bool:
+    """Whether more may hold of the gang than that it waits or runs; of most it does not."""
+    return bool(gang.history.notes or holds or gang.evicted or gang.phase == "Unknown")
+
+
+def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
+    if why is None or gang.shown_phase not in _WAITING_PHASES:
+        return _NOT_WAITING
+    quorum, members = max(gang.min_member, 1), len(gang.members)
+    # Of those that there are no more can be short than there are.
+    short = min(max(0, quorum - gang.have()), members)
+    sentence = why.sentence
+    if not members and why.reason in _NO_MEMBERS:
+        # Usually for a moment only: the pods' controller waits for the group.
+        sentence = f"pod group is not ready, {quorum} minAvailable"
+    return _Claim(
+        "Unschedulable",
+        True,
+        "NotEnoughResources" if why.reason == "NotEnoughQuota" else why.reason,
+        f"{short}/{members} tasks in gang unschedulable: {sentence}",
+    )
+
+
+def _scheduled(gang: Gang) -> _Claim:
+    return _IS_SCHEDULED if gang.shown_phase in _RAN_PHASES else _NOT_SCHEDULED
+
+
+def _partly_bound(gang: Gang) -> _Claim:
+    if not partly_bound(gang):
+        return _Claim("PartlyBound", holds=False)
+    return _Claim(
+        "PartlyBound",
+        True,
+        gang.history.notes["repair"].reason,
+        f"{gang.bound} of {max(gang.min_member, 1)} members are bound, and no controller would "
+        f"create them again if they were released: {_names(gang)}",
+    )
+
+
+def _releasing(gang: Gang, last: Condition | None) -> _Claim:
+    note = gang.history.notes.get("release")
+    if note is None:
+        # A release may be over before anybody has read that it began: its cause stays readable.
+        return _Claim("Releasing", False, "Released", last.message if last is not None else "")
+    return _Claim("Releasing", True, note.reason, f"{note.reason}: {note.message}")
+
+
+def _evicted(gang: Gang, last: Condition | None) -> _Claim:
+    if gang.evicted is not None:
+        words = evicted_words(gang, gang.evicted)
+        return _Claim("Evicted", True, gang.evicted.reason, words)
+    if last is not None and last.status == "True" and gang.counts[WAITING] and not gang.bound:
+        # Said by an earlier planner, and nothing of it has been placed since.
+        return _Claim("Evicted", True, last.reason, last.message)
+    return _Claim("Evicted", False, "Placed", last.message if last is not None else "")
+
+
+def _room_held(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> _Claim:
+    if all(hold.reservation is None for hold in holds):
+        return _Claim("RoomHeld", False, "NoRoom" if holds else gang.hold_ended)
+    reason = "MinResources" if all(hold.reserving for hold in holds) else "MembersLost"
+    return _Claim("RoomHeld", True, reason, in_words(holds, names))
+
+
+def _degraded(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> _Claim:
+    held = any(hold.reservation is not None for hold in holds)
+    if gang.phase != "Unknown" or held or gang.history.releasing or growing(gang):
+        return _Claim("Degraded", holds=False)
+    return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, holds, names))
+
+
+def _names(gang: Gang) -> str:
+    names = sorted(
+        member.pod.name for member in gang.members.values() if member.state in {PLACED, RUNNING}
+    )
+    more = len(names) - _NAMES_MAX
+    listed = ", ".join(names[:_NAMES_MAX])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _true(claim: _Claim, last: Condition | None, now_ms: int) -> Condition:
+    kept = last is not None and last.status == "True"
+    return Condition(
+        type=claim.type,
+        status="True",
+        reason=claim.reason,
+        message=claim.message,
+        since_ms=last.since_ms if kept and last is not None else now_ms,
+    )
+
+
+def _false(claim: _Claim, last: Condition, phase: str, now_ms: int) -> Condition:
+    if last.status == "False":
+        return last
+    return Condition(
+        type=claim.type,
+        status="False",
+        reason=claim.reason or phase,
+        message=claim.message,
+        since_ms=now_ms,
+    )

@@ -1,0 +1,38 @@
+"""What a user reads of a gang without a group object whose members declare different things."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from services.gang_planner.core.state.amounts import listed
+from services.gang_planner.core.state.gangs import Gang
+from shared.contracts import annotations
+
+#: Distinct values that are named.
+_VALUES_MAX: Final = 5
+
+
+def disagreement_words(gang: Gang) -> str:
+    """Which values its members name, and which of them counts; "" where they agree, and where an
+    object says it.
+    """
+    if gang.group is not None or not gang.declarations.disagree:
+        return ""
+    found: list[str] = []
+    minima, queues = gang.declarations.minima(), gang.declarations.queues()
+    if len(minima) > 1:
+        found.append(
+            f"its members disagree in {annotations.GROUP_MIN_MEMBER} "
+            f"({_listed(minima)}): the largest counts"
+        )
+    if len(queues) > 1:
+        found.append(
+            f"its members disagree in {annotations.QUEUE_NAME} ({_listed(queues)}): "
+            f"{gang.declarations.declared.queue} counts, which most of them name"
+        )
+    return "; ".join(found)
+
+
+def _listed(values: Iterable[int | str]) -> str:
+    words = [str(one) for one in values]
+    more = len(words) - _VALUES_MAX
+    return listed([*words[:_VALUES_MAX], f"{more} more"] if more > 0 else words)

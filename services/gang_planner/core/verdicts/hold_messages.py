@@ -1,0 +1,63 @@
+"""Words for holds: for which member, where, until when; and for a degraded gang without any."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from services.gang_planner.core.queueing import min_resources_messages
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.member_states import LEAVING
+
+#: Lost members named in one message; the rest are counted.
+_NAMED_MAX: Final = 5
+_DAY_S: Final = 86_400
+
+
+def meaning(holds: Sequence[Hold]) -> tuple[object, ...]:
+    """What of it is worth a verdict in the cycle in which it changes."""
+    return tuple((hold.uid, hold.node, hold.until_ms) for hold in holds)
+
+
+def in_words(holds: Sequence[Hold], names: Sequence[str]) -> str:
+    """Describe the holds of a gang, such as `job-worker-1 failed on node-2: capacity for its
+    successor is reserved on node-2 until 12:00:05 UTC`, and the reservation for its `minResources`.
+    `names` are those of resources, by row.
+    """
+    units = [hold for hold in holds if hold.reserving]
+    holds = [hold for hold in holds if not hold.reserving]
+    said = [_one(hold) for hold in holds[:_NAMED_MAX]]
+    if len(holds) > _NAMED_MAX:
+        said.append(f"{len(holds) - _NAMED_MAX} more members have holds")
+    if units:
+        until = f"until {_clock(max(one.until_ms for one in units))} UTC"
+        said.append(min_resources_messages.reserved_in_words(names, units, until))
+    return "; ".join(said)
+
+
+def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> str:
+    """What a started gang is short of."""
+    short = [
+        f"{gang.have(role)} of {count} {role}"
+        for role, count in gang.role_minima
+        if gang.have(role) < count
+    ]
+    roles = f" ({', '.join(short)})" if short else ""
+    left = f"{gang.have()} of the {max(gang.min_member, 1)} members that it needs are left{roles}"
+    if holds:
+        return f"{left}; {in_words(holds, names)}"
+    if leaving := gang.counts[LEAVING]:
+        return f"{left}; others are still terminating ({leaving}), then their capacity is reserved"
+    return f"{left}, and no capacity is reserved for the others"
+
+
+def _one(hold: Hold) -> str:
+    until = f"until {_clock(hold.until_ms)} UTC"
+    if hold.node:
+        return f"{hold.message}: capacity for its successor is reserved on {hold.node} {until}"
+    return f"{hold.message}: no node has free capacity, its successor is first in line {until}"
+
+
+def _clock(at_ms: int) -> str:
+    """The time of day of an instant."""
+    second = at_ms // 1000 % _DAY_S
+    return f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"

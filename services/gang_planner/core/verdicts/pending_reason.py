@@ -1,0 +1,436 @@
+"""Why a gang waits: one sentence, and the numbers behind it.
+
+For a refused bucket the search is repeated as far as it goes: what fits is placed on trial, and the
+nodes are asked why they refuse the next member. That costs some vector operations, so it is done
+once per bucket and state of the node capacity.
+"""
+
+from collections import Counter
+from heapq import nsmallest
+from typing import Final
+
+from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
+from services.gang_planner.core.lifecycle import unsupported_members
+from services.gang_planner.core.lifecycle.backoff import REFUSED
+from services.gang_planner.core.lifecycle.deadlines import not_running_words
+from services.gang_planner.core.placement.gang_placement import Attempt, Group
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.queueing import min_resources_messages
+from services.gang_planner.core.state.amounts import in_words, listed
+from services.gang_planner.core.state.claim_choices import unsupported_device
+from services.gang_planner.core.state.gangs import Bucket, Gang
+from services.gang_planner.core.state.member_states import GATED
+from services.gang_planner.core.state.needs import Explanation, Need
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import PODS
+from services.gang_planner.core.state.preemptions import PREEMPTING
+from services.gang_planner.core.state.queues import QueueEntry
+from services.gang_planner.core.state.sub_gangs import lacking_in_words
+from services.gang_planner.core.verdicts import topology_messages
+from services.gang_planner.core.verdicts.admission_messages import (
+    first_in_line,
+    not_admitted,
+    passing_nobody,
+)
+from services.gang_planner.core.verdicts.debounce import THROTTLED
+from services.gang_planner.core.verdicts.disagreements import disagreement_words
+from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
+from services.gang_planner.core.verdicts.preemption_messages import ended_words, waiting_words
+from services.gang_planner.core.verdicts.quota_messages import (
+    claims_in_words,
+    shortage_in_words,
+    shortage_reasons,
+)
+from shared.contracts.verdicts import Reason, ShapeReport, Why
+
+#: Names given of gangs that hold what is missing; the rest are counted.
+_HOLDERS_MAX: Final = 5
+#: Distinct reasons per shape: node-specific taints could make thousands.
+_REASONS_MAX: Final = 20
+#: Errors of a group and names of fields are users' texts.
+_SENTENCE_CHARACTERS_MAX: Final = 2_048
+
+_FIXED_SENTENCES: Final = {
+    "GroupMissing": "PodGroup {gang} does not exist",
+    "GroupDeleting": "PodGroup {gang} is being deleted",
+    "QueueMissing": "queue {queue} does not exist",
+    "ActionMissing": "no action of the configuration places such pods",
+    "Gated": "{gated} members have scheduling gates",
+    "GangTooLarge": "a quorum of {quorum} members does not fit into one decision",
+    "Evicted": "all its pods are being evicted for another gang; it is placed whole after that",
+    "AwaitsOutcome": "its bindings in flight are validated first; its other members depend on them",
+    "ClusterViewStale": "the view of the cluster is stale: no watcher has renewed it",
+}
+
+
+_UNKNOWN: Final = "whether it fits is not known: the search was ended by its budget"
+
+
+class Explainer:
+    """Explains within one cycle; the holders are worked out once per queue and resource."""
+
+    def __init__(self, state: State, session: Session) -> None:
+        self._state = state
+        self._session = session
+        self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
+        #: What was said of a bucket's first gang that waits for that reason since that instant.
+        self._said: dict[tuple[Bucket, str, int], Why] = {}
+        #: Queues by the names of those that they are part of, their own included.
+        self._subtrees: dict[str, list[QueueEntry]] | None = None
+
+    def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
+        """Why the gang waits, given the reason that the assessment or the backlog found."""
+        bucket = gang.bucket
+        if bucket is None or bucket.behind or gang.held or gang.history.preemption_ended:
+            return self._why(gang, reason, since_ms)
+        if reason != bucket.reason or self._state.holds.of(gang) or disagreement_words(gang):
+            return self._why(gang, reason, since_ms)
+        # Nothing of it is the gang's own.
+        said = self._said.get((bucket, reason, since_ms))
+        if said is None:
+            said = self._said[bucket, reason, since_ms] = self._why(gang, reason, since_ms)
+        return said
+
+    def _why(self, gang: Gang, reason: str, since_ms: int) -> Why:
+        if gang.bucket is not None and reason == gang.bucket.reason and gang.bucket.behind:
+            first = gang.bucket.behind
+            found = Explanation(passing_nobody(first, gang), ahead=(first,))
+        elif gang.bucket is not None and reason == gang.bucket.reason:
+            found = self.bucket(gang.bucket)
+            if gang.bucket.exceeded:
+                found = found._replace(sentence=f"{_UNKNOWN}; {found.sentence}")
+        elif gang.bucket is not None and reason == "RepairRoom":
+            found = self.bucket(gang.bucket)
+            found = found._replace(
+                sentence=f"{gang.placed()} of {max(gang.min_member, 1)} members are placed; "
+                f"of the other members: {found.sentence}"
+            )
+        elif reason == "NotAdmitted":
+            reason, found = self._not_admitted(gang)
+        elif reason == THROTTLED:
+            found = Explanation(_throttled_words(self._state))
+        elif reason == PREEMPTING:
+            found = Explanation(waiting_words(self._state, gang))
+        else:
+            found = Explanation(_plain_sentence(gang, reason))
+        if gang.bucket is not None:
+            reason = self._device_reason(gang.bucket, reason)
+        return Why(
+            reason=reason,
+            sentence=self._with_holds(gang, found.sentence)[:_SENTENCE_CHARACTERS_MAX],
+            since_ms=since_ms,
+            shapes=found.shapes,
+            quota=found.quota,
+            ahead=found.ahead,
+            ahead_count=len(found.ahead),
+            holders=_without(found.holders, gang) if gang.held else found.holders,
+            holders_count=max(found.holders_count - bool(gang.held), 0),
+        )
+
+    def _device_reason(self, bucket: Bucket, reason: str) -> str:
+        """What no node will ever serve has a reason of its own."""
+        shapes = self._session.shapes.entries
+        wanted = (shapes[shape_id] for _, shape_id, _ in bucket.need.wanted)
+        refused = unsupported_device(self._session.node_capacity, wanted)
+        return unsupported_members.DEVICE if refused else reason
+
+    def _with_holds(self, gang: Gang, sentence: str) -> str:
+        open_holds = self._state.holds.of(gang)
+        disagreement = disagreement_words(gang)
+        if not open_holds and not gang.history.preemption_ended and not disagreement:
+            return sentence
+        names = self._state.resources.names
+        holds = holds_in_words(open_holds, names) if open_holds else ""
+        parts = [sentence, disagreement, ended_words(gang), holds]
+        return "; ".join(one for one in parts if one)
+
+    def bucket(self, bucket: Bucket) -> Explanation:
+        """What holds for every gang of a refused bucket; worked out again when something was freed
+        since.
+        """
+        found = bucket.explanation
+        if found is None or bucket.explained_at != bucket.refused_at:
+            queue = self._state.queues.entry(bucket.need.queue)
+            found = (
+                self._quota(bucket) if bucket.short_of_quota else self.resources(bucket.need, queue)
+            )
+            bucket.explanation = found
+            bucket.explained_at = bucket.refused_at
+        return found
+
+    def resources(self, need: Need, queue: QueueEntry) -> Explanation:
+        """What the nodes lack for a need."""
+        state = self._state
+        if need.reserved and self._fits(plain := need.without_reserved(), queue):
+            return self._min_resources(need, plain, queue)
+        need = need.without_reserved() if need.reserved else need
+        attempt = Attempt(self._session, queue, need, members_max=need.quorum or 1)
+        attempt.run_partly()
+        wanted = need.quorum or sum(count for _, _, count in need.wanted)
+        fitting = attempt.placed
+        missing = left = max((need.quorum or 1) - fitting, 0)
+        reports: list[ShapeReport] = []
+        short: dict[str, int] = {}
+        blocking: Counter[str] = Counter()
+        for group in attempt.groups:
+            counted = self._session.fits.reasons(group.shape) if group.left else Counter[str]()
+            lacking = _lacking(state, group, counted, min(group.left, missing))
+            # The sum counts each missing member once, whichever shapes could fill the quorum.
+            counting = min(group.left, left)
+            left -= counting
+            for resource, amount in _lacking(state, group, counted, counting).items():
+                short[resource] = short.get(resource, 0) + amount
+            if not blocking:
+                blocking = counted.copy()
+            reports.append(
+                ShapeReport(
+                    role=group.role,
+                    wanted=group.wanted,
+                    fit=group.fit,
+                    nodes=state.nodes.count,
+                    reasons=_reasons(counted, lacking),
+                )
+            )
+        attempt.statement.discard()
+        domains = topology_messages.in_words(self._session, need, attempt) or self._groups(queue)
+        if need.avoid:
+            blocking["node(s) refused one of its members lately"] = len(need.avoid)
+        holders, holders_count = self._holding(need.queue, short)
+        sentence = _sentence(state.nodes.count, blocking, short, fitting, wanted)
+        return Explanation(
+            sentence=f"{domains}; {sentence}" if domains else sentence,
+            shapes=tuple(reports),
+            holders=holders,
+            holders_count=holders_count,
+        )
+
+    def _fits(self, need: Need, queue: QueueEntry) -> bool:
+        attempt = Attempt(self._session, queue, need, members_max=need.quorum)
+        fits = attempt.run()
+        attempt.statement.discard()
+        return fits
+
+    def _min_resources(self, need: Need, plain: Need, queue: QueueEntry) -> Explanation:
+        """Its pods would fit; the rest of its `minResources` does not."""
+        sentence, short = min_resources_messages.missing(self._session, need)
+        entries = self._session.shapes.entries
+        holders, holders_count = self._holding(need.queue, short)
+        return Explanation(
+            sentence=min_resources_messages.never(self._session, queue, need) or sentence,
+            shapes=tuple(
+                ShapeReport(
+                    role=role,
+                    wanted=count,
+                    fit=min(count, self._session.total(entries[shape_id])),
+                    nodes=self._state.nodes.count,
+                    reasons=(),
+                )
+                for role, shape_id, count in plain.wanted
+            ),
+            holders=holders,
+            holders_count=holders_count,
+        )
+
+    def _groups(self, queue: QueueEntry) -> str:
+        """How many nodes the queue may use, where that is not all of them."""
+        nodes = self._state.nodes
+        allowed = self._session.policies.within(queue, None)
+        if allowed is None:
+            return ""
+        usable = int((allowed & nodes.exists[: nodes.size]).sum())
+        if usable == nodes.count:
+            return ""
+        return f"queue {queue.name} may use {usable} of {nodes.count} nodes"
+
+    def _quota(self, bucket: Bucket) -> Explanation:
+        if bucket.held_by:
+            sentence, quota = claims_in_words(self._state, bucket)
+            return Explanation(sentence, quota=quota)
+        amounts = bucket.need.amounts(self._state.shapes)
+        entry = self._state.queues.entry(bucket.need.queue)
+        if bucket.need.reserved:
+            impossible = min_resources_messages.never(self._session, entry, bucket.need)
+            if impossible:
+                return Explanation(impossible)
+        return self._over_quota(entry, amounts, promised=False)
+
+    def _not_admitted(self, gang: Gang) -> tuple[str, Explanation]:
+        minimum = gang.group.min_resources or () if gang.group is not None else ()
+        amounts = gang.queue.amounts(minimum)
+        first = first_in_line(self._state, gang)
+        if first is not gang or not gang.queue.excess(amounts, promised=True):
+            found = not_admitted(self._state, self._session, gang, first)
+            return found.reason, Explanation(found.sentence, quota=found.quota, ahead=found.ahead)
+        return "NotEnoughQuota", self._over_quota(gang.queue, amounts, promised=True)
+
+    def _over_quota(
+        self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool
+    ) -> Explanation:
+        names = self._state.resources.names
+        shortages = entry.shortages(amounts, promised=promised)
+        if not shortages:
+            return Explanation(f"queue {entry.name} has quota for it again")
+        shortage = shortages[0]
+        holders, holders_count = self._holding(
+            shortage.queue, {names[row]: 0 for row in shortage.over}
+        )
+        return Explanation(
+            sentence=shortage_in_words(entry, shortage, names),
+            quota=shortage_reasons(shortage, names),
+            holders=holders,
+            holders_count=holders_count,
+        )
+
+    def _holders_of(self, queue: str) -> list[Gang]:
+        """Gangs of a queue's subtree that hold anything."""
+        if self._subtrees is None:
+            self._subtrees = {}
+            for entry in self._state.queues.entries.values():
+                for one in entry.chain:
+                    self._subtrees.setdefault(one.name, []).append(entry)
+        gangs = self._state.gangs.gangs
+        return [
+            gang
+            for entry in self._subtrees.get(queue, ())
+            for holder in entry.holders
+            if (gang := gangs.get(holder.key)) is holder and gang is not None
+        ]
+
+    def _holding(self, queue: str, short: dict[str, int]) -> tuple[tuple[str, ...], int]:
+        """Gangs of the queue that hold what is missing, oldest first and not all of them, and how
+        many they are.
+        """
+        rows = [self._state.resources.row(name) for name in sorted(short) if name != PODS]
+        if not rows:
+            return (), 0
+        key = (queue, rows[0])
+        found = self._holders.get(key)
+        if found is None:
+            shapes = self._state.shapes.entries
+            holding = [
+                (gang.created_ms, gang.title)
+                for gang in self._holders_of(queue)
+                if any(rows[0] in shapes[held].by_row for held in gang.held)
+            ]
+            names = tuple(name for _, name in nsmallest(_HOLDERS_MAX, holding))
+            found = self._holders[key] = names, len(holding)
+        return found
+
+
+def _without(names: tuple[str, ...], gang: Gang) -> tuple[str, ...]:
+    own = gang.title
+    return tuple(name for name in names if name != own)
+
+
+def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:
+    """How much of each insufficient resource the missing members ask for."""
+    lacking: dict[str, int] = {}
+    for row, amount in group.shape.pairs:
+        name = state.resources.names[row]
+        text = TOO_MANY_PODS if name == PODS else INSUFFICIENT + name
+        if text in counted:
+            lacking[name] = amount * members
+    return lacking
+
+
+def _reasons(counted: Counter[str], lacking: dict[str, int]) -> tuple[Reason, ...]:
+    reasons: list[Reason] = []
+    for text, count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_MAX]:
+        resource = PODS if text == TOO_MANY_PODS else text.removeprefix(INSUFFICIENT)
+        if resource in lacking:
+            reasons.append(
+                Reason(reason=text, count=count, resource=resource, short=lacking[resource])
+            )
+        else:
+            reasons.append(Reason(reason=text, count=count))
+    return tuple(reasons)
+
+
+def _sentence(
+    nodes: int, blocking: Counter[str], short: dict[str, int], fitting: int, wanted: int
+) -> str:
+    """`1 of 4 pods fit; 3 more nvidia.com/gpu needed; for the others 0/4 nodes are available: 4
+    Insufficient nvidia.com/gpu`. What is needed is what the pods that do not fit request.
+    """
+    fit = f"{fitting} of {wanted} pods fit"
+    if not nodes:
+        return f"{fit}; there are no nodes"
+    if not blocking:
+        return f"{fit}; the other pods would fit alone, but not together with these"
+    listed_reasons = ", ".join(
+        f"{count} {text}"
+        for text, count in sorted(blocking.items(), key=lambda item: (-item[1], item[0]))[
+            :_REASONS_MAX
+        ]
+    )
+    lacking = [_more(name, amount) for name, amount in sorted(short.items()) if name != PODS]
+    available = f"0/{nodes} nodes are available: {listed_reasons}"
+    if fitting:
+        available = f"for the others {available}"
+    return "; ".join([fit, *([f"{listed(lacking)} needed"] if lacking else []), available])
+
+
+def _more(resource: str, amount: int) -> str:
+    """`2 more nvidia.com/gpu`."""
+    number, _, unit = in_words(resource, amount).partition(" ")
+    return f"{number} more {unit}"
+
+
+def _throttled_words(state: State) -> str:
+    return (
+        f"{state.reservations.under_way} pods are being bound, as many as the API server takes for "
+        "now; it has its turn when some of them are"
+    )
+
+
+def _plain_sentence(gang: Gang, reason: str) -> str:
+    """Sentences for what needs no look at the nodes."""
+    if reason in _FIXED_SENTENCES:
+        return _FIXED_SENTENCES[reason].format(
+            gang=gang.full_name,
+            queue=gang.queue.name,
+            gated=gang.counts[GATED],
+            quorum=gang.min_member,
+        )
+    match reason:
+        case "InvalidGroup":
+            return "; ".join(gang.group.errors if gang.group is not None else ())
+        case "QueueNotOpen":
+            queue = gang.queue.queue
+            return f"queue {gang.queue.name} is {queue.state if queue is not None else 'missing'}"
+        case "NotEnoughPods":
+            return f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
+        case "NotEnoughPodsOfTask":
+            return "; ".join(
+                f"{gang.able(role)} of {count} members of {role} exist that could run"
+                for role, count in gang.role_minima
+                if gang.able(role) < count
+            )
+        case "NotEnoughPodsOfSubGroup":
+            return lacking_in_words(gang)
+        case unsupported_members.CONSTRAINT | unsupported_members.DEVICE | unsupported_members.GANG:
+            return unsupported_members.sentence(gang)
+        case "NotStarting":
+            return not_running_words(gang)
+        case _:
+            return _failure(gang, reason)
+
+
+def _failure(gang: Gang, reason: str) -> str:
+    """What is wrong with its queue, or what went wrong in its last attempt."""
+    fault = gang.queue.fault
+    if fault is not None and fault.reason == reason:
+        return fault.sentence
+    notes = gang.history.notes
+    release, backoff = notes.get("release"), notes.get("backoff")
+    if release is not None:
+        return f"what is bound of it is being released: {release.message}"
+    if reason == "Backoff":
+        words = f": {backoff.message}" if backoff is not None and backoff.message else ""
+        return f"its last decision could not be carried out{words}; it is tried again shortly"
+    if reason == REFUSED:
+        words = backoff.message if backoff is not None else gang.refusal
+        return f"the API server refused to bind {words or 'members'}; it is tried again later"
+    if backoff is None or backoff.reason != reason:
+        return reason
+    return f"it was released: {backoff.message}; it is tried again later"

@@ -1,0 +1,62 @@
+"""Why a gang with a topology waits, for people: which tier has no domain that holds it, and how
+much the best one would hold.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from services.gang_planner.core.placement.domains import room
+from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.topology.levels import Level
+
+
+def in_words(session: Session, need: Need, attempt: Attempt) -> str:
+    """What its topology adds to why it waits; "" when it has none, or that is not the reason.
+
+    `attempt`: one that has been run partly and discarded.
+    """
+    structure = need.structure
+    if structure is None:
+        return ""
+    said: list[str] = []
+    topology = structure.topology
+    if topology is not None:
+        table = session.node_capacity.topology
+        found = table.levels(topology)
+        if found.problem:
+            said.append(found.problem)
+        elif not found.open:
+            said.append(_best(session, need, found.levels[-1]))
+        if not topology.label_key and (said or structure.sub_gangs):
+            said.extend(table.problems[:1])
+    parts = attempt.sub_gangs
+    there = Counter(part.policy for part in parts)
+    whole = Counter(part.policy for part in parts if part.whole)
+    said += [
+        f"{whole[policy]} of {count} sub-gangs {policy} find room"
+        for policy, count in sorted(there.items())
+        if whole[policy] < count
+    ]
+    return "; ".join(said)
+
+
+def _best(session: Session, need: Need, level: Level) -> str:
+    """The domain of the widest tier allowed that would hold most."""
+    shapes = session.shapes.entries
+    fits = np.zeros(len(level.names), dtype=np.int64)
+    for _, shape_id, wanted in need.wanted:
+        fits += np.minimum(room(level, session.fits.counts(shapes[shape_id]), None), wanted)
+    best = int(np.argmax(fits))
+    wanted = max(need.quorum, 1)
+    members = "1 member" if wanted == 1 else f"{wanted} members"
+    if need.structure is not None and need.structure.near:
+        return f"it has members in a domain of {level.title} already, and has to stay there"
+    if int(fits[best]) >= wanted:
+        return f"no domain of {level.title} holds {members} of all its shapes together"
+    return (
+        f"no domain of {level.title} holds {members}: "
+        f"the best, {level.names[best]}, has room for {int(fits[best])}"
+    )

@@ -1,0 +1,330 @@
+"""Following the three logs from a known place: snapshot, checkpoint, then every record once, in
+order.
+
+Its readers put what they read into one `Inbox`; nothing here touches the planner's state. A
+reader starts from the watcher's snapshot (CLUSTER) or from the last whole checkpoint (DECISIONS,
+OUTCOMES). VERDICTS is read until this planner leads. A new epoch of the watcher, or a gap because
+the log does not reach back far enough, starts CLUSTER again with a new snapshot.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from services.gang_planner.inbox import (
+    Arrival,
+    CheckpointArrival,
+    ClusterArrival,
+    DecisionArrival,
+    EndsArrival,
+    ForeignArrival,
+    Inbox,
+    IrrelevantArrival,
+    OutcomeArrival,
+    SnapshotArrival,
+    VerdictArrival,
+)
+from shared.bus.connection import Bus, StoredMessage
+from shared.bus.errors import LogGap
+from shared.bus.log_reader import LogReader
+from shared.bus.pull import Delivery
+from shared.bus.snapshots import NewEpoch, fetch_snapshot
+from shared.bus.stream_waits import stream_there
+from shared.contracts import codec, subjects
+from shared.contracts.cluster import StreamOpened
+from shared.contracts.decisions import Checkpoint
+from shared.contracts.foreign_messages import is_foreign, unless_foreign
+from shared.contracts.outcomes import DecisionClaimed
+from shared.contracts.verdicts import GangPhase
+from shared.runtime.steady_clock import steady_s
+
+log = logging.getLogger(__name__)
+
+#: Between two looks of a standby at a log in which much happens: it has to know it soon, not at
+#: once. Its answers are at most this old, and a takeover does not wait for it.
+STANDBY_PAUSE_S: Final = 0.2
+#: The same for the active planner and its own echo in DECISIONS, where it looks for another writer.
+#: Safety does not depend on it: the fence refuses whoever missed a record.
+ECHO_PAUSE_S: Final = 0.1
+
+
+#: Records in which a checkpoint is looked for behind a foreign message on its subject, at first.
+_REACH_BACK: Final = 1_024
+
+
+class _VerdictHead(msgspec.Struct, frozen=True, kw_only=True, tag="gang.verdict", gc=False):
+    """What a planner that does not lead must know of a verdict."""
+
+    gang_id: str
+    phase: GangPhase
+
+
+_decode_cluster: Final = unless_foreign(subjects.CLUSTER, codec.decode_cluster)
+_decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
+_decode_head: Final = unless_foreign(
+    subjects.VERDICTS, msgspec.msgpack.Decoder(_VerdictHead).decode
+)
+
+
+async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
+    """The pages of the last whole checkpoint, and the first record of DECISIONS to read after it.
+
+    A checkpoint whose last pages a crash cut off does not count; without one the log is read from
+    its beginning, which is slower and tells the same.
+    """
+    info = await stream_there(bus, subjects.DECISIONS)
+    first_seq = max(info.first_seq, 1)
+    last = await _last_page(bus, first_seq)
+    if last is None:
+        return (), first_seq
+    page = codec.decode_decision_record(last.payload)
+    if not isinstance(page, Checkpoint) or page.page != page.pages - 1:
+        return (), first_seq
+    pages = [page]
+    seq = last.seq
+    while len(pages) < page.pages:
+        seq -= 1
+        stored = await bus.get_message(subjects.DECISIONS, seq)
+        if stored is not None and is_foreign(subjects.DECISIONS, stored.payload):
+            continue
+        record = codec.decode_decision_record(stored.payload) if stored else None
+        if not isinstance(record, Checkpoint) or record.up_to != page.up_to:
+            return (), first_seq
+        pages.append(record)
+    return tuple(reversed(pages)), page.up_to + 1
+
+
+async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
+    """The newest record on the checkpoints' subject that is no foreign message; None: there is
+    none.
+    """
+    last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
+    if last is None or not is_foreign(subjects.DECISIONS, last.payload):
+        return last
+    end, reach = last.seq, _REACH_BACK
+    while end > first_seq:
+        # Forward is the only way to look for a subject, so in ever longer stretches from behind.
+        begin = max(first_seq, end - reach)
+        found: StoredMessage | None = None
+        seq = begin
+        while True:
+            one = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT, seq)
+            if one is None or one.seq >= end:
+                break
+            if not is_foreign(subjects.DECISIONS, one.payload):
+                found = one
+            seq = one.seq + 1
+        if found is not None:
+            return found
+        end, reach = begin, 2 * reach
+    return None
+
+
+async def read_opened(bus: Bus, server_ms: int | None) -> tuple[StreamOpened, int] | None:
+    """The first record of DECISIONS, and how many milliseconds before `server_ms` of the server's
+    clock it was stored; None when it has aged out.
+    """
+    # Not the newest on its subject, which may be a foreign message: this one was there before all
+    # others.
+    found = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_OPENED, 1)
+    if found is None or is_foreign(subjects.DECISIONS, found.payload):
+        return None
+    record = codec.decode_decision_record(found.payload)
+    if not isinstance(record, StreamOpened):
+        return None
+    if server_ms is None or found.stored_ms is None:
+        return record, 0
+    return record, max(0, server_ms - found.stored_ms)
+
+
+class Follower:
+    """Reads the three logs into the inbox for as long as its tasks run."""
+
+    def __init__(self, bus: Bus, inbox: Inbox, ordinal: int) -> None:
+        self._bus = bus
+        self._inbox = inbox
+        self._readers = {
+            stream: LogReader(bus, stream, subjects.planner_consumer(stream, ordinal))
+            for stream in (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
+        }
+        self._verdicts = LogReader(
+            bus,
+            subjects.VERDICTS,
+            subjects.planner_consumer(subjects.VERDICTS, ordinal),
+            filtered=True,
+        )
+        self._epoch = 0
+        #: Which DECISIONS this is, and its first record while that is there; known from the first
+        #: `CheckpointArrival` on.
+        self.incarnation = ""
+        self.opened: StreamOpened | None = None
+        self._opened_s = 0.0
+        self._following_verdicts: asyncio.Task[None] | None = None
+        self.rest(0.0)
+
+    @property
+    def opened_age_ms(self) -> int:
+        """How long ago `opened` was stored."""
+        return int((steady_s() - self._opened_s) * 1000)
+
+    def rest(self, pause_s: float) -> None:
+        """Look at each log once per `pause_s` seconds while records stream in."""
+        for reader in self._all_readers():
+            reader.pace.rest(pause_s)
+
+    async def ends(self) -> EndsArrival:
+        """How far the streams reach now.
+
+        Raises:
+            NoAnswer: JetStream does not answer; to be called again.
+        """
+        cluster = await self._bus.stream_info(subjects.CLUSTER)
+        decisions = await self._bus.stream_info(subjects.DECISIONS)
+        outcomes = await self._bus.stream_info(subjects.OUTCOMES)
+        return EndsArrival(
+            cluster.last_seq, decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
+        )
+
+    async def _verdicts_end(self) -> int:
+        """Sequence of the last verdict; 0: there is none. The stream's own last message may be one
+        that has expired, or a wish.
+        """
+        last = await self._bus.get_last(subjects.VERDICTS, subjects.VERDICTS_SUBJECTS)
+        return last.seq if last is not None else 0
+
+    def lead(self) -> None:
+        """This planner is the writer: records that it decides on come at once, its echo does not
+        matter and its own verdicts not at all.
+        """
+        self._readers[subjects.CLUSTER].pace.go_full()
+        self._readers[subjects.OUTCOMES].pace.go_full()
+        self._readers[subjects.DECISIONS].pace.rest(ECHO_PAUSE_S)
+        if self._following_verdicts is not None:
+            self._following_verdicts.cancel()
+
+    def _all_readers(self) -> tuple[LogReader, ...]:
+        return (*self._readers.values(), self._verdicts)
+
+    async def follow_cluster(self) -> None:
+        """Snapshot, then the log behind it; again after each new epoch or gap."""
+        while True:
+            pages = await fetch_snapshot(self._bus, epoch_min=self._epoch)
+            self._epoch = pages[0].epoch
+            arrived_s = steady_s() - pages[0].synced_age_ms / 1000
+            await self._inbox.put([SnapshotArrival(pages, arrived_s)])
+            try:
+                await self._readers[subjects.CLUSTER].run(
+                    pages[0].cluster_seq + 1, self._on_cluster
+                )
+            except NewEpoch as new:
+                self._epoch = new.epoch
+            except LogGap as gap:
+                log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
+
+    async def follow_memory(self) -> None:
+        """The last checkpoint, then DECISIONS and OUTCOMES behind it."""
+        pages, start = await read_checkpoint(self._bus)
+        decisions = await self._bus.stream_info(subjects.DECISIONS)
+        outcomes = await stream_there(self._bus, subjects.OUTCOMES)
+        verdicts = await stream_there(self._bus, subjects.VERDICTS)
+        self.incarnation = decisions.incarnation
+        opened = await read_opened(self._bus, decisions.now_ms)
+        if opened is not None:
+            self.opened, age_ms = opened
+            self._opened_s = steady_s() - age_ms / 1000
+        await self._inbox.put(
+            [
+                CheckpointArrival(
+                    pages, decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
+                )
+            ]
+        )
+        outcomes_start = max(pages[0].outcomes_seq + 1 if pages else 1, outcomes.first_seq, 1)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(
+                self._readers[subjects.DECISIONS].run(start, self._on_decisions),
+                name="follow-decisions",
+            )
+            group.create_task(
+                self._readers[subjects.OUTCOMES].run(outcomes_start, self._on_outcomes),
+                name="follow-outcomes",
+            )
+            self._following_verdicts = group.create_task(
+                self._follow_verdicts(verdicts.first_seq), name="follow-verdicts"
+            )
+
+    async def _follow_verdicts(self, first_seq: int) -> None:
+        """What was said last of every gang; a verdict that a newer one replaced is no loss."""
+        while True:
+            try:
+                await self._verdicts.run(max(first_seq, 1), self._on_verdicts)
+            except LogGap as gap:
+                first_seq = gap.available
+
+    async def _on_verdicts(self, deliveries: list[Delivery]) -> None:
+        await self._inbox.put([_verdict_arrival(delivery) for delivery in deliveries])
+
+    async def _on_cluster(self, deliveries: list[Delivery]) -> None:
+        arrivals: list[Arrival] = []
+        now_s, reader = steady_s(), self._readers[subjects.CLUSTER]
+        for delivery in deliveries:
+            record = _decode_cluster(delivery.payload)
+            if record is None:
+                arrivals.append(_foreign_arrival(subjects.CLUSTER, delivery))
+                continue
+            if not isinstance(record, StreamOpened) and record.epoch > self._epoch:
+                await self._inbox.put(arrivals)
+                raise NewEpoch(record.epoch)
+            arrived_s = now_s - reader.age_ms(delivery) / 1000
+            arrivals.append(
+                ClusterArrival(
+                    delivery.seq, record, delivery.payload, delivery.stored_ms, arrived_s
+                )
+            )
+        await self._inbox.put(arrivals)
+
+    async def _on_decisions(self, deliveries: Sequence[Delivery]) -> None:
+        reader = self._readers[subjects.DECISIONS]
+        await self._inbox.put(
+            [
+                _foreign_arrival(subjects.DECISIONS, d)
+                if is_foreign(subjects.DECISIONS, d.payload)
+                else DecisionArrival(d.seq, d.payload, d.stored_ms, reader.age_ms(d))
+                for d in deliveries
+            ]
+        )
+
+    async def _on_outcomes(self, deliveries: Sequence[Delivery]) -> None:
+        await self._inbox.put([self._outcome_arrival(delivery) for delivery in deliveries])
+
+    def _outcome_arrival(self, delivery: Delivery) -> Arrival:
+        outcome = _decode_outcome(delivery.payload)
+        if outcome is None:
+            return _foreign_arrival(subjects.OUTCOMES, delivery)
+        if isinstance(outcome, DecisionClaimed):
+            return IrrelevantArrival(delivery.seq)
+        if outcome.incarnation not in {"", self.incarnation}:
+            log.warning("an outcome of a lost DECISIONS is left out: %s", delivery.subject)
+            return IrrelevantArrival(delivery.seq)
+        return OutcomeArrival(delivery.seq, outcome, delivery.payload, delivery.stored_ms)
+
+
+def _foreign_arrival(stream: str, delivery: Delivery) -> ForeignArrival:
+    return ForeignArrival(
+        stream, delivery.seq, delivery.subject, delivery.payload, delivery.stored_ms
+    )
+
+
+def _verdict_arrival(delivery: Delivery) -> Arrival:
+    head = _decode_head(delivery.payload)
+    if head is None:
+        return _foreign_arrival(subjects.VERDICTS, delivery)
+    return VerdictArrival(
+        seq=delivery.seq,
+        gang_id=head.gang_id,
+        gone=head.phase == "Gone",
+        payload=delivery.payload,
+    )

@@ -1,0 +1,134 @@
+"""Runs the cycles of a recording again: same inputs, same instants, so the same bytes.
+
+Every decision and note names its cycle: how far CLUSTER and OUTCOMES had been applied, and the
+instant. The replay applies exactly that much, steps, and compares what comes out with what the log
+holds. Cycles that wrote nothing into the log are not run again; they change nothing that a decision
+depends on, except when the deadline of a late room is counted from (one cycle earlier or later).
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.planner import Planner
+from services.gang_planner.recorder import Frame
+from shared.contracts import codec
+from shared.contracts.cluster import SnapshotPage
+from shared.contracts.decisions import (
+    Act,
+    Checkpoint,
+    Cycle,
+    DecisionRecord,
+    EpochOpened,
+    Note,
+    cycle_of,
+)
+from shared.contracts.outcomes import Outcome
+
+
+class Report(NamedTuple):
+    """How many records came out byte for byte, and which did not."""
+
+    equal: int
+    differences: list[str]
+    #: Records at the end whose inputs the recorder had not read yet when it was killed.
+    cut_off: int = 0
+
+
+class Inputs:
+    """The records of CLUSTER and OUTCOMES of a segment, given out up to a sequence."""
+
+    def __init__(self, frames: Iterable[Frame]) -> None:
+        self.cluster: deque[Frame] = deque()
+        self.outcomes: deque[Frame] = deque()
+        self.decisions: list[tuple[int, DecisionRecord, bytes]] = []
+        self.pages: list[SnapshotPage] = []
+        self.checkpoint: list[Checkpoint] = []
+        self.policy = ""
+        for frame in frames:
+            match frame.kind:
+                case "configuration":
+                    self.policy = frame.payload.decode()
+                case "snapshot":
+                    page = codec.decode_snapshot_answer(frame.payload)
+                    if isinstance(page, SnapshotPage):
+                        self.pages.append(page)
+                case "checkpoint":
+                    record = codec.decode_decision_record(frame.payload)
+                    if isinstance(record, Checkpoint):
+                        self.checkpoint.append(record)
+                case "cluster":
+                    self.cluster.append(frame)
+                case "outcome":
+                    self.outcomes.append(frame)
+                case "decision":
+                    record = codec.decode_decision_record(frame.payload)
+                    self.decisions.append((frame.seq, record, frame.payload))
+        self.cluster = deque(sorted(self.cluster, key=lambda frame: frame.seq))
+        self._cluster_end = self.cluster[-1].seq if self.cluster else self._base_end()
+        self._outcomes_end = self.outcomes[-1].seq if self.outcomes else self._base_outcomes()
+
+    def reach(self, cycle: Cycle) -> bool:
+        """Whether everything that the cycle consumed was recorded."""
+        return cycle.cluster_seq <= self._cluster_end and cycle.outcomes_seq <= self._outcomes_end
+
+    def _base_end(self) -> int:
+        return max((page.cluster_seq for page in self.pages), default=0)
+
+    def _base_outcomes(self) -> int:
+        return max((page.outcomes_seq for page in self.checkpoint), default=0)
+
+
+def reproduce(frames: Iterable[Frame]) -> Report:
+    """Replay one segment, from its base to its end."""
+    inputs = Inputs(frames)
+    planner = Planner(parse_configuration(inputs.policy))
+    planner.restore(inputs.checkpoint)
+    planner.load_snapshot(inputs.pages)
+    waiting: deque[Act | Note] = deque()
+    equal = 0
+    differences: list[str] = []
+    for number, (seq, record, payload) in enumerate(inputs.decisions):
+        cycle = cycle_of(record)
+        if cycle is None:
+            planner.apply_decision(seq, record)
+            if isinstance(record, EpochOpened):
+                planner.lead(record.epoch)
+            continue
+        if not inputs.reach(cycle):
+            return Report(equal, differences, len(inputs.decisions) - number)
+        if not waiting:
+            apply_up_to(planner, inputs, cycle)
+            step = planner.step(cycle.now_ms, cycle.under_way_max, cycle.synced_ms)
+            waiting.extend([*step.decisions, *step.notes])
+        if not waiting:
+            differences.append(
+                f"record {seq}: nothing was decided where the log has {_name(record)}"
+            )
+            planner.apply_decision(seq, record)
+            continue
+        again = waiting.popleft()
+        planner.decided(seq, again)
+        if codec.encode(again) == payload:
+            equal += 1
+        else:
+            differences.append(f"record {seq}: {_name(again)} instead of {_name(record)}")
+    return Report(equal, differences)
+
+
+def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
+    """Apply what the cycle had read, and no more."""
+    while inputs.cluster and inputs.cluster[0].seq <= cycle.cluster_seq:
+        frame = inputs.cluster.popleft()
+        planner.apply_cluster(frame.seq, codec.decode_cluster(frame.payload))
+    while inputs.outcomes and inputs.outcomes[0].seq <= cycle.outcomes_seq:
+        frame = inputs.outcomes.popleft()
+        outcome = codec.decode_outcome(frame.payload)
+        assert isinstance(outcome, Outcome), "only outcomes are recorded"
+        planner.apply_outcome(frame.seq, outcome)
+
+
+def _name(record: DecisionRecord) -> str:
+    gang = getattr(record, "gang_id", "")
+    return f"{type(record).__name__} {gang}".rstrip()

@@ -1,0 +1,70 @@
+"""Keeps the observer's picture current, and says when it has come as far as somebody needs."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from services.observer.state import ObserverState
+from shared.bus.cluster_log import follow_cluster
+from shared.bus.connection import Bus
+from shared.contracts import subjects
+from shared.contracts.cluster import ClusterRecord, SnapshotPage
+from shared.contracts.foreign_messages import OnForeign
+
+log = logging.getLogger(__name__)
+
+_KINDS: Final = ("node", "pod", "podgroup")
+#: A decision is made of what CLUSTER held already: who reads beside us is milliseconds behind.
+_CATCH_UP_S: Final = 5.0
+
+
+class ClusterFollower:
+    """Keeps the state's picture current while `run` runs."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        state: ObserverState,
+        on_change: Callable[[], None],
+        on_foreign: OnForeign,
+    ) -> None:
+        """Prepare; `on_change` is called after everything that changed the picture, `on_foreign`
+        with what no watcher wrote.
+        """
+        self._bus = bus
+        self._state = state
+        self._on_change = on_change
+        self._on_foreign = on_foreign
+        self._moved = asyncio.Event()
+
+    async def caught_up(self, seq: int) -> None:
+        """Wait until the picture stands for record `seq` of CLUSTER; some seconds at most, since a
+        CLUSTER made again counts from one again.
+        """
+        try:
+            async with asyncio.timeout(_CATCH_UP_S):
+                while self._state.cluster_state.seq < seq:
+                    await self._moved.wait()
+        except TimeoutError:
+            log.warning("CLUSTER is known up to %d, not %d", self._state.cluster_state.seq, seq)
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        consumer = subjects.observer_consumer(subjects.CLUSTER)
+        await follow_cluster(self._bus, consumer, self, kinds=_KINDS, on_foreign=self._on_foreign)
+
+    def replace(self, pages: Sequence[SnapshotPage]) -> None:
+        """As `ClusterReader`."""
+        self._state.replace(pages)
+        self.applied()
+
+    def apply(self, seq: int, record: ClusterRecord) -> None:
+        """As `ClusterReader`."""
+        self._state.apply(seq, record)
+
+    def applied(self) -> None:
+        """As `ClusterReader`."""
+        self._moved.set()
+        self._moved = asyncio.Event()
+        self._on_change()

@@ -1,0 +1,125 @@
+"""Pods, nodes and groups, as far as a recount and the report need them.
+
+Every object carries the sequence of the record that last changed what a recount reads of it: a
+decision is judged by what was there when it was made.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from shared.contracts.cluster import (
+    ClusterRecord,
+    NodeChanges,
+    PodChanges,
+    PodGroupChanges,
+    SnapshotPage,
+)
+from shared.contracts.codec import decode_shape
+from shared.model.objects import Node, Pod, PodGroup
+from shared.model.terms import Resources
+
+#: Distinct shapes whose requests are remembered; a cluster has hundreds.
+_SHAPES_MAX: Final = 20_000
+TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Load(NamedTuple):
+    """What a pod takes of its node, and since which record."""
+
+    requests: Resources
+    seq: int
+
+
+class ClusterState:
+    """See the module's docstring. Fed in the order of the log."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        #: The last record of CLUSTER that this stands for.
+        self.seq = 0
+        self.pods: dict[str, Pod] = {}
+        self.groups: dict[str, PodGroup] = {}
+        #: By name: the node, and the record that last changed it.
+        self.nodes: dict[str, tuple[Node, int]] = {}
+        #: By node's name and pod's UID.
+        self.loads: dict[str, dict[str, Load]] = {}
+        self._node_names: dict[str, str] = {}
+        self._requests: dict[bytes, Resources] = {}
+
+    def replace(self, pages: Iterable[SnapshotPage]) -> tuple[list[str], list[str]]:
+        """Begin again with a snapshot; returns UIDs of pods, and of groups, that may have changed
+        or gone.
+        """
+        pods, groups = list(self.pods), list(self.groups)
+        before = set(pods)
+        self.pods, self.groups, self.nodes, self.loads = {}, {}, {}, {}
+        self._node_names = {}
+        for page in pages:
+            self.epoch, self.seq = page.epoch, page.cluster_seq
+            for record in page.records:
+                self._apply(record)
+        # Those there before come first: what is gone was seen before what is new.
+        return (
+            [*pods, *(uid for uid in self.pods if uid not in before)],
+            [*dict.fromkeys([*groups, *self.groups])],
+        )
+
+    def apply(self, seq: int, record: ClusterRecord) -> tuple[list[str], list[str]]:
+        """Take one record; returns UIDs of pods, and of groups, that changed or went."""
+        self.seq = seq
+        self._apply(record)
+        match record:
+            case PodChanges(changed=changed, removed=removed):
+                return [*(one.uid for one in changed), *(one.uid for one in removed)], []
+            case PodGroupChanges(changed=changed, removed=removed):
+                return [], [*(one.uid for one in changed), *(one.uid for one in removed)]
+            case _:
+                return [], []
+
+    def requests(self, pod: Pod) -> Resources:
+        """What a pod asks for, in the model's units."""
+        found = self._requests.get(pod.shape)
+        if found is None:
+            if len(self._requests) >= _SHAPES_MAX:
+                self._requests.clear()
+            found = self._requests[pod.shape] = decode_shape(pod.shape).requests
+        return found
+
+    def _apply(self, record: ClusterRecord) -> None:
+        match record:
+            case NodeChanges(changed=changed, removed=removed):
+                for node in changed:
+                    self._node_names[node.uid] = node.name
+                    known = self.nodes.get(node.name)
+                    same = known is not None and known[0].allocatable == node.allocatable
+                    self.nodes[node.name] = node, known[1] if known and same else self.seq
+                for gone in removed:
+                    self.nodes.pop(self._node_names.pop(gone.uid, ""), None)
+            case PodChanges(changed=changed, removed=removed):
+                for pod in changed:
+                    self._put(pod)
+                for gone in removed:
+                    self._lift(gone.uid)
+                    self.pods.pop(gone.uid, None)
+            case PodGroupChanges(changed=changed, removed=removed):
+                for group in changed:
+                    self.groups[group.uid] = group
+                for gone in removed:
+                    self.groups.pop(gone.uid, None)
+            case _:
+                pass
+
+    def _put(self, pod: Pod) -> None:
+        load = self._lift(pod.uid)
+        before = self.pods.get(pod.uid)
+        self.pods[pod.uid] = pod
+        if pod.node and pod.phase not in TERMINAL:
+            # Since it came to this node, not since its status last changed.
+            stays = load is not None and before is not None and before.node == pod.node
+            since = load.seq if load is not None and stays else self.seq
+            self.loads.setdefault(pod.node, {})[pod.uid] = Load(self.requests(pod), since)
+
+    def _lift(self, uid: str) -> Load | None:
+        """Take the pod off its node."""
+        pod = self.pods.get(uid)
+        return None if pod is None else self.loads.get(pod.node, {}).pop(uid, None)

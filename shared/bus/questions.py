@@ -1,0 +1,113 @@
+"""Typed questions over plain requests: serve them, ask one, ask everybody."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from shared.bus.connection import Bus, Message, Subscription
+from shared.bus.errors import NoAnswer
+from shared.contracts import codec
+
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
+
+_log = logging.getLogger(__name__)
+
+
+async def serve(
+    bus: Bus,
+    subject: str,
+    decode: Callable[[bytes], Question],
+    answer: Callable[[Question], Awaitable[msgspec.Struct | None]],
+    *,
+    queue: str = "",
+) -> Subscription:
+    """Answer questions on `subject`, one after the other, until the subscription is closed.
+
+    An answer of None stays silent. A question that does not decode is logged and dropped: its asker
+    continues without. An exception of `answer` is a bug and fails the bus.
+
+    Args:
+        bus: The connection.
+        subject: Where questions come.
+        decode: From `shared.contracts.codec`.
+        answer: Makes the answer; must be quick, the next question waits for it.
+        queue: Servers of the same queue share the questions; "" makes each answer each.
+    """
+
+    async def handle(message: Message) -> None:
+        try:
+            question = decode(message.payload)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            _log.warning("a question on %s does not decode: %s", subject, error)
+            return
+        reply = await answer(question)
+        if reply is not None and message.reply:
+            await bus.publish(message.reply, codec.encode(reply))
+
+    return await bus.subscribe(subject, handle, queue=queue)
+
+
+async def ask(
+    bus: Bus,
+    subject: str,
+    question: msgspec.Struct,
+    decode: Callable[[bytes], Answer],
+    *,
+    timeout_s: float,
+) -> Answer:
+    """Ask one: the first answer counts.
+
+    Raises:
+        NoAnswer: Nobody listens, nobody answered in time, or the answer did not decode.
+    """
+    message = await bus.request(subject, codec.encode(question), timeout_s=timeout_s)
+    try:
+        return decode(message.payload)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise NoAnswer(f"{subject}: the answer does not decode: {error}") from error
+
+
+async def ask_all(
+    bus: Bus,
+    subject: str,
+    question: msgspec.Struct,
+    decode: Callable[[bytes], Answer],
+    *,
+    wait_s: float,
+    answers_max: int = 1000,
+) -> list[Answer]:
+    """Ask everybody who listens and return what came within `wait_s`; nobody: an empty list.
+
+    It returns early once `answers_max` have come, or the server says that nobody listens. Answers
+    that do not decode are logged and left out.
+    """
+    answers: list[Answer] = []
+    enough = asyncio.Event()
+
+    def collect(message: Message) -> None:
+        if not message.payload and message.headers.get("Status") == "503":
+            enough.set()
+            return
+        if len(answers) >= answers_max:
+            return
+        try:
+            answers.append(decode(message.payload))
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            _log.warning("an answer on %s does not decode: %s", subject, error)
+        if len(answers) >= answers_max:
+            enough.set()
+
+    reply = bus.expect_reply(collect)
+    try:
+        await bus.publish(subject, codec.encode(question), reply=reply)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await enough.wait()
+    finally:
+        bus.forget_reply(reply)
+    return answers

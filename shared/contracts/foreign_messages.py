@@ -1,0 +1,72 @@
+"""Tells what no writer of a stream can have written into it from what one has.
+
+Whoever asks a NATS server names the subject for the answer, and the server's answers are not held
+to the asker's rights. So who holds any service's key can have an answer stored in any stream: JSON
+of JetStream's API, an empty message, or a copy of another stream's record. It cannot choose the
+words, and what it has stored says nothing: a foreign message. ADRs 0044 and 0047 say how it is
+stepped over.
+
+A tagged record whose tag nobody here knows is no foreign message: a newer version may have written
+it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar, get_args
+
+import msgspec
+
+from shared.contracts import subjects
+from shared.contracts.cluster import ClusterRecord
+from shared.contracts.decisions import DecisionRecord
+from shared.contracts.outcomes import OutcomeRecord
+from shared.contracts.verdicts import Verdict
+
+#: Told of a foreign message: its stream, its place there, its subject, its content.
+OnForeign = Callable[[str, int, str, bytes], None]
+
+T = TypeVar("T")
+
+
+class _Tagged(msgspec.Struct, frozen=True, gc=False):
+    """What every record of ours has."""
+
+    type: str
+
+
+def _tags(*kinds: type[msgspec.Struct]) -> frozenset[object]:
+    return frozenset(kind.__struct_config__.tag for kind in kinds)
+
+
+_OWN: Final[Mapping[str, frozenset[object]]] = {
+    subjects.CLUSTER: _tags(*get_args(ClusterRecord)),
+    subjects.DECISIONS: _tags(*get_args(DecisionRecord)),
+    subjects.OUTCOMES: _tags(*get_args(OutcomeRecord)),
+    subjects.VERDICTS: _tags(Verdict),
+}
+_KNOWN: Final[frozenset[object]] = frozenset[object]().union(*_OWN.values())
+_read_tag: Final = msgspec.msgpack.Decoder(_Tagged).decode
+
+
+def is_foreign(stream: str, payload: bytes) -> bool:
+    """Whether a message in `stream` is no record of it, in this version or any other."""
+    try:
+        tag = _read_tag(payload).type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return True
+    return tag in _KNOWN and tag not in _OWN[stream]
+
+
+def unless_foreign(stream: str, decode: Callable[[bytes], T]) -> Callable[[bytes], T | None]:
+    """Make a decoder of a stream's messages that gives None for a foreign message, and raises as
+    `decode` does for whatever else it cannot read. Records cost nothing more.
+    """
+
+    def read(payload: bytes) -> T | None:
+        try:
+            return decode(payload)
+        except msgspec.MsgspecError:
+            if is_foreign(stream, payload):
+                return None
+            raise
+
+    return read

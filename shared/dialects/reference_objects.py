@@ -1,0 +1,165 @@
+"""What surrounds pods: namespaces, quotas, budgets and HyperNodes, read for the planner to look up.
+
+No dialect of their own: `native` brings these kinds, as those of `storage` and `devices`. What of
+them cannot be read is left out and logged; whatever needs it waits, as if it were not there.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from shared.contracts import annotations
+from shared.dialects import selectors
+from shared.dialects.protocol import Kind, ReadingContext
+from shared.kube import objects as kube
+from shared.kube import reference_objects as around
+from shared.kube.decoding import Undecodable
+from shared.kube.quantities import QuantityError, amount
+from shared.kube.resources import (
+    DISRUPTION_BUDGETS,
+    HYPERNODES,
+    NAMESPACES,
+    RESOURCE_QUOTAS,
+    Resource,
+)
+from shared.model import objects as model
+from shared.model import reference_objects
+
+#: Of requests and limits a quota counts what a resource list counts under the rest of the name.
+_QUOTA_PREFIXES: Final = ("requests.", "limits.")
+#: Texts and collections that users size are cut here, far above what they are for.
+TEXT_CHARACTERS_MAX: Final = 1024
+_NAME_CHARACTERS_MAX: Final = 253
+_MEMBERS_BYTES_MAX: Final = 128 * 1024
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def read_namespace(found: around.Namespace, context: ReadingContext) -> reference_objects.Namespace:
+    """A namespace."""
+    del context
+    metadata = found.metadata
+    return reference_objects.Namespace(
+        uid=metadata.uid,
+        name=metadata.name,
+        resource_version=metadata.version,
+        labels=labels(metadata),
+        queue=metadata.annotations.get(annotations.QUEUE_NAME, "")[:_NAME_CHARACTERS_MAX],
+    )
+
+
+def read_quota(
+    found: around.ResourceQuota, context: ReadingContext
+) -> reference_objects.ResourceQuota:
+    """A quota: what its controller enforces, or what it will once it has seen it."""
+    del context
+    metadata, spec, status = found.metadata, found.spec, found.status
+    scopes = [*spec.scopes]
+    if spec.scope_selector is not None:
+        scopes += [
+            f"{one.scope_name} {one.operator} {','.join(one.values)}".rstrip()
+            for one in spec.scope_selector.match_expressions
+        ]
+    return reference_objects.ResourceQuota(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        hard=_quota_amounts(status.hard or spec.hard),
+        used=_quota_amounts(status.used),
+        scopes=tuple(scope[:TEXT_CHARACTERS_MAX] for scope in sorted(scopes)),
+    )
+
+
+def read_budget(found: kube.DisruptionBudget, context: ReadingContext) -> reference_objects.Budget:
+    """A PodDisruptionBudget as evictions see it, whoever owns it."""
+    del context
+    metadata = found.metadata
+    return reference_objects.Budget(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        resource_version=metadata.version,
+        selector=selectors.selector(found.spec.selector),
+        disruptions_allowed=found.status.disruptions_allowed,
+    )
+
+
+def read_hypernode(found: around.HyperNode, context: ReadingContext) -> reference_objects.HyperNode:
+    """A HyperNode; a member without a selector stands for nothing. One whose members take more room
+    than a message allows has none of them.
+    """
+    del context
+    metadata, spec = found.metadata, found.spec
+    members = tuple(
+        _member(one)
+        for one in spec.members
+        if one.selector.exact_match or one.selector.regex_match or one.selector.label_match
+    )
+    return reference_objects.HyperNode(
+        uid=metadata.uid,
+        name=metadata.name,
+        resource_version=metadata.version,
+        tier=spec.tier,
+        tier_name=spec.tier_name[:TEXT_CHARACTERS_MAX],
+        members=members if len(_encode(members)) <= _MEMBERS_BYTES_MAX else (),
+    )
+
+
+def unreadable(found: Undecodable, context: ReadingContext) -> None:
+    """Nothing: see the module's docstring."""
+    del found, context
+
+
+def labels(metadata: kube.ObjectMeta) -> model.Labels:
+    """Labels, sorted."""
+    return tuple(sorted(metadata.labels.items()))
+
+
+def kind(
+    resource: Resource,
+    neutral: str,
+    decoded: type[msgspec.Struct],
+    read: Callable[[Any, ReadingContext], model.ClusterObject | None],
+) -> Kind:
+    """A kind that is looked up: nobody writes to it, and what cannot be read is left out."""
+    return Kind(
+        resource=resource,
+        neutral=neutral,
+        decoded=decoded,
+        read=read,
+        read_undecodable=unreadable,
+        lookup=True,
+    )
+
+
+def _quota_amounts(found: kube.ResourceList) -> model.Resources:
+    good: list[tuple[str, int]] = []
+    for name, text in sorted(found.items()):
+        counted = name
+        for prefix in _QUOTA_PREFIXES:
+            counted = counted.removeprefix(prefix)
+        try:
+            good.append((name, amount(counted, text)))
+        except QuantityError:
+            # The API server has checked it: only a custom one could hold such a thing.
+            continue
+    return tuple(good)
+
+
+def _member(found: around.HyperNodeMember) -> reference_objects.HyperNodeMember:
+    selector = found.selector
+    return reference_objects.HyperNodeMember(
+        kind="HyperNode" if found.type == "HyperNode" else "Node",
+        exact=selector.exact_match.name if selector.exact_match is not None else "",
+        regex=selector.regex_match.pattern if selector.regex_match is not None else "",
+        labels=selectors.selector(selector.label_match),
+    )
+
+
+KINDS: Final = (
+    kind(NAMESPACES, "namespace", around.Namespace, read_namespace),
+    kind(RESOURCE_QUOTAS, "resourcequota", around.ResourceQuota, read_quota),
+    kind(DISRUPTION_BUDGETS, "budget", kube.DisruptionBudget, read_budget),
+    kind(HYPERNODES, "hypernode", around.HyperNode, read_hypernode),
+)

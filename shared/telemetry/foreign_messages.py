@@ -1,0 +1,41 @@
+"""Counts foreign messages and tells them: messages in a stream that no writer of it wrote (ADR
+0047).
+"""
+
+import logging
+from typing import Final
+
+from shared.contracts import subjects
+from shared.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+#: So much of a message that is not ours is told.
+_BYTES_MAX: Final = 200
+
+
+class ForeignMessageCounter:
+    """One service's count, by stream; a line of log for each, as many as the log's rate allows."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Register the metric, once per process."""
+        self._counts: dict[str, int] = dict.fromkeys(subjects.STREAMS, 0)
+        metrics.component.totals(
+            "strays_total",
+            "Messages met in a stream that no writer of it wrote, by stream.",
+            ("stream",),
+            lambda: {(stream,): count for stream, count in self._counts.items()},
+        )
+
+    def met(self, stream: str, seq: int, subject: str, payload: bytes) -> None:
+        """A reader skipped one, or a writer found it in its way."""
+        self._counts[stream] += 1
+        log.error(
+            "record %d of %s on %s was not written by its writer and is skipped: "
+            "another process has a service's key to NATS; %d bytes, beginning %r",
+            seq,
+            stream,
+            subject,
+            len(payload),
+            payload[:_BYTES_MAX],
+        )

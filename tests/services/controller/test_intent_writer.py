@@ -1,0 +1,169 @@
+"""What the writer makes of an API server that refuses, sheds load or falls silent."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.controller.clock import SteadyClock
+from services.controller.core.intents import CompareGroup, Intent, PatchGroup, ReportEvicted, plan
+from services.controller.errors import RetryLater
+from services.controller.intent_writer import Writer
+from services.controller.reporting import Reporting
+from services.controller.state import WrittenGang
+from shared.contracts.verdicts import PodRef, Verdict
+from shared.kube.client import KubeClient
+from shared.kube.credentials import Credentials
+from shared.kube.kubeconfig import Access
+from shared.kube.resources import PODGROUPS_VOLCANO
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.tracers import tracer_for
+from tests.services.controller.core.samples import (
+    KNOBS,
+    START_MS,
+    make_running,
+    make_waiting,
+    situation,
+)
+from tests.support.scripted_apiserver import Answer, answer, failure, reset, scripted_apiserver
+
+OK = answer(200, {})
+BOUND = answer(200, {"spec": {"nodeName": "n"}})
+PENDING = answer(200, {"spec": {}})
+
+
+class Bench:
+    """A writer, its memory, and the paths it asked for."""
+
+    def __init__(self, writer: Writer, asked: list[str], metrics: Metrics) -> None:
+        self.writer = writer
+        self.asked = asked
+        self.memory = WrittenGang()
+        self.metrics = metrics
+
+    async def write(self, verdict: Verdict, kind: type) -> Intent:
+        """Write the first intent of a kind that the verdict asks for."""
+        what = situation(verdict)
+        due = plan(what, self.memory, START_MS + 60_000, KNOBS).now
+        intent = next(one for one in due if isinstance(one, kind))
+        await self.writer.write(intent, what, self.memory)
+        return intent
+
+
+@asynccontextmanager
+async def a_bench(*script: Answer) -> AsyncIterator[tuple[Bench, list[str]]]:
+    metrics = Metrics("controller")
+    async with scripted_apiserver(*script) as server:
+        credentials = Credentials(Access(origin="test", server=server.url))
+        async with KubeClient(credentials) as client:
+            reporting = Reporting(metrics, tracer_for("", service="controller", instance="0"))
+            writer = Writer(
+                client, SteadyClock(), reporting, writes_per_s=1_000, pod_events_per_s=10
+            )
+            asked: list[str] = []
+            yield Bench(writer, asked, metrics), asked
+            asked += [f"{one.method} {one.path}" for one in server.requests]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "delay_s"),
+    [
+        pytest.param(failure(500, "InternalError"), 2.0, id="error"),
+        pytest.param(
+            failure(503, "ServiceUnavailable", details={"retryAfterSeconds": 7}), 7.0, id="later"
+        ),
+        pytest.param(answer(429, b"", {"Retry-After": "3600"}), 60.0, id="an hour is too long"),
+        pytest.param(reset, 2.0, id="lost connection"),
+    ],
+)
+async def test_what_is_not_taken_now_is_tried_later_and_not_remembered(
+    refusal: Answer, delay_s: float
+) -> None:
+    async with a_bench(refusal) as (bench, _):
+        with pytest.raises(RetryLater) as later:
+            await bench.write(make_running(), PatchGroup)
+        assert later.value.delay_s == delay_s
+        assert bench.memory.annotation is None
+        assert bench.metrics.figures()["retries_total"] == 1
+
+
+async def test_what_is_refused_for_good_counts_as_written_until_the_next_verdict() -> None:
+    async with a_bench(failure(403, "Forbidden", "no right to")) as (bench, _):
+        await bench.write(make_running(), PatchGroup)
+        assert bench.memory.annotation is not None
+        assert not bench.memory.group_missing
+        assert bench.metrics.figures()['refused_total{kind="PatchGroup"}'] == 1
+
+
+async def test_a_group_whose_annotations_leave_no_room_gets_its_status_all_the_same() -> None:
+    full = failure(422, "Invalid", "metadata.annotations: Too long: may not be more than 262144")
+    async with a_bench(full, OK) as (bench, asked):
+        await bench.write(make_running(), PatchGroup)
+        assert bench.memory.meaning is not None
+        told = bench.metrics.figures()
+        assert not any(told[name] for name in told if name.startswith("refused_total"))
+    assert len(asked) == 2
+    async with a_bench(full, full) as (bench, _):
+        await bench.write(make_running(), PatchGroup)
+        assert bench.metrics.figures()['refused_total{kind="PatchGroup"}'] == 1
+
+
+async def test_a_conflict_over_the_same_group_is_tried_again() -> None:
+    group = {"metadata": {"uid": "gang-uid"}}
+    async with a_bench(failure(409, "Conflict"), answer(200, group)) as (bench, _):
+        with pytest.raises(RetryLater):
+            await bench.write(make_running(), PatchGroup)
+        assert not bench.memory.group_missing
+
+
+async def test_a_conflict_with_another_group_of_that_name_ends_the_writing() -> None:
+    group = {"metadata": {"uid": "another"}}
+    async with a_bench(failure(409, "Conflict"), answer(200, group)) as (bench, _):
+        await bench.write(make_running(), PatchGroup)
+        assert bench.memory.group_missing
+
+
+async def test_comparing_finds_a_group_that_is_gone() -> None:
+    async with a_bench(failure(404, "NotFound")) as (bench, _):
+        compare = CompareGroup(PODGROUPS_VOLCANO, "team", "job", "gang-uid")
+        await bench.writer.write(compare, situation(make_running()), bench.memory)
+        assert bench.memory.group_missing
+
+
+async def test_an_event_that_has_expired_is_told_anew() -> None:
+    script = (failure(404, "NotFound"), answer(201, {}))
+    async with a_bench(*script) as (bench, asked):
+        verdict = make_waiting()
+        bench.memory.events["gang-uid/Unschedulable"] = ("another reason", "", 0)
+        intent = next(
+            one
+            for one in plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now
+            if type(one).__name__ == "EventIntent"
+        )
+        await bench.writer.write(intent, situation(verdict), bench.memory)
+    assert [line.split()[0] for line in asked] == ["GET", "POST"]
+
+
+async def test_evicted_pods_are_told_one_by_one_and_what_was_told_before_is_no_error() -> None:
+    async with a_bench(answer(201, {}), failure(409, "AlreadyExists")) as (bench, asked):
+        gone = tuple(PodRef(uid=f"u-{i}", name=f"w-{i}", node="n-0") for i in range(2))
+        intent = await bench.write(make_waiting(evicted=gone), ReportEvicted)
+    assert isinstance(intent, ReportEvicted)
+    assert asked == ["POST /api/v1/namespaces/team/events"] * 2
+    assert bench.memory.evicted == {"u-0", "u-1"}
+
+
+async def test_a_mark_on_a_pod_that_was_bound_meanwhile_is_taken_back() -> None:
+    async with a_bench(BOUND, OK) as (bench, asked):
+        verdict = make_waiting()
+        mark = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
+        await bench.writer.write(mark, situation(verdict), bench.memory)
+    assert asked == ["PATCH /api/v1/namespaces/team/pods/w-2/status"] * 2
+
+
+async def test_a_mark_on_a_waiting_pod_is_one_request() -> None:
+    async with a_bench(PENDING) as (bench, asked):
+        verdict = make_waiting()
+        mark = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
+        await bench.writer.write(mark, situation(verdict), bench.memory)
+    assert len(asked) == 1

@@ -1,0 +1,158 @@
+"""Whoever reads the log, or a checkpoint and what is behind it, knows what its writer knew:
+compared after every cycle of stories about refusals, repairs, releases and deadlines.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from services.gang_planner.core.planner import Planner
+from shared.contracts import annotations
+from shared.contracts.decisions import Checkpoint
+from shared.contracts.outcomes import Member
+from tests.services.gang_planner.core.scene import (
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+from tests.services.gang_planner.core.story import Story
+
+FULL = make_shape({"cpu": 4000})
+
+
+def what_is_known(planner: Planner, *, bad: bool) -> dict[str, Any]:
+    """What is open, as far as it must outlive a restart."""
+    state = planner._state
+    histories = {gang_id: gang.history for gang_id, gang in state.gangs.by_id.items()}
+    return {
+        "gangs": {
+            gang_id: (
+                history.attempt,
+                history.started or history.dormant,
+                0 if history.started else history.failures,
+                dict(history.notes),
+                dict(history.bad) if bad else None,
+            )
+            for gang_id, history in histories.items()
+        },
+        "evictions": {seq: (one.uids, one.outcome) for seq, one in state.evictions.items()},
+        "decisions": {seq: one.act for seq, one in state.open.items()},
+        "rooms": sorted(
+            (
+                reservation.uid,
+                state.nodes.names[reservation.slot],
+                reservation.reason,
+                reservation.act.seq if reservation.act else 0,
+            )
+            for reservation in state.reservations.every()
+        ),
+    }
+
+
+def twin(story: Story, pages: list[Checkpoint]) -> Planner:
+    """Another planner that has read the same."""
+    planner = Planner(story.conf)
+    planner.restore(pages)
+    behind = pages[0].up_to if pages else 0
+    read = pages[0].outcomes_seq if pages else 0
+    for seq, record in story.records:
+        if seq > behind:
+            planner.apply_decision(seq, record)
+    mine, story.planner = story.planner, planner
+    story.picture()
+    story.planner = mine
+    for seq, outcome in story.outcomes:
+        if seq > read:
+            planner.apply_outcome(seq, outcome)
+    return planner
+
+
+def compare(story: Story, pages: list[Checkpoint]) -> None:
+    """The log alone, an old checkpoint and the newest one all tell the same."""
+    known = what_is_known(story.planner, bad=False)
+    assert what_is_known(twin(story, []), bad=False) == known
+    assert what_is_known(twin(story, pages), bad=False) == known
+    newest = twin(story, story.pages)
+    assert what_is_known(newest, bad=True) == what_is_known(story.planner, bad=True)
+
+
+def submit(story: Story, name: str, size: int, **group: Any) -> None:
+    story.put(make_group(name, size, **group), *make_pods(name, size, FULL))
+
+
+def poisoned(story: Story) -> None:
+    story.refuses = lambda binding: binding.name == "a-worker-1"
+    submit(story, "a", 3)
+
+
+def doubtful(story: Story) -> None:
+    submit(story, "a", 3)
+    story.step()
+    seq, decision = story.decisions[-1]
+    story.done.add(seq)
+    first, second, third = decision.bindings
+    story.change(first.uid, node=first.node)
+    story.answer(
+        seq,
+        decision,
+        [
+            Member(uid=second.uid, node=second.node, result="unknown", code=504),
+            Member(uid=third.uid, node=third.node, result="conflict", code=409),
+        ],
+    )
+
+
+def never_whole(story: Story) -> None:
+    submit(story, "a", 3)
+    story.step()
+    seq, decision = story.decisions[-1]
+    story.done.add(seq)
+    for one in decision.bindings[:2]:
+        story.change(one.uid, node=one.node)
+    story.remove(story.pods[decision.bindings[2].uid])
+    story.answer(seq, decision)
+
+
+def never_runs(story: Story) -> None:
+    submit(story, "a", 2, settings=((annotations.START_DEADLINE_SECONDS, "20"),))
+
+
+def runs(story: Story) -> None:
+    submit(story, "a", 2)
+    submit(story, "b", 3)
+
+
+_NOTED = {"GangDecision", "NoteOpened", "NoteClosed"}
+#: What each story writes into the log, or it is not the story that it is meant to be.
+_TOLD: dict[Callable[[Story], None], set[str]] = {
+    poisoned: _NOTED | {"EvictionDecision"},
+    doubtful: _NOTED | {"GangStarted"},
+    never_whole: _NOTED | {"EvictionDecision"},
+    never_runs: _NOTED | {"EvictionDecision", "GangStarted"},
+    runs: {"GangDecision", "GangStarted"},
+}
+
+
+@pytest.mark.parametrize("begin", list(_TOLD))
+def test_a_planner_that_starts_anywhere_in_the_log_knows_what_its_writer_knew(
+    begin: Callable[[Story], None],
+) -> None:
+    story = Story([make_node(f"n{i}") for i in range(5)])
+    begin(story)
+    pods = list(story.pods.values())
+    old: list[Checkpoint] = []
+    kinds: set[str] = set()
+    for turn in range(24):
+        story.step(after_ms=(0, 0, 500, 1_000, 7_000)[turn % 5])
+        compare(story, old)
+        kinds.update(type(one).__name__ for _, one in story.records)
+        if turn % 3 == 1:
+            story.carry_out()
+            compare(story, old)
+        if turn % 3 == 2:
+            story.make_again(pods)
+        if turn % 7 == 0:
+            old = story.pages
+    assert kinds >= _TOLD[begin]

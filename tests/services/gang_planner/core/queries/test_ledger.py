@@ -1,0 +1,145 @@
+"""The ledger says who has what, deserves what, is promised and owed what, and why."""
+
+import pytest
+
+from shared.contracts.questions import LedgerQueue
+from shared.model.objects import Queue
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+
+CPU = make_shape({"cpu": 1000})
+HIERARCHY = """
+actions: "enqueue, allocate"
+tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]
+"""
+
+
+def two_queues(*, leading: bool = True) -> Scene:
+    """Queue a holds 12 of 16 CPU, queue b waits for 8, queue c does not exist."""
+    scene = Scene([make_node("n0", {"cpu": 16_000, "pods": 110})], leading=leading)
+    for name in ("a", "b"):
+        scene.put(Queue(uid=f"q-{name}", dialect="volcano", name=name, resource_version=1))
+    scene.put(make_group("running", 12, queue="a"))
+    scene.put(*make_pods("running", 12, CPU, node="n0", phase="Running"))
+    scene.put(make_group("waits", 8, queue="b"), *make_pods("waits", 8, CPU))
+    scene.put(make_group("lost", 1, queue="c"), *make_pods("lost", 1, CPU))
+    return scene
+
+
+def lines(scene: Scene) -> dict[str, LedgerQueue]:
+    return {one.name: one for one in scene.planner.ledger().queues}
+
+
+def check_two_queues(scene: Scene) -> None:
+    found = lines(scene)
+    assert list(found) == ["a", "b", "c", "default"]
+    a, b = found["a"], found["b"]
+    cpu_a, cpu_b = a.amounts[0], b.amounts[0]
+    assert (cpu_a.resource, cpu_a.used, cpu_a.wanted, cpu_a.deserved) == ("cpu", 12_000, 0, 8_000)
+    assert (cpu_b.used, cpu_b.wanted, cpu_b.deserved) == (0, 8_000, 8_000)
+    assert a.why.startswith("it holds more than it deserves of cpu")
+    assert b.why.startswith("it claims 8 cpu")
+    assert a.holders == ("team/running",)
+    assert (a.running, a.waiting, b.running, b.waiting) == (1, 0, 0, 1)
+    assert found["c"].why == "it does not exist"
+
+
+def test_a_planner_that_decides_tells_what_its_queues_share() -> None:
+    scene = two_queues()
+    scene.settle()
+    check_two_queues(scene)
+
+
+def test_a_standby_that_runs_no_cycle_tells_the_same() -> None:
+    scene = two_queues(leading=False)
+    found = lines(scene)
+    assert found["a"].amounts[0].used == 12_000
+    assert found["b"].amounts[0].wanted == 8_000
+    assert found["b"].waiting == 1
+    assert found["b"].why.startswith("it claims")
+
+
+def test_limits_and_promises_are_told() -> None:
+    scene = Scene([make_node("n0", {"cpu": 16_000, "pods": 110})])
+    scene.put(
+        Queue(
+            uid="q",
+            dialect="volcano",
+            name="q",
+            resource_version=1,
+            capability=amounts(cpu=4000),
+            guarantee=amounts(cpu=1000),
+            state="Closed",
+        ),
+        make_group(
+            "inside",
+            2,
+            queue="q",
+            dialect="volcano",
+            waits_for_inqueue=True,
+            phase="Inqueue",
+            min_resources=amounts(cpu=2000),
+        ),
+    )
+    scene.settle()
+    found = lines(scene)["q"]
+    (cpu,) = found.amounts
+    assert (cpu.promised, cpu.ceiling, cpu.guarantee) == (2000, 4000, 1000)
+    assert found.state == "Closed"
+    assert found.why == "it admits no gang: it, or a queue above it, is not open"
+
+
+def test_what_is_owed_for_lost_members_is_told() -> None:
+    scene = two_queues()
+    scene.settle()
+    lost = scene.pods_of("running")[0]
+    scene.change(lost.uid, phase="Failed", reason="Error")
+    scene.settle()
+    cpu = lines(scene)["a"].amounts[0]
+    assert cpu.owed == 1000
+
+
+def test_telling_changes_nothing_that_is_decided() -> None:
+    asked, silent = two_queues(), two_queues()
+    asked.planner.ledger()
+    for scene in (asked, silent):
+        scene.settle()
+        scene.put(make_group("small", 4, queue="a"), *make_pods("small", 4, CPU))
+    asked.planner.ledger()
+    assert asked.settle() == silent.settle()
+
+
+@pytest.mark.parametrize("leading", [True, False], ids=["it decides", "it stands by"])
+def test_a_queue_that_has_the_cluster_for_itself_tells_what_waits_beside_what_is_used(
+    leading: bool,
+) -> None:
+    scene = Scene([make_node("n0", {"cpu": 5_000, "pods": 110})], leading=leading)
+    scene.put(make_group("running", 5))
+    scene.put(*make_pods("running", 5, CPU, node="n0", phase="Running"))
+    scene.put(make_group("waits", 27), *make_pods("waits", 27, CPU))
+    if leading:
+        scene.settle()
+    cpu = lines(scene)["default"].amounts[0]
+    assert (cpu.resource, cpu.used, cpu.wanted) == ("cpu", 5_000, 27_000)
+
+
+def test_a_queue_above_others_tells_what_they_wait_for_together() -> None:
+    scene = Scene([make_node("n0", {"cpu": 5_000, "pods": 110})], conf=HIERARCHY)
+    for name, parent in (("top", ""), ("left", "top"), ("right", "top")):
+        scene.put(
+            Queue(uid=f"q-{name}", dialect="volcano", name=name, parent=parent, resource_version=1)
+        )
+    scene.put(make_group("running", 5, queue="left"))
+    scene.put(*make_pods("running", 5, CPU, node="n0", phase="Running"))
+    scene.put(make_group("waits", 20, queue="left"), *make_pods("waits", 20, CPU))
+    scene.put(make_group("too", 7, queue="right"), *make_pods("too", 7, CPU))
+    scene.settle()
+    found = {name: one.amounts[0] for name, one in lines(scene).items() if one.amounts}
+    told = {name: (one.used, one.wanted) for name, one in found.items()}
+    assert told == {"left": (5_000, 20_000), "right": (0, 7_000), "top": (5_000, 27_000)}

@@ -1,0 +1,246 @@
+"""Would this gang fit, now and ever? Answered without leaving a trace."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.contracts.questions import FitAnswer, FitRequest
+from shared.model.objects import HostPort, Queue, Resources, SubGroup
+from shared.model.reference_objects import ResourceQuota
+from tests.services.gang_planner.core.scene import (
+    GPU,
+    Scene,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+from tests.services.gang_planner.core.topology import racks
+
+FULL = make_shape({"cpu": 4000})
+QUARTER = make_shape({"cpu": 1000})
+
+
+def ask(
+    scene: Scene, size: int, shape: bytes, *, limits: Resources = (), **group: Any
+) -> FitAnswer:
+    pods = tuple(make_pods("q", size, shape))
+    question = FitRequest(group=make_group("q", size, **group), pods=pods, limits=limits)
+    return scene.planner.would_fit(question)
+
+
+def test_a_gang_that_fits_now() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    where = (("n0", 1), ("n1", 1))
+    assert ask(scene, 2, FULL) == FitAnswer(fits=True, ever=True, where=where)
+
+
+def test_a_gang_that_would_fit_if_the_nodes_were_empty() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    scene.settle()
+    answer = ask(scene, 2, FULL)
+    assert (answer.fits, answer.ever) == (False, True)
+    assert "1 of 2 pods fit" in answer.sentence
+
+
+def test_a_gang_that_no_set_of_nodes_here_could_ever_hold() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    answer = ask(scene, 3, make_shape({GPU: 1}))
+    assert (answer.fits, answer.ever) == (False, False)
+    assert answer.sentence == (
+        "even on empty nodes: 2 of 3 pods fit; 1 more nvidia.com/gpu needed; for the others "
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
+    )
+
+
+def test_ports_and_selectors_count_on_empty_nodes_too() -> None:
+    scene = Scene([make_node("n0")])
+    assert not ask(scene, 2, make_shape({"cpu": 1}, host_ports=(HostPort(port=80),))).ever
+    assert not ask(scene, 1, make_shape({"cpu": 1}, node_selector=(("a", "b"),))).ever
+
+
+def test_a_gang_above_its_queues_capability_never_fits() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(
+        Queue(
+            uid="q",
+            dialect="volcano",
+            name="small",
+            resource_version=1,
+            capability=amounts(cpu=5000),
+        )
+    )
+    answer = ask(scene, 2, FULL, queue="small")
+    assert (answer.fits, answer.ever) == (False, False)
+    assert "queue small is at its capability: needs 3 cpu more" in answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "hard", "told"),
+    [
+        ("pods", 1, "ResourceQuota small allows 1 pods, the gang needs 2"),
+        (
+            "requests.cpu",
+            7000,
+            "ResourceQuota small allows 7 cpu, the gang needs 8 cpu at least",
+        ),
+        ("cpu", 7000, "ResourceQuota small allows 7 cpu, the gang needs 8 cpu at least"),
+        ("requests.cpu", 8000, ""),
+        (
+            "limits.cpu",
+            9000,
+            "ResourceQuota small allows limits of 9 cpu, the gang needs 12 cpu at least",
+        ),
+        ("limits.cpu", 12_000, ""),
+        ("limits.memory", 1, ""),
+    ],
+)
+def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, told: str) -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    quota = ResourceQuota(
+        uid="q", namespace="team", name="small", resource_version=1, hard=((name, hard),)
+    )
+    scene.put(quota)
+    answer = ask(scene, 2, FULL, limits=(("limits.cpu", 12_000),))
+    assert (answer.ever, answer.sentence) == (not told, told)
+
+
+@pytest.mark.parametrize(
+    ("name", "hard", "told"),
+    [
+        ("pods", 8, "ResourceQuota small allows 8 pods, the gang needs 9"),
+        ("cpu", 3000, "ResourceQuota small allows 3 cpu, the gang needs 4 cpu at least"),
+        (
+            "limits.cpu",
+            5000,
+            "ResourceQuota small allows limits of 5 cpu, the gang needs 6 cpu at least",
+        ),
+        ("requests.cpu", 4000, ""),
+        ("limits.cpu", 6000, ""),
+        ("count/services", 0, ""),
+    ],
+)
+def test_a_group_without_pods_whose_minimum_is_above_a_quota_never_fits(
+    name: str, hard: int, told: str
+) -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    quota = ResourceQuota(
+        uid="q", namespace="team", name="small", resource_version=1, hard=((name, hard),)
+    )
+    scene.put(quota)
+    minimum = amounts(**{"cpu": 4000, "limits.cpu": 6000})
+    group = make_group("q", 9, min_resources=minimum)
+    answer = scene.planner.would_fit(FitRequest(group=group))
+    assert (answer.ever, answer.sentence) == (not told, told)
+
+
+def test_a_quota_of_another_namespace_or_scope_says_nothing() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    here = ResourceQuota(
+        uid="q", namespace="team", name="small", resource_version=1, hard=(("pods", 1),)
+    )
+    scene.put(
+        msgspec.structs.replace(here, uid="a", namespace="other"),
+        msgspec.structs.replace(here, uid="b", name="best", scopes=("BestEffort",)),
+    )
+    assert ask(scene, 2, FULL).fits
+
+
+def test_what_nobody_can_judge_is_not_promised() -> None:
+    scene = Scene([make_node("n0")])
+    answer = ask(scene, 1, make_shape({"cpu": 1}, unsupported=("spec.resourceClaims",)))
+    assert (answer.fits, answer.ever) == (False, False)
+    assert "spec.resourceClaims" in answer.sentence
+
+
+def test_without_pods_the_declared_minimum_is_compared_with_all_nodes_together() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    scene.settle()
+
+    def answered(**minimum: int) -> tuple[bool, bool]:
+        group = make_group("q", 9, min_resources=amounts(**minimum))
+        answer = scene.planner.would_fit(FitRequest(group=group))
+        return answer.fits, answer.ever
+
+    assert answered(cpu=4000) == (True, True)
+    assert answered(cpu=8000) == (False, True)
+    assert answered(cpu=8001) == (False, False)
+    assert answered(gpu=3) == (False, False)
+    assert answered(**{"limits.cpu": 99_000, "count/pods": 9}) == (True, True)
+
+
+def test_a_question_leaves_no_trace() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    scene.settle()
+    state = scene.planner._state
+    before = (
+        state.node_capacity.free.cells.tolist(),
+        len(state.shapes.entries),
+        sorted(state.queues.entries),
+        state.node_capacity.freed,
+    )
+    ask(scene, 1, make_shape({"cpu": 123}), queue="unheard-of")
+    ask(scene, 99, make_shape({"cpu": 124, "new.example/x": 1}))
+    scene.planner.validate()
+    after = (
+        state.node_capacity.free.cells.tolist(),
+        len(state.shapes.entries),
+        sorted(state.queues.entries),
+        state.node_capacity.freed,
+    )
+    assert after == before
+    assert scene.settle() == []
+
+
+def test_sub_gangs_are_asked_about_each_in_a_rack_of_its_own() -> None:
+    """Racks of eight pods: two stages of six fit, one in each; a third finds only what is left."""
+    stages = SubGroup(name="stage", size=6, match_label_keys=("stage",), topology=racks.ONE_RACK)
+
+    def asked(count: int) -> FitAnswer:
+        found = racks.scene(rows=1)
+        pods = [
+            msgspec.structs.replace(pod, uid=f"{stage}-{pod.uid}", name=f"{stage}-{pod.name}")
+            for stage in range(count)
+            for pod in make_pods(
+                "q", 6, QUARTER, labels=msgspec.msgpack.encode((("stage", str(stage)),))
+            )
+        ]
+        group = make_group("q", 6 * count, sub_groups=(stages,))
+        return found.planner.would_fit(FitRequest(group=group, pods=tuple(pods)))
+
+    two, three = asked(2), asked(3)
+    assert two.fits
+    assert sum(count for _, count in two.where) == 12
+    assert (three.fits, three.ever) == (False, False)
+
+
+def test_a_pod_is_asked_about_with_those_of_its_group_that_wait_already() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_group("g", 5), *make_pods("g", 4, QUARTER))
+    assert scene.settle() == []
+    (pod,) = make_pods("g", 1, QUARTER, role="last")
+    alone = make_group("g", 1, dialect="", uid="asked")
+    question = FitRequest(group=alone, pods=(pod,))
+    answer = scene.planner.would_fit(question)
+    assert (answer.fits, answer.ever) == (False, False)
+    assert "4 of 5 pods fit" in answer.sentence
+    scene.put(make_node("n1"))
+    assert sum(count for _, count in scene.planner.would_fit(question).where) == 5
+    stranger = msgspec.structs.replace(pod, group_name="")
+    question = FitRequest(group=alone, pods=(stranger,))
+    assert scene.planner.would_fit(question).where == (("n0", 1),)
+
+
+def test_a_gang_of_a_queue_that_does_not_exist_or_is_closed_would_be_refused() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    answer = ask(scene, 2, FULL, queue="none")
+    assert (answer.fits, answer.refused) == (False, True)
+    assert answer.sentence == "queue none does not exist"
+    scene.put(Queue(name="q", uid="queue-q", dialect="volcano", resource_version=1, state="Closed"))
+    answer = ask(scene, 2, FULL, queue="q")
+    assert (answer.refused, answer.sentence) == (True, "queue q is not open")

@@ -1,0 +1,39 @@
+"""Host ports conflict as Kubernetes says: same port and protocol, same address or every address."""
+
+import pytest
+
+from services.gang_planner.core.state.host_ports import PortTable
+from shared.model.objects import HostPort
+
+
+@pytest.mark.parametrize(
+    ("taken", "wanted", "conflict"),
+    [
+        (HostPort(port=80), HostPort(port=80), True),
+        (HostPort(port=80), HostPort(port=81), False),
+        (HostPort(port=80), HostPort(port=80, protocol="UDP"), False),
+        (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80, ip="10.0.0.2"), False),
+        (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80, ip="10.0.0.1"), True),
+        (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80), True),
+        (HostPort(port=80), HostPort(port=80, ip="10.0.0.1"), True),
+        (HostPort(port=80, ip="0.0.0.0"), HostPort(port=80, ip=""), True),
+    ],
+)
+def test_conflicts(taken: HostPort, wanted: HostPort, conflict: bool) -> None:
+    table = PortTable()
+    table.take(3, [taken])
+    assert table.conflicts(3, [wanted]) is conflict
+    assert not table.conflicts(4, [wanted])
+
+
+def test_a_claim_held_twice_lasts_until_both_are_given_back() -> None:
+    table = PortTable()
+    port = [HostPort(port=80)]
+    table.take(0, port, 2)
+    table.give(0, port)
+    assert table.conflicts(0, port)
+    table.give(0, port)
+    assert not table.conflicts(0, port)
+    assert table.slots() == []
+    with pytest.raises(KeyError):
+        table.give(0, port)

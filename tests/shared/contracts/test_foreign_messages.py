@@ -1,0 +1,71 @@
+"""What is no record of a stream is told from what is one, today's or a later version's."""
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from shared.contracts.cluster import ClusterRecord
+from shared.contracts.codec import decode_outcome, encode
+from shared.contracts.decisions import DecisionRecord
+from shared.contracts.foreign_messages import is_foreign, unless_foreign
+from shared.contracts.outcomes import OutcomeRecord
+from shared.contracts.subjects import CLUSTER, DECISIONS, OUTCOMES, STREAMS, VERDICTS
+from shared.contracts.verdicts import Verdict
+from tests.shared.contracts.samples import SAMPLES
+
+OWN = {
+    CLUSTER: get_args(ClusterRecord),
+    DECISIONS: get_args(DecisionRecord),
+    OUTCOMES: get_args(OutcomeRecord),
+    VERDICTS: (Verdict,),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_what_is_written_there_is_no_stray(stream: str) -> None:
+    samples = [one for one in SAMPLES if isinstance(one, OWN[stream])]
+    assert samples
+    assert not [one for one in samples if is_foreign(stream, encode(one))]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_copy_of_another_streams_record_is_a_stray(stream: str) -> None:
+    anybodys = tuple(kind for kinds in OWN.values() for kind in kinds)
+    others = [
+        one for one in SAMPLES if isinstance(one, anybodys) and not isinstance(one, OWN[stream])
+    ]
+    assert len(others) > 3
+    assert not [one for one in others if not is_foreign(stream, encode(one))]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b'{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{}}',
+        b"\x81",
+        b"\xff" * 40,
+        b"\x91" * 100_000 + b"\xc0",
+        encode({"kind": "gang.decided"}),
+        encode({"type": 7}),
+        b"\x81\xa4type\xa2\xff\xfe",
+    ],
+    ids=["empty", "json", "cut off", "noise", "deep", "no tag", "number", "no text"],
+)
+def test_what_has_no_tag_is_a_stray(payload: bytes) -> None:
+    assert all(is_foreign(stream, payload) for stream in STREAMS)
+
+
+def test_a_tag_of_a_newer_version_is_no_stray() -> None:
+    praise = encode({"type": "gang.praised", "gang_id": "g"})
+    assert not any(is_foreign(stream, praise) for stream in STREAMS)
+
+
+def test_a_decoder_gives_nothing_for_a_stray_and_refuses_what_it_does_not_know() -> None:
+    decode = unless_foreign(OUTCOMES, decode_outcome)
+    assert decode(b"") is None
+    with pytest.raises(msgspec.ValidationError):
+        decode(encode({"type": "outcome.praised"}))
+    with pytest.raises(msgspec.ValidationError):
+        decode(encode({"type": "decision.outcome"}))

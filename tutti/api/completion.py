@@ -1,0 +1,48 @@
+"""Completes names of objects in the shell, by asking the API server; silent when it cannot."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from shared.kube.resources import Resource
+from tutti.api.access import Access, opened
+from tutti.api.conventions import conventions
+from tutti.api.fetches import Wanted, fetch
+from tutti.api.objects import name_of
+
+#: Who pressed a key waits no longer than this.
+_PATIENCE_S: Final = 2.0
+
+Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def completion(resource: Resource) -> Completion:
+    """A completion for names of one kind, in the namespace that was typed before."""
+
+    def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+        try:
+            names = asyncio.run(_names(resource, ctx))
+        except Exception:  # noqa: BLE001 - a shell that completes has no place for a message
+            return []
+        return [CompletionItem(name) for name in names if name.startswith(begun)]
+
+    return complete
+
+
+async def _names(resource: Resource, ctx: click.Context) -> list[str]:
+    typed = ctx.params
+    access = Access(
+        kubeconfig=typed.get("kubeconfig") or "",
+        context=typed.get("context") or "",
+        server=typed.get("master") or "",
+    )
+    async with asyncio.timeout(_PATIENCE_S), opened(access) as client:
+        habits = conventions(ctx).namespace or client.credentials.namespace
+        place = (typed.get("namespace") or habits) if resource.namespaced else ""
+        return [
+            name_of(each)
+            for each in await fetch(client, Wanted(resource=resource, namespace=place))
+        ]

@@ -1,0 +1,177 @@
+"""What a running suite and its data folder tell of themselves."""
+
+import asyncio
+import platform
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from shared.bus.connection import Bus
+from shared.bus.errors import BusError
+from shared.bus.questions import ask_all
+from shared.contracts.codec import decode_status, decode_verdict
+from shared.contracts.foreign_messages import unless_foreign
+from shared.contracts.questions import ServiceStatus, StatusRequest
+from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.contracts.verdicts import Verdict
+from shared.runtime.redaction import without_secrets
+from tutti.bundle.archive import Archive
+
+_STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
+_ANSWERS_S: Final = 1.0
+_SCRAPE_S: Final = 3.0
+#: Verdicts that are read, and how many are asked for at once.
+_VERDICTS_MAX: Final = 20_000
+_AT_ONCE: Final = 128
+#: The end of each log.
+LOG_BYTES: Final = 1 << 20
+_RECORDINGS: Final = "*.tutti-recording"
+
+
+#: Of what is purged an empty message is left for a while: a foreign message like others.
+_decode_verdict: Final = unless_foreign(VERDICTS, decode_verdict)
+
+
+class _Stream(msgspec.Struct, frozen=True, kw_only=True):
+    stream: str
+    incarnation: str
+    messages: int
+    first_seq: int
+    last_seq: int
+
+
+async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
+    """Put in who answers, with figures and settings; returns the answers. Raises BusError."""
+    request = StatusRequest(settings=True)
+    found = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=_ANSWERS_S)
+    found.sort(key=lambda one: one.instance)
+    if not found:
+        archive.miss("services", "no service answers on ask.status")
+    bare = [msgspec.structs.replace(one, figures={}, settings={}) for one in found]
+    archive.add_json("services.json", "services that answer: ready, or why not", bare)
+    settings = {one.instance: one.settings for one in found}
+    archive.add_json("settings.json", "settings of each process, secrets removed", settings)
+    figures = {one.instance: one.figures for one in found}
+    archive.add_json("figures.json", "counters and gauges of each process", figures)
+    return found
+
+
+def versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own: str) -> None:
+    """Put in what is of which version."""
+    told = {
+        "tutti": own,
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "nats-server": ".".join(map(str, bus.server_version)),
+        **{one.instance: one.version for one in found},
+    }
+    archive.add_json("versions.json", "of this program, NATS and each service", told)
+
+
+async def streams(archive: Archive, bus: Bus) -> None:
+    """Put in how far the streams are, and the last word on each gang."""
+    told: list[_Stream] = []
+    for name in _STREAMS:
+        try:
+            info = await bus.stream_info(name)
+        except BusError as error:
+            archive.miss(f"stream {name}", str(error))
+            continue
+        told.append(
+            _Stream(
+                stream=name,
+                incarnation=info.incarnation,
+                messages=info.messages,
+                first_seq=info.first_seq,
+                last_seq=info.last_seq,
+            )
+        )
+    archive.add_json("streams.json", "what NATS holds", told)
+    try:
+        verdicts = await _verdicts(bus)
+    except BusError as error:
+        archive.miss("verdicts", str(error))
+        return
+    lines = b"".join(msgspec.json.encode(one) + b"\n" for one in verdicts)
+    archive.add("verdicts.jsonl", "the last word on each gang, a line each", lines)
+
+
+async def _verdicts(bus: Bus) -> list[Verdict]:
+    info = await bus.stream_info(VERDICTS)
+    least = max(1, info.first_seq, info.last_seq - _VERDICTS_MAX + 1)
+    last: dict[str, Verdict] = {}
+    for start in range(least, info.last_seq + 1, _AT_ONCE):
+        numbers = range(start, min(start + _AT_ONCE, info.last_seq + 1))
+        stored = await asyncio.gather(*(bus.get_message(VERDICTS, seq) for seq in numbers))
+        for message in stored:
+            if message is not None:
+                verdict = _decode_verdict(message.payload)
+                if verdict is not None:
+                    last[verdict.gang_id] = verdict
+    return list(last.values())
+
+
+async def metrics(archive: Archive, found: list[ServiceStatus]) -> None:
+    """Put in /metrics of each process on this machine, histograms included."""
+    timeout = aiohttp.ClientTimeout(total=_SCRAPE_S)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        for one in found:
+            url = f"http://127.0.0.1:{one.http_port}/metrics"
+            try:
+                async with session.get(url) as answer:
+                    answer.raise_for_status()
+                    text = await answer.read()
+            except (aiohttp.ClientError, TimeoutError) as error:
+                archive.miss(f"metrics of {one.instance}", f"{url}: {type(error).__name__} {error}")
+                continue
+            archive.add(f"metrics/{one.instance}.txt", "as Prometheus reads them", text)
+
+
+def logs(archive: Archive, data_dir: Path) -> None:
+    """Put in the ends of the logs that `tutti up` keeps. Blocks. Raises OSError."""
+    paths = sorted((data_dir / "logs").glob("*.log"))
+    if not paths:
+        archive.miss("logs", f"no logs in {data_dir / 'logs'}")
+    for path in paths:
+        end = readable(_end(path, LOG_BYTES))
+        archive.add(f"logs/{path.name}", "the end of a process's log", end)
+
+
+def recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
+    """Put in the newest segments of each planner's recording, as far as they have room; at least
+    the newest, whole. Blocks. Raises OSError.
+    """
+    found = sorted(folder.rglob(_RECORDINGS), key=lambda path: path.name, reverse=True)
+    found = [path for path in found if path.stat().st_size]
+    if not found:
+        archive.miss("recording", f"no segments in {folder}")
+    left = bytes_max
+    for number, path in enumerate(found):
+        size = path.stat().st_size
+        if number and size > left:
+            archive.miss(f"recording {path.name}", f"older than {bytes_max} bytes of others")
+            continue
+        left -= size
+        name = path.relative_to(folder).as_posix()
+        archive.add(f"recordings/{name}", "for `tutti replay`", path.read_bytes())
+
+
+def readable(log: bytes) -> bytes:
+    """A log without what looks like a secret: services hide theirs, programs beside them may not.
+
+    Line by line, so that nothing beyond a line is taken for a part of one.
+    """
+    lines = log.decode(errors="replace").splitlines(keepends=True)
+    return "".join(map(without_secrets, lines)).encode()
+
+
+def _end(path: Path, most: int) -> bytes:
+    """The last bytes of a file, from the beginning of a line on."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if size <= most:
+            return file.read()
+        file.seek(size - most)
+        return file.read().partition(b"\n")[2]

@@ -1,0 +1,91 @@
+"""Watches: a stored history, seen through a selector, as a stream of JSON lines."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+
+from tutti.cluster.admission import Call
+from tutti.cluster.errors import ApiError
+from tutti.cluster.objects import encode
+from tutti.cluster.selectors import Predicate
+from tutti.cluster.store import Change, Follower, Store, Stored
+
+# Without a deadline of the client's a watch ends after this long (the real server: 30 to 60 min).
+WATCH_S = 1800
+# How often a quiet watch is told where it stands, and how long before its end again.
+BOOKMARK_S = 60
+LAST_BOOKMARK_BEFORE_END_S = 2
+
+Encode = Callable[[Stored], bytes]
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a watch request asks for."""
+
+    revision: int | None  # None: begin with everything that is there
+    bookmarks: bool
+    timeout_s: float
+    wanted: Predicate | None
+
+
+def _line(kind: str, obj: bytes) -> bytes:
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
+
+
+def _bookmark(call: Call, revision: int) -> bytes:
+    metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+    return _line("BOOKMARK", encode(call.resource.view({"metadata": metadata}, call.version)))
+
+
+def _next_bookmark(now_s: float, end_s: float) -> float:
+    soon_s = min(now_s + BOOKMARK_S, end_s - LAST_BOOKMARK_BEFORE_END_S)
+    return soon_s if soon_s > now_s else end_s
+
+
+def seen(change: Change, wanted: Predicate | None) -> tuple[str, Stored] | None:
+    """A change through a selector: what comes into view is ADDED, what leaves it DELETED."""
+    if wanted is None:
+        return change.type, change.stored
+    before = change.previous if change.previous and wanted(change.previous.obj) else None
+    if change.type != "DELETED" and wanted(change.stored.obj):
+        return ("MODIFIED" if before else "ADDED"), change.stored
+    if before is None:
+        return None
+    going = change.type == "DELETED"
+    return "DELETED", change.stored if going else Stored(before.obj, change.revision)
+
+
+async def lines(store: Store, call: Call, wish: Wish, encoded: Encode) -> AsyncIterator[bytes]:
+    """The stream, in pieces of whole lines, until its time is over.
+
+    A lost history ends it, too: the last line says 410. Cancellation ends it at any point, and
+    nothing remains.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + wish.timeout_s
+    next_bookmark = _next_bookmark(loop.time(), end)
+    with Follower(store, call.resource.key, wish.revision) as follower:
+        if wish.revision is None:
+            # Taken in one step with the follower's position: no change falls between them.
+            rows = store.rows(call.resource.key, call.namespace)
+            chosen = [row for row in rows if wish.wanted is None or wish.wanted(row.obj)]
+            if chosen:
+                yield b"".join(_line("ADDED", encoded(row)) for row in chosen)
+        while True:
+            until = min(end, next_bookmark) if wish.bookmarks else end
+            try:
+                async with asyncio.timeout_at(until):
+                    changes = await follower.read()
+            except TimeoutError:
+                if until == end:
+                    return
+                next_bookmark = _next_bookmark(loop.time(), end)
+                yield _bookmark(call, follower.revision)
+                continue
+            except ApiError as error:
+                yield _line("ERROR", encode(error.body()))
+                return
+            events = [event for change in changes if (event := seen(change, wish.wanted))]
+            if events:
+                yield b"".join(_line(kind, encoded(stored)) for kind, stored in events)

@@ -1,0 +1,372 @@
+"""The whole suite from start to stop, in one place.
+
+Order of starting: NATS and its streams beside the checks of the cluster, then every service at
+once, then readiness. Order of stopping: webhook, controller, binders, planners, watchers, NATS.
+However it is left, no process of ours is left.
+"""
+
+import asyncio
+import fcntl
+import functools
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+from shared.bus.connection import Bus
+from shared.bus.permissions import PROVISION, READER, User, local_users
+from shared.bus.setup import SURVIVORS_WAIT_S, ensure_streams
+from shared.contracts.questions import ServiceStatus
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.runtime.heartbeat import Heartbeat
+from tutti.up.cluster_checks import look_around
+from tutti.up.crds import install
+from tutti.up.heartbeats import Heartbeats
+from tutti.up.nats import Nats, running_nats
+from tutti.up.options import OBSERVED_DIR, UpOptions, default_data_dir
+from tutti.up.other_schedulers import find_other_schedulers, refusal
+from tutti.up.own_process import age_s
+from tutti.up.plan import plan
+from tutti.up.planner_lease import install_planner_lease, remove_planner_lease
+from tutti.up.presence import Presence, identity, is_dead
+from tutti.up.processes import Launching
+from tutti.up.readiness import (
+    STATE_FILE,
+    ReadyFile,
+    RunningFile,
+    ServiceRow,
+    wait_ready,
+    webhook_row,
+    write_atomically,
+)
+from tutti.up.supervisor import Supervisor
+from tutti.up.watchdog import Say
+
+#: A server that `--nats` names should be there already.
+_NATS_PATIENCE_S: Final = 10.0
+
+
+#: The checks ask side by side; afterwards one Lease is renewed now and then.
+_CONNECTIONS_MAX: Final = 8
+
+
+class DataDirBusy(Exception):
+    """Another `tutti up` lives in the data folder."""
+
+
+class OtherSchedulersFound(Exception):
+    """Somebody else serves what we are to serve; the message says who, and what to do."""
+
+
+async def run_services(
+    options: UpOptions,
+    launcher: Launching,
+    heartbeats: Heartbeats,
+    say: Say,
+    announce: Callable[[str], None],
+) -> None:
+    """Run until SIGTERM, SIGINT or SIGHUP. A second signal kills what is still stopping.
+
+    Args:
+        options: What was asked for.
+        launcher: Starts the services; entered here, and left when all have ended.
+        heartbeats: Receives those of what `launcher` starts.
+        say: Takes each event worth a line (restarts, warnings).
+        announce: Takes the line that says that all is ready.
+
+    Raises:
+        CredentialsError: No usable kubeconfig.
+        TransportError: The API server cannot be reached.
+        BusError: NATS cannot be reached or set up.
+        BadKey: A key of its users is none.
+        NatsServerError: Our NATS does not start.
+        ClusterUnreachable: See there.
+        OtherSchedulersFound: See there.
+        AnotherIsHere: Another `tutti up` has just started.
+        CrdsNotEstablished: See there.
+        DataDirBusy: See there.
+        ServiceRefused: A service refused its flags.
+        OSError: Files or processes cannot be made.
+    """
+    suite = _Suite(options, launcher, heartbeats, say, announce)
+    task = asyncio.create_task(suite.run(), name="suite")
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def on_signal() -> None:
+        nonlocal asked
+        if asked:
+            suite.hurry()
+        else:
+            asked = True
+            task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not asked:
+            raise
+
+
+class _Suite:
+    """One run."""
+
+    def __init__(
+        self,
+        options: UpOptions,
+        launcher: Launching,
+        heartbeats: Heartbeats,
+        say: Say,
+        announce: Callable[[str], None],
+    ) -> None:
+        self._options = options
+        self._launcher = launcher
+        self._heartbeats = heartbeats
+        self._say = say
+        self._announce = announce
+        self._supervisor: Supervisor | None = None
+        #: The DECISIONS that was set up last: our services may die together with it.
+        self._decisions = ""
+        self._state_file = Path()
+
+    def hurry(self) -> None:
+        """Give what is stopping no more time."""
+        if self._supervisor is not None:
+            self._supervisor.hurry()
+
+    async def run(self) -> None:
+        """Start, serve until cancelled, stop in order."""
+        try:
+            await self._run()
+        except BaseExceptionGroup as failures:
+            # Tasks side by side fail as a group; one reason is enough to end, and easier to read.
+            raise first_of(failures) from failures
+
+    async def _run(self) -> None:
+        options = self._options
+        credentials = await load(options.kubeconfig, options.context)
+        data_dir = options.data_dir or default_data_dir(credentials.server)
+        if options.observe:
+            data_dir /= OBSERVED_DIR
+        data_dir.mkdir(parents=True, exist_ok=True)
+        client = KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-up")
+        async with AsyncExitStack() as stack:
+            stack.enter_context(_locked(data_dir))
+            await stack.enter_async_context(client)
+            self._heartbeats.listen()
+            stack.callback(self._heartbeats.close)
+            launcher = await stack.enter_async_context(self._launcher)
+            async with asyncio.TaskGroup() as group:
+                checks = group.create_task(self._check(client), name="checks")
+                nats = await stack.enter_async_context(
+                    running_nats(options.nats_url, data_dir, self._users())
+                )
+                bus = await stack.enter_async_context(self._bus(nats))
+                self._state_file = data_dir / STATE_FILE
+                stack.enter_context(_told(self._state_file, nats))
+                await self._set_up(bus)
+            presence = await stack.enter_async_context(self._presence(client))
+            specs = plan(
+                options,
+                nats_url=nats.url,
+                data_dir=data_dir,
+                keys=nats.keys,
+                podgroups=checks.result(),
+            )
+            supervisor = Supervisor(specs, launcher, self._say, self._heartbeats)
+            await self._serve(bus, nats, presence, supervisor)
+
+    async def _check(self, client: KubeClient) -> bool:
+        """Look at the cluster, and make it ready where asked to.
+
+        Returns:
+            Whether our controller may make PodGroups for bare pods; for an observation, whether
+            somebody else's does.
+
+        Raises:
+            ClusterUnreachable: See there.
+            OtherSchedulersFound: Somebody else serves what we are to serve.
+        """
+        options = self._options
+        sight = await look_around(client, options.scheduler_names)
+        if sight.blind:
+            self._say(f"cannot look for other schedulers everywhere: {', '.join(sight.blind)}")
+        me = identity()
+        others = find_other_schedulers(
+            sight.around, options.scheduler_names, lambda who: who == me or is_dead(who)
+        )
+        if options.observe:
+            return any(other.holding == "podgroups" for other in others)
+        refused = refusal(others)
+        if refused and not options.take_over:
+            raise OtherSchedulersFound(refused)
+        if options.install_crds:
+            await install(
+                client,
+                self._say,
+                take_over=options.take_over,
+                kube_batch=options.kube_batch_crds,
+            )
+        makers = [other.who for other in others if other.holding == "podgroups"]
+        if makers and not options.take_over:
+            self._say(f"PodGroups of bare pods are left to {makers[0]}; --take-over makes ours")
+        return options.take_over or not makers
+
+    async def _serve(
+        self,
+        bus: Bus,
+        nats: Nats,
+        presence: Presence | None,
+        supervisor: Supervisor,
+    ) -> None:
+        self._supervisor = supervisor
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(supervisor.run(), name="supervisor")
+                # Whoever supervises us, a systemd unit with WatchdogSec= say, sees that we live.
+                group.create_task(Heartbeat().run(), name="heartbeat")
+                set_up = functools.partial(self._set_up_again, nats)
+                group.create_task(nats.keep(self._say, set_up), name="keep-nats")
+                if presence is not None:
+                    group.create_task(presence.keep(), name="keep-presence")
+                found = await wait_ready(bus, supervisor.keepers, self._say)
+                self._tell_ready(found, nats)
+                # Nothing is asked from here on.
+                await bus.close()
+        finally:
+            await supervisor.stop()
+
+    def _users(self) -> tuple[User, ...]:
+        options = self._options
+        return local_users(
+            planners=max(1, options.count("gang-planner")),
+            webhooks=max(1, options.count("admission-webhook")),
+            observed=options.observe,
+        )
+
+    async def _set_up(self, bus: Bus, *, survivors_wait_s: float = 0.0) -> None:
+        options = self._options
+        self._decisions = await ensure_streams(
+            bus,
+            remembered=self._decisions,
+            survivors_wait_s=survivors_wait_s,
+            planners=max(1, options.count("gang-planner")),
+            webhooks=max(1, options.count("admission-webhook")),
+            observed=options.observe,
+        )
+
+    async def _set_up_again(self, nats: Nats) -> None:
+        # Its monitoring port is another one, and the folder may be another one, too.
+        _write_state(self._state_file, nats)
+        async with self._bus(nats) as bus:
+            await self._set_up(bus, survivors_wait_s=SURVIVORS_WAIT_S)
+
+    def _tell_ready(self, found: dict[str, ServiceStatus], nats: Nats) -> None:
+        assert self._supervisor is not None, "ready without a supervisor"
+        options = self._options
+        content = ReadyFile(
+            nats_url=nats.url,
+            nats_pid=nats.pid,
+            services=tuple(
+                ServiceRow(
+                    service=keeper.spec.service,
+                    ordinal=keeper.spec.ordinal,
+                    pid=found[keeper.spec.title].pid,
+                    http_port=found[keeper.spec.title].http_port,
+                )
+                for keeper in self._supervisor.keepers
+            ),
+            webhook=webhook_row(
+                found.get("admission-webhook-0"), wanted=options.webhook and not options.observe
+            ),
+            ready_s=round(age_s(), 3),
+            nats_credentials=nats.keys.file(READER),
+        )
+        if options.ready_file is not None:
+            write_atomically(options.ready_file, content)
+        self._announce(ready_line(content, options))
+
+    @asynccontextmanager
+    async def _presence(self, client: KubeClient) -> AsyncIterator[Presence | None]:
+        if self._options.observe:
+            yield None
+            return
+        presence = Presence(client, self._say, identity())
+        await presence.announce(take_over=self._options.take_over)
+        await install_planner_lease(client, self._say)
+        try:
+            yield presence
+        finally:
+            await presence.leave()
+            await remove_planner_lease(client)
+
+    @asynccontextmanager
+    async def _bus(self, nats: Nats) -> AsyncIterator[Bus]:
+        bus = await Bus.connect(
+            nats.url,
+            name="tutti-up",
+            user=PROVISION,
+            credentials=nats.keys.file(PROVISION),
+            patience_s=_NATS_PATIENCE_S,
+        )
+        try:
+            yield bus
+        finally:
+            await bus.close()
+
+
+def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception that is no group."""
+    found = failures.exceptions[0]
+    return first_of(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+def ready_line(content: ReadyFile, options: UpOptions) -> str:
+    """The one line that tells that all is ready."""
+    webhook = content.webhook
+    processes = len(content.services) + (1 if content.nats_pid else 0)
+    admission = (
+        f"webhook at {webhook.url}" if webhook.registered else f"no webhook: {webhook.reason}"
+    )
+    if options.observe:
+        admission = "observing only, nothing is written to the cluster"
+    return (
+        f"ready in {content.ready_s:.1f} s: {processes} processes, NATS on {content.nats_url}, "
+        f"scheduler names {', '.join(options.scheduler_names)}; {admission}"
+    )
+
+
+@contextmanager
+def _locked(data_dir: Path) -> Iterator[None]:
+    """Hold the folder for this process."""
+    with (data_dir / "up.lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataDirBusy(f"another tutti up runs in {data_dir}: give --data-dir") from None
+        yield
+
+
+def _write_state(path: Path, nats: Nats) -> None:
+    running = RunningFile(
+        nats_url=nats.url,
+        pid=os.getpid(),
+        nats_credentials=nats.keys.file(READER),
+        nats_monitor_url=nats.monitor_url,
+    )
+    write_atomically(path, running)
+
+
+@contextmanager
+def _told(path: Path, nats: Nats) -> Iterator[None]:
+    """Have the file say where NATS is, for as long as we run."""
+    _write_state(path, nats)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,177 @@
+"""The process that services are forked from: `python -m tutti.up.fork_server FD [MODULE...]`.
+
+Every service needs the same libraries (aiohttp, nats, msgspec…), which take 0.3 s of CPU to import:
+seven services would spend two seconds before their first instruction. The fork server imports them
+once, and each MODULE that these services need besides, and forks. A service that it starts runs
+exactly what `python -m services.NAME` runs, in a process of its own; none of the services' own
+modules is loaded here.
+
+In: one JSON request per packet on the socket FD. Out: `Started` and `Ended` of each process. It
+has no threads, no event loop and no open connections, so that a fork copies nothing that works. It
+ends when the other end of the socket closes, and its children with it. It sends heartbeats as they
+do.
+"""
+
+import contextlib
+import gc
+import importlib
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from shared.runtime import heartbeat
+from tutti.lifeline import dying_with_parent
+from tutti.up.own_process import set_name
+from tutti.up.processes import open_log
+
+#: What every service imports, directly or not.
+_PRELOADED: Final = (
+    "aiohttp.web",
+    "shared.bus.questions",
+    "shared.bus.fence",
+    "shared.bus.lease",
+    "shared.bus.publisher",
+    "shared.bus.pull",
+    "shared.contracts.codec",
+    "shared.kube.client",
+    "shared.kube.credentials",
+    "shared.runtime.lifecycle",
+)
+PACKET_BYTES_MAX: Final = 64 * 1024
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
+    """Start `python -m module flags`; its output goes to `log`, "" for our standard error."""
+
+    request: int
+    title: str
+    module: str
+    flags: tuple[str, ...]
+    log: str
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
+    """The process runs; or `error` says why there is none."""
+
+    request: int
+    pid: int = 0
+    error: str = ""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """A process has ended: its exit status, negative for a signal."""
+
+    pid: int
+    status: int
+
+
+def serve(channel: socket.socket) -> Start | None:
+    """Fork for every request.
+
+    Returns:
+        In a child, what it is to become; None when the other end is gone.
+    """
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    decode = msgspec.json.Decoder(Start).decode
+    while True:
+        _beat()
+        readable, _, _ = select.select([channel.fileno(), woken], [], [], heartbeat.EVERY_S)
+        if woken in readable:
+            os.read(woken, 4096)
+            _report_ended(channel)
+        if channel.fileno() not in readable:
+            continue
+        packet = channel.recv(PACKET_BYTES_MAX)
+        if not packet:
+            return None
+        start = decode(packet)
+        if _forked(start, channel):
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for end in (woken, wake):
+                os.close(end)
+            channel.close()
+            return start
+
+
+def _beat() -> None:
+    address = heartbeat.supervisor_address(os.environ)
+    if address is not None:
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as channel,
+            contextlib.suppress(OSError),
+        ):
+            channel.sendto(heartbeat.BEAT, address)
+
+
+def become(start: Start) -> None:
+    """Turn this forked process into the service, and run it; leaves by SystemExit."""
+    os.setsid()
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    log = open_log(Path(start.log) if start.log else None)
+    if log is not None:
+        os.dup2(log.fileno(), 2)
+        log.close()
+    os.dup2(2, 1)
+    set_name(start.title)
+    sys.argv = [start.module, *start.flags]
+    runpy.run_module(start.module, run_name="__main__", alter_sys=True)
+
+
+def _forked(start: Start, channel: socket.socket) -> bool:
+    """Fork; True in the child."""
+    tie = dying_with_parent(signal.SIGKILL)
+    try:
+        pid = os.fork()
+    except OSError as error:
+        channel.send(msgspec.json.encode(Started(request=start.request, error=str(error))))
+        return False
+    if pid == 0:
+        if tie is not None:
+            tie()
+        return True
+    channel.send(msgspec.json.encode(Started(request=start.request, pid=pid)))
+    return False
+
+
+def _report_ended(channel: socket.socket) -> None:
+    while True:
+        try:
+            pid, wait_status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        status = os.waitstatus_to_exitcode(wait_status)
+        channel.send(msgspec.json.encode(Ended(pid=pid, status=status)))
+
+
+def main() -> None:
+    """Preload, fork, and in each child run the service."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    set_name("fork-server")
+    for module in (*_PRELOADED, *sys.argv[2:]):
+        importlib.import_module(module)
+    # What is loaded now lives as long as we do: the collector need not look at it, and so does not
+    # copy the pages that all children share.
+    gc.collect()
+    gc.freeze()
+    start = serve(channel)
+    if start is not None:
+        become(start)
+
+
+if __name__ == "__main__":
+    main()

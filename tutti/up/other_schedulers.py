@@ -1,0 +1,226 @@
+"""Who else is at work in the cluster: from what the API server shows to a list of live other
+schedulers.
+
+Pure. A scheduler name has one owner: two schedulers on one name bind each other's pods. A rival is
+
+* a Lease named after one of our scheduler names, or a ConfigMap used as one (kube-batch), renewed
+  lately,
+* a Deployment with available replicas that says by its name or flags that it serves one,
+* the Lease of another `tutti up`,
+* the Lease or Deployment of a controller that makes PodGroups for bare pods, as ours does.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final, Literal
+
+import msgspec
+
+from shared.kube.leases import VOLCANO_CONTROLLERS, Lease, LeaseSpec, aware
+from shared.kube.objects import KubeStruct, ObjectMeta
+
+#: Where `tutti up` tells of itself.
+OWN_LEASE: Final = ("kube-system", "tutti")
+#: kube-batch locked a ConfigMap by this annotation.
+LOCK_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
+
+#: Volcano's controllers: among them one that makes PodGroups for bare pods.
+_PODGROUP_LEASES: Final = frozenset({VOLCANO_CONTROLLERS})
+_PODGROUP_DEPLOYMENTS: Final = frozenset({"volcano-controllers"})
+#: What a program serves that was not told its scheduler name, by a part of its image's or
+#: Deployment's name.
+_DEFAULT_NAMES: Final = {
+    "vc-scheduler": "volcano",
+    "volcano-scheduler": "volcano",
+    "kube-batch": "kube-batch",
+}
+_NAME_FLAG: Final = "--scheduler-name"
+
+Holding = Literal["name", "suite", "podgroups"]
+
+
+class ConfigMap(KubeStruct, frozen=True, kw_only=True):
+    """v1 ConfigMap; its data does not matter here."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class Container(KubeStruct, frozen=True, kw_only=True):
+    """What a container runs."""
+
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+
+
+class PodTemplateSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec.template.spec` of a Deployment."""
+
+    containers: tuple[Container, ...] = ()
+
+
+class PodTemplate(KubeStruct, frozen=True, kw_only=True):
+    """`spec.template` of a Deployment."""
+
+    spec: PodTemplateSpec = PodTemplateSpec()
+
+
+class DeploymentSpec(KubeStruct, frozen=True, kw_only=True):
+    """`spec` of a Deployment."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class DeploymentStatus(KubeStruct, frozen=True, kw_only=True):
+    """`status` of a Deployment."""
+
+    available_replicas: int = 0
+
+
+class Deployment(KubeStruct, frozen=True, kw_only=True):
+    """apps/v1 Deployment."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of the cluster, and when by its own clock."""
+
+    now: datetime
+    leases: Sequence[Lease] = ()
+    locks: Sequence[ConfigMap] = ()
+    deployments: Sequence[Deployment] = ()
+
+
+class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
+    """One that lives.
+
+    Attributes:
+        holding: A scheduler name, the whole suite (another `tutti up`), or bare pods' PodGroups.
+        name: The scheduler name, else "".
+        who: Who it is and since when, in words.
+    """
+
+    holding: Holding
+    name: str = ""
+    who: str
+
+
+def find_other_schedulers(
+    around: ReferenceObjects, scheduler_names: Iterable[str], is_ours: Callable[[str], bool]
+) -> list[OtherScheduler]:
+    """All live other schedulers, Leases first.
+
+    Args:
+        around: What was seen.
+        scheduler_names: The names that we want to serve.
+        is_ours: Whether a holder of the Lease of `tutti up` is ourselves, or known to be dead.
+    """
+    names = frozenset(scheduler_names)
+    others = [_by_lease(lease, around.now, names, is_ours) for lease in around.leases]
+    others += [_by_lock(lock, around.now, names) for lock in around.locks]
+    found = [other for other in others if other is not None]
+    for deployment in around.deployments:
+        found.extend(_by_deployment(deployment, names))
+    return found
+
+
+def _by_lease(
+    lease: Lease, now: datetime, names: frozenset[str], is_ours: Callable[[str], bool]
+) -> OtherScheduler | None:
+    meta, spec = lease.metadata, lease.spec
+    if not spec.lives(now):
+        return None
+    who = f"Lease {meta.namespace}/{meta.name} ({_holder(spec, now)})"
+    if (meta.namespace, meta.name) == OWN_LEASE:
+        ours = is_ours(spec.holder_identity)
+        return None if ours else OtherScheduler(holding="suite", who=who)
+    if meta.name in names:
+        return OtherScheduler(holding="name", name=meta.name, who=who)
+    if meta.name in _PODGROUP_LEASES:
+        return OtherScheduler(holding="podgroups", who=who)
+    return None
+
+
+def _by_lock(lock: ConfigMap, now: datetime, names: frozenset[str]) -> OtherScheduler | None:
+    meta = lock.metadata
+    if meta.name not in names:
+        return None
+    try:
+        spec = msgspec.json.decode(meta.annotations.get(LOCK_ANNOTATION, "{}"), type=LeaseSpec)
+    except msgspec.MsgspecError:
+        # Nobody's record of a leader: whoever wrote it could not read it back either.
+        return None
+    if not spec.lives(now):
+        return None
+    who = f"ConfigMap {meta.namespace}/{meta.name} ({_holder(spec, now)})"
+    return OtherScheduler(holding="name", name=meta.name, who=who)
+
+
+def _by_deployment(deployment: Deployment, names: frozenset[str]) -> list[OtherScheduler]:
+    meta, available = deployment.metadata, deployment.status.available_replicas
+    if available <= 0:
+        return []
+    since = f" since {_instant(meta.creation_timestamp)}" if meta.creation_timestamp else ""
+    pods = "one pod runs" if available == 1 else f"{available} pods run"
+    who = f"Deployment {meta.namespace}/{meta.name} ({pods}, it exists{since})"
+    if meta.name in _PODGROUP_DEPLOYMENTS:
+        return [OtherScheduler(holding="podgroups", who=who)]
+    served = sorted(served_names(deployment) & names)
+    return [OtherScheduler(holding="name", name=name, who=who) for name in served]
+
+
+def served_names(deployment: Deployment) -> frozenset[str]:
+    """The scheduler names that a Deployment serves, as far as its name, images and flags tell."""
+    served: set[str] = set()
+    for container in deployment.spec.template.spec.containers:
+        told = _told_names([*container.command, *container.args])
+        served |= told or _default_names(container.image)
+    # A rival may be wrapped in a script that hides its flags.
+    return frozenset(served or _default_names(deployment.metadata.name))
+
+
+def _told_names(words: list[str]) -> set[str]:
+    """The values of all `--scheduler-name X` and `--scheduler-name=X,Y`."""
+    values = [word.partition("=")[2] for word in words if word.startswith(f"{_NAME_FLAG}=")]
+    values += [value for flag, value in pairwise(words) if flag == _NAME_FLAG]
+    return {name.strip() for value in values for name in value.split(",") if name.strip()}
+
+
+def _default_names(text: str) -> set[str]:
+    base = text.rpartition("/")[2]
+    return {name for part, name in _DEFAULT_NAMES.items() if part in base}
+
+
+def _holder(spec: LeaseSpec, now: datetime) -> str:
+    since = f" since {_instant(spec.acquire_time)}" if spec.acquire_time else ""
+    return f"held by {spec.holder_identity}{since}, renewed {max(0.0, spec.age_s(now)):.0f} s ago"
+
+
+def _instant(instant: datetime) -> str:
+    return aware(instant).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def refusal(others: Iterable[OtherScheduler]) -> str:
+    """Why we do not start beside these, and what to do: one line for each; "" when nobody is in the
+    way.
+    """
+    lines: list[str] = []
+    for other in others:
+        match other.holding:
+            case "name":
+                lines.append(
+                    f"scheduler name {other.name} is served by {other.who}: stop it, choose other "
+                    "names with --scheduler-name, or start beside it with --take-over"
+                )
+            case "suite":
+                lines.append(
+                    f"another tutti up runs on this cluster: {other.who}: stop it, or start beside "
+                    "it with --take-over"
+                )
+            case "podgroups":
+                pass
+    return "\n".join(lines)
