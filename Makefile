@@ -5,6 +5,8 @@
 PYTHON ?= python3
 ARGS ?=
 WORKERS ?= 2
+UNIT := $(wildcard tests/services/*/core) $(addprefix tests/shared/,model contracts dialects kinds) \
+	tests/scenarios tests/test_tidy.py tests/test_import_cycles.py
 BIN := .venv/bin
 STAMP := .venv/.stamp
 DOCS_STAMP := build/docs-env/.stamp
@@ -13,7 +15,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint test sim manifests chart demo chaos soak fuzz audit certify bench bench-planner plots docs sbom lock clean
+.PHONY: help setup fmt lint unit test sim manifests chart demo chaos soak fuzz audit certify bench bench-planner plots docs sbom lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -41,6 +43,9 @@ lint: $(STAMP) ## Linters, both type checkers, the import contracts, spelling
 	$(BIN)/typos
 	$(BIN)/mypy
 	$(BIN)/pyright
+
+unit: $(STAMP) ## Tests of everything pure, and the repository's rules: seconds, to run after every change
+	$(BIN)/pytest -m "not certify and not slow and not integration" --numprocesses $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
 
 test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
 	$(BIN)/pytest -m "not certify" --numprocesses $(WORKERS) --dist loadfile $(ARGS)

@@ -32,7 +32,7 @@ def main() -> None:
 
     def say(line: str) -> None:
         console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", highlight=False, markup=False)
-        # Whoever follows a session of an hour through a pipe wants each line at once.
+        # A user who follows a session of an hour through a pipe wants each line at once.
         console.file.flush()
 
     found = uvloop.run(session.run(plan, say))
@@ -101,7 +101,11 @@ def _parser() -> argparse.ArgumentParser:
         help="also run this scheduler's binary (with Volcano's flags) on the same cluster",
     )
     parser.add_argument(
-        "--rival-flag", action="append", default=[], metavar="FLAG", help="a flag for rivals"
+        "--rival-flag",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="a flag for that scheduler",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write all runs")
     parser.add_argument(

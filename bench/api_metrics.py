@@ -6,7 +6,7 @@ from collections.abc import Mapping
 _SAMPLE = re.compile(r"^(\w+)\{(.*)\} (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 WRITE_VERBS = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
-#: The API server writes its own Leases and the like; they are nobody's we measure.
+#: The API server writes its own Leases and the like; they belong to nothing that we measure.
 _OWN_GROUPS = frozenset({"apiregistration.k8s.io", "flowcontrol.apiserver.k8s.io"})
 
 

@@ -18,7 +18,7 @@ from bench.yardstick import Yardstick, bind_limit
 MIB = 2**20
 #: CPU is start-up for the most part when there are few pods; the bar is for 10,000.
 CPU_BAR_PODS = 10_000
-#: With as many nodes only rate and latency are held to bars: the others are for 1,000.
+#: With as many nodes only rate and latency are held to bars: the remaining bars are for 1,000.
 LARGE_NODES = 5_000
 #: As many drains each have to reach the rate's bar, where so many are run.
 EACH_OF_RUNS = 5
@@ -51,7 +51,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: float
     unit: str
-    #: None: told, not held to anything.
+    #: None: printed, not held to anything.
     bar: float | None = None
     #: Whether more is better.
     at_least: bool = False

@@ -157,7 +157,7 @@ class _Lane(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received = self._received = self._received + data if self._received else data
         if self._index is None:
-            self._feed.fail(f"an answer that nobody asked for: {received[:80]!r}")
+            self._feed.fail(f"an answer without a request: {received[:80]!r}")
             return
         try:
             whole = is_whole(received)

@@ -1,4 +1,6 @@
-"""Who is measured: `tutti up`, or another scheduler, started as its users start it."""
+"""The schedulers that are measured: `tutti up`, or another scheduler, started as its users start
+it.
+"""
 
 import asyncio
 import sys
@@ -152,7 +154,7 @@ class Running:
                     f"not ready after {READY_TIMEOUT_S:g} s:\n{self._component.log_tail()}"
                 )
             await asyncio.sleep(_POLL_S)
-        # Whoever asks late gets the same answer.
+        # A late reader gets the same answer.
         return self._ready_file.stat().st_mtime - self._started_wall_s
 
     async def idle_core_percent(self) -> float:

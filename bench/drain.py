@@ -12,7 +12,8 @@ from bench.meters import ProcessCost
 from bench.testbed import PODS_PER_NODE_MAX, TRAILING_S, Bed
 from bench.yardstick import rate
 
-#: The first binding may take its time with a rival; between two, so long a pause means stuck.
+#: The first binding may take its time with another scheduler; between two, so long a pause means
+#: stuck.
 STALL_S = 60.0
 _QUIET_TIMEOUT_S = 20.0
 

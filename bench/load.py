@@ -1,6 +1,6 @@
 """The loads: gangs of training workers as an operator of Volcano's dialect leaves them.
 
-A gang is a PodGroup (as created: no status, nobody has scheduled it yet) and its pods, which name
+A gang is a PodGroup (as created: no status, not scheduled yet) and its pods, which name
 it by annotation. Owned pods have a TFJob as controller, which costs nothing to release; bare pods
 have no owner, so a scheduler that promises atomic gangs has to prove them first.
 """

@@ -60,7 +60,7 @@ _URGENT_SHARE_MAX: Final = 1 / 3
 _WAITING_MIN: Final = 20
 #: So many times what can be bound must be offered, or it was not the overload that was asked for.
 _REAL_TIMES_MIN: Final = 10.0
-#: Of each binding made, so many may have been rejected before: nobody knocks at a closed door.
+#: Of each binding made, so many may have been rejected before: no binder may retry without end.
 _REJECTIONS_MAX: Final = 1.0
 #: What docs/reliability.md promises of gangs with a controller: the repair deadline, and what the
 #: release takes.
@@ -88,7 +88,7 @@ class Overloaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> None:
-    """Overload, tell, judge."""
+    """Overload, report, judge."""
     parser = argparse.ArgumentParser(prog="python -m bench.overload", description=__doc__)
     parser.add_argument("--reject", action="store_true", help="429 instead of a queue")
     found = uvloop.run(overload(reject=parser.parse_args().reject))
@@ -228,12 +228,12 @@ def _judged(
     if max(behind) > _AHEAD_MAX:
         problems.append(f"{max(behind):.0%} of those that waited went ahead of an urgent gang")
     if blind > _BLIND_MAX_S:
-        problems.append(f"nobody looked for {blind:.0f} s: memory is not known")
+        problems.append(f"no sample for {blind:.0f} s: memory is not known")
     urgent_s = [bound_s[names[0]] - created_s[names[0]] for names in hurried]
     if p(urgent_s, 99) > _URGENT_SHARE_MAX * p(waits, 99):
         problems.append(
             f"p99 of urgent gangs is {p(urgent_s, 99) / 1e3:.0f} s, "
-            f"that of the others {p(waits, 99) / 1e3:.0f} s"
+            f"that of the remaining gangs {p(waits, 99) / 1e3:.0f} s"
         )
     bindings = sum(len(names) for names in (*crowd, *hurried))
     if refused > _REJECTIONS_MAX * bindings:

@@ -1,7 +1,7 @@
-"""``python -m bench.plots``: the figures of a session of benchmarks as pictures under docs/plots.
+"""``python -m bench.plots``: the figures of a session of benchmarks as plots under docs/plots.
 
 Drawn from the newest certificate that has a session beside it, or from the file that is given.
-Plain SVG, without a library: the pictures are part of the repository and must come out the same
+Plain SVG, without a library: the plots are part of the repository and must come out the same
 anywhere.
 """
 
@@ -51,7 +51,7 @@ def read(path: Path) -> Session:
 
 
 def plots(session: Session) -> dict[str, str]:
-    """Every picture by its file's name."""
+    """Every plot by its file's name."""
     ours = [case for case in session.drains if case.run.contender == "tutti"]
     lives = [run for run in session.lives if run.contender == "tutti"]
     return {"drain.svg": drains(ours), "live.svg": lives_of(lives)}

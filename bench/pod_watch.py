@@ -1,8 +1,8 @@
 """Watches all pods from outside and notes when each was first seen and first seen bound.
 
 Every contender is timed by this one pair of eyes, the yardstick too; it counts as one of the
-watches that the API server has to serve. ``IdleWatches`` are the others in a yardstick: opened as
-the measured suite opens them, and read without looking.
+watches that the API server has to serve. ``IdleWatches`` are the remaining ones in a yardstick:
+opened as the measured suite opens them, and read without looking.
 """
 
 import asyncio
@@ -117,7 +117,7 @@ class PodWatch:
         return sum(count > pods_max for count in counts.values())
 
     async def follow(self, session: aiohttp.ClientSession, version: str) -> None:
-        """Read events until cancelled; what cannot be mended is told to whoever waits.
+        """Read events until cancelled; what cannot be mended is raised to the waiting task.
 
         A loaded API server closes watches that it thinks slow: then it continues where it was, and
         sees some events a little late.

@@ -113,7 +113,7 @@ class _Suite:
         return {
             "nothing": self._nothing,
             "gang-planner killed": self._signal("gang-planner", signal.SIGKILL),
-            "gang-planner told to end": self._signal("gang-planner", signal.SIGTERM),
+            "gang-planner terminated": self._signal("gang-planner", signal.SIGTERM),
             "watcher killed": self._signal("watcher", signal.SIGKILL),
             "binder killed": self._signal("binder", signal.SIGKILL),
             "nats-server killed": self._kill_nats,

@@ -1,7 +1,7 @@
 """One session of benchmarks: runs them in turn on one testbed and collects what they showed.
 
 A yardstick stands between any two drains, so each drain has one before and one after it from the
-same minutes. A run that fails is told and kept as such; the session continues with the next.
+same minutes. A run that fails is reported and kept as such; the session continues with the next.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ class Slope(NamedTuple):
 
     @property
     def surely_per_s(self) -> float:
-        """What it grows by at least, as far as these points tell."""
+        """What it grows by at least, as far as these points show."""
         return self.per_s - _SURE * self.error_per_s
 
 

@@ -151,7 +151,7 @@ def judged(eyes: SuiteEyes, traffic: Traffic, minutes: float, began_s: float) ->
     problems += [f"gang {name} was never whole" for name in traffic.lost()]
     blind = blind_s(eyes.looks, began_s, began_s + minutes * 60)
     if blind > _BLIND_MAX_S:
-        problems.append(f"nobody looked for {blind:.0f} s: nothing is known of that time")
+        problems.append(f"no sample for {blind:.0f} s: nothing is known of that time")
     kept = _VERDICTS_OF_A_GANG * traffic.came_within(_GONE_KEPT_S) + _VERDICTS_SPARE
     if streams["VERDICTS"][0] > kept:
         problems.append(f"VERDICTS holds {streams['VERDICTS'][0]} messages")

@@ -128,7 +128,9 @@ async def keep_looking(
 
 
 def blind_s(looks: Sequence[Look], since_s: float, until_s: float) -> float:
-    """The longest time between two instants in which nobody looked at our own processes."""
+    """The longest time between two instants in which the benchmark did not look at our own
+    processes.
+    """
     seen = sorted({one.at_s for one in looks if one.tasks and since_s <= one.at_s <= until_s})
     return max(later - before for before, later in pairwise((since_s, *seen, until_s)))
 

@@ -197,8 +197,8 @@ async def _warm_up(control_plane: ControlPlane, client: RawClient, pods: int) ->
 async def _empty(control_plane: ControlPlane, client: RawClient) -> None:
     """Delete what the benchmarks made, in etcd itself.
 
-    The API server takes a minute to delete 10,000 pods. Nobody but us watches then; watchers would
-    see all deletions at one version.
+    The API server takes a minute to delete 10,000 pods. No other client watches then; watchers
+    would see all deletions at one version.
     """
     async with aiohttp.ClientSession(control_plane.etcd_server) as session:
         for prefix in _KEYS:
@@ -210,7 +210,7 @@ async def _empty(control_plane: ControlPlane, client: RawClient) -> None:
                 response.raise_for_status()
     # The API server's cache takes in the deletions one by one, a second or two for 10,000.
     async with asyncio.timeout(_EMPTY_TIMEOUT_S):
-        while (await client.get(load.PODS_PATH, limit="1"))["items"]:  # noqa: ASYNC110 - nobody tells
+        while (await client.get(load.PODS_PATH, limit="1"))["items"]:  # noqa: ASYNC110 - no event reports it
             await asyncio.sleep(_POLL_S)
 
 

@@ -4,10 +4,10 @@ span, and with one that is not there.
 Runs take turns on one control plane, each round beginning with another of the three. Each run with
 traces is compared with the one without of its round, and the figure is the median of the ratios.
 
-CPU is the suite's own, and told twice: from its start until it had nothing left to do, and without
-the start (from the first binding on), which is what a suite that lasts pays. The collector is the
-benchmark's process, which only keeps what it is sent until the run is over: what a Jaeger costs on
-the same cores is its own.
+CPU is the suite's own, and printed twice: from its start until it had nothing left to do, and
+without the start (from the first binding on), which is what a suite that lasts pays. The collector
+is the benchmark's process, which only keeps what it is sent until the run is over: what a Jaeger
+costs on the same cores is its own.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def _gangs_told(sink: OtlpSink) -> int:
 
 @asynccontextmanager
 async def _dead_endpoint() -> AsyncIterator[str]:
-    """Nobody listens there, and nobody else will meanwhile."""
+    """No process listens there, and none will meanwhile."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -132,7 +132,7 @@ def _in_words(pair: Pair) -> str:
 
 
 def main() -> None:
-    """Print the table; status 1 when a bar is missed, or a gang was not told."""
+    """Print the table; status 1 when a bar is missed, or a gang has no trace."""
     parser = argparse.ArgumentParser(prog="python -m bench.tracing", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--nodes", type=int, default=NODES)

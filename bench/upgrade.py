@@ -77,7 +77,7 @@ class Upgraded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> None:
-    """Upgrade, tell, judge."""
+    """Upgrade, report, judge."""
     parser = argparse.ArgumentParser(prog="python -m bench.upgrade", description=__doc__)
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep the suite's logs and streams here"
@@ -133,10 +133,11 @@ async def _until_done(
 
 
 async def _replace_all(eyes: SuiteEyes, steps: list[tuple[str, bool, float, float]]) -> None:
-    """Stop each process once; note who it was, when, and how long its place was empty."""
+    """Stop each process once; note which it was, when, and how long its place was empty."""
     count = sum(_REPLICAS.values())
     order = [*_REPLICAS]
-    # The standby first, as whoever upgrades by hand would: then there is one change of the lead.
+    # The standby first, as an operator who upgrades by hand would: then there is one change of the
+    # lead.
     found = sorted(
         await eyes.services(count),
         key=lambda one: (order.index(one.service), one.active, one.instance),

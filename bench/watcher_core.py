@@ -1,4 +1,5 @@
-"""What one pod event costs the watcher, part by part: decode, read, picture, pack, and all of it.
+"""What one pod event costs the watcher, part by part: decode, read, cluster state, pack, and all of
+it.
 
 Run: python -m bench.watcher_core [--pods N] [--json FILE]. Pure CPU in one process, no API server
 and no NATS; their share is measured by the benchmarks that run the suite. The yardstick is decoding
@@ -163,8 +164,8 @@ def main() -> None:
     print(f"{arguments.pods} pods, a watch line of {figures['line_bytes']:.0f} bytes")
     for name, label in (
         ("decode_us", "decode a watch line (the yardstick)"),
-        ("event_us", "an event, all of it: decode, read, picture, pack"),
-        ("list_us", "a pod of a list: decode, read, picture"),
+        ("event_us", "an event, all of it: decode, read, store, pack"),
+        ("list_us", "a pod of a list: decode, read, store"),
         ("snapshot_us", "a pod of a snapshot"),
     ):
         print(f"  {label:50} {figures[name]:7.1f} us  {figures[name] / yardstick:5.2f}")

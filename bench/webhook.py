@@ -2,11 +2,11 @@
 
     .venv/bin/python -m bench.webhook [--reviews 10000] [--connections 32] [--creations 0]
 
-The webhook is a process with a real nats-server beside it, registered with nobody; reviews are
-sent to it as an API server would, four fifths of them pods of ours (7 KB), the others PodGroups and
-Jobs. `failed` counts answers that are no answer of 200 or refuse what is fine. The yardstick of the
-same run (`bare_…`): the same requests to a path that there is none of, which costs the same TLS and
-HTTP and nothing of ours.
+The webhook is a process with a real nats-server beside it, registered with no API server; reviews
+are sent to it as an API server would, four fifths of them pods of ours (7 KB), the remaining ones
+PodGroups and Jobs. `failed` counts answers that are no answer of 200 or refuse what is fine. The
+yardstick of the same run (`bare_…`): the same requests to a path that there is none of, which costs
+the same TLS and HTTP and nothing of ours.
 
 With `--creations N` a real kube-apiserver sends the reviews: N pods are created at full speed with
 the webhook registered, and what the API server had to admit without an answer is counted by its own

@@ -2,7 +2,7 @@
 
 The pods are those of the measured run and as many, created in the same way and digested as long; as
 many watches on all pods are open; the same eyes take the time, from the first pod seen bound to the
-last. That is done once at each concurrency, and the best one is the limit: whoever schedules may
+last. That is done once at each concurrency, and the best one is the limit: a scheduler may
 choose its concurrency too. (Dealt out to the concurrencies in quarters, as this once was, bursts of
 two seconds wandered between 1,050 and 1,670 a second with the API server's garbage collector, and
 the best of them said more about that than about the limit.)

@@ -1,4 +1,4 @@
-"""`tutti cluster up` as it is typed: an embedded cluster for people who have none."""
+"""`tutti cluster up` as it is typed: an embedded cluster for users without one."""
 
 import asyncio
 import signal

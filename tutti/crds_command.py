@@ -27,7 +27,7 @@ def install(kubeconfig: str, context: str, take_over: bool, kube_batch: bool) ->
     Those of kube-batch's kinds are created only with --kube-batch: beside them, `kubectl get queue`
     and `kubectl get podgroups` list kube-batch's.
 
-    Those of a newer Tutti, and somebody else's, are left as they are, and it is said which. Ends
+    CRDs of a newer Tutti, and of other products, are left as they are and named. Ends
     with status 0 once the API server serves all of them.
     """
     from shared.kube.errors import CredentialsError, KubeError

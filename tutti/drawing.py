@@ -27,7 +27,7 @@ def bar(value: float, most: float, width: int, style: str) -> Text:
 
 
 def sparkline(values: Iterable[float]) -> str:
-    """A character per value, as high as the value is among the others; 0 is the lowest."""
+    """A character per value, as high as the value is among all values; 0 is the lowest."""
     heights = list(values)
     most = max(heights, default=0.0)
     if most <= 0:

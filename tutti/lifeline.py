@@ -35,7 +35,7 @@ def dying_with_parent(sent: signal.Signals = signal.SIGTERM) -> Callable[[], Non
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
         if (
             os.getppid() != parent_pid
-        ):  # It died between the fork and the request: nobody will tell us.
+        ):  # It died between the fork and the request: no signal will come.
             os.kill(os.getpid(), sent)
 
     return tie

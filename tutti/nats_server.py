@@ -198,7 +198,7 @@ class NatsServer:
             self._process.send_signal(number)
 
     async def wait(self) -> int:
-        """Wait for the process's end, whoever caused it, and return its exit status (negative: the
+        """Wait for the process's end, whatever caused it, and return its exit status (negative: the
         signal).
 
         Raises:

@@ -2,7 +2,7 @@
 
 A server whose write failed (disk full, read-only or lost volume) remembers the error for as long as
 it lives: publishers get no acknowledgement, also when there is space again. Only a restart ends
-that (tried with nats-server 2.15.1). A restart while nothing can be written helps nobody: so it is
+that (tried with nats-server 2.15.1). A restart while nothing can be written does not help: so it is
 due when the server has such an error *and* its folder takes a file.
 
 Read from the server's monitoring port: `/healthz?details=true`. The probes that nats-server

@@ -1,4 +1,4 @@
-"""Shows one picture after the other in one place, for what is watched in a terminal."""
+"""Shows one frame after the other in one place, for what is watched in a terminal."""
 
 from collections.abc import AsyncIterator
 
@@ -7,10 +7,10 @@ from rich.live import Live
 
 
 async def redraw(pictures: AsyncIterator[RenderableType], console: Console) -> None:
-    """Show each picture when it comes, until there are no more.
+    """Show each frame when it comes, until there are no more.
 
-    A terminal is given back as it was, with the last picture left on it, also when this is
-    interrupted. What is no terminal gets every picture, one below the other.
+    The terminal is restored as it was, with the last frame left on it, also when this is
+    interrupted. What is no terminal gets every frame, one below the other.
     """
     if not console.is_terminal:
         async for picture in pictures:

@@ -21,7 +21,8 @@ from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
 _CONNECT_S: Final = 3.0
-#: A server says at once that nobody listens; to who may not ask it says nothing.
+#: A server answers at once that no service listens; it does not answer a user without the right to
+#: ask.
 _API_S: Final = 1.0
 
 
@@ -86,7 +87,7 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _find_api(bus: Bus) -> None:
     """Ask for streams where the user that `tutti provision` makes for people finds them, if that is
-    who we are.
+    our identity.
     """
     with contextlib.suppress(NoAnswer):
         subject = f"{PEOPLES_API}.STREAM.INFO.{subjects.CLUSTER}"

@@ -63,7 +63,7 @@ def main() -> None:
 
 
 class CertifyRun:
-    """Runs parts while there is time, tells about each, and keeps how it ended, by its name."""
+    """Runs parts while there is time, logs each, and keeps how it ended, by its name."""
 
     def __init__(self, ledger: Ledger, *, again: bool, hours: float) -> None:
         self._ledger = ledger

@@ -22,7 +22,7 @@ _OF_RIGHTS: Final = ("tests/rights/__main__.py", "tests/rights/guarded_up.py")
 
 
 def is_document(path: str) -> bool:
-    """Whether a file of the repository only tells."""
+    """Whether a file of the repository is only documentation."""
     return path.startswith("docs/") or path.endswith(".md")
 
 

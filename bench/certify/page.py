@@ -1,6 +1,6 @@
 """The page: commit, versions, machine, how each part ended, and the figures of the drains.
 
-It tells, it does not judge: what failed, was missed or could not run stands on it too.
+It reports, it does not judge: what failed, was missed or could not run stands on it too.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def _unmeasured(found: Session | None) -> list[str]:
         return []
     left_out = [f"{each.contender}'s {each.what} ({each.why})" for each in found.failures]
     if not any(case.run.contender != "tutti" for case in found.drains):
-        left_out.append("rivals (no binary was given)")
+        left_out.append("other schedulers (no binary was given)")
     return left_out
 
 

@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
     @property
     def typed(self) -> str:
-        """The command as somebody would type it."""
+        """The command as a user would type it."""
         return " ".join(("python -m", self.module, *self.arguments))
 
     @property

@@ -1,5 +1,5 @@
-"""Evictions: how long a gang waits for the decision whom to evict for it, and whether those are
-the fewest that could go.
+"""Evictions: how long a gang waits for the decision which pods to evict for it, and whether those
+are the fewest that could go.
 """
 
 from collections.abc import Iterator

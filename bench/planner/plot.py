@@ -1,4 +1,4 @@
-"""Growth as a picture: CPU of one pod over the number of nodes, both axes logarithmic."""
+"""Growth as a plot: CPU of one pod over the number of nodes, both axes logarithmic."""
 
 import math
 from collections.abc import Sequence

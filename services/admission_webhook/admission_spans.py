@@ -25,7 +25,7 @@ _ERROR_CHARACTERS_MAX: Final = 256
 
 
 class AdmissionSpans:
-    """Tells what was validated."""
+    """Exports what was validated."""
 
     def __init__(self, tracer: Tracer, now_ms: Callable[[], int]) -> None:
         self._tracer = tracer
@@ -34,7 +34,7 @@ class AdmissionSpans:
     def validated(
         self, review: AdmissionRequest, asked: Subject, verdict: Verdict, took_s: float
     ) -> None:
-        """An object was validated, which took so long; only real creations are told."""
+        """An object was validated, which took so long; only real creations are exported."""
         if not self._tracer.enabled or review.operation != "CREATE" or review.dry_run:
             return
         resource, candidate = asked.guarded.resource, asked.case.candidate

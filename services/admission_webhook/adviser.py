@@ -14,11 +14,11 @@ from shared.contracts.questions import FitAnswer, FitRequest
 
 log = logging.getLogger(__name__)
 
-#: Questions in flight at once. A planner that cannot keep up is not asked more: nobody would wait
-#: for the answers.
+#: Questions in flight at once. A planner that cannot keep up is not asked more: no client would
+#: wait for the answers.
 QUESTIONS_MAX: Final = 16
 
-#: How long who only tries may wait: the API server gives up after three seconds.
+#: How long a dry run may wait: the API server gives up after three seconds.
 PATIENCE_S: Final = 2.0
 
 Ending = Literal["answered", "unanswered", "skipped"]
@@ -28,7 +28,7 @@ class Adviser:
     """Asks, within a deadline."""
 
     def __init__(self, bus: Bus, *, timeout_s: float, on_end: Callable[[Ending], None]) -> None:
-        """Prepare; `on_end` is told how each question ended. A timeout of 0 asks nothing."""
+        """Prepare; `on_end` is called with how each question ended. A timeout of 0 asks nothing."""
         self._bus = bus
         self._timeout_s = timeout_s
         self._on_end = on_end
@@ -37,8 +37,8 @@ class Adviser:
     async def fit(self, question: FitRequest, *, patient: bool = False) -> FitAnswer | None:
         """The planner's answer; None when there is none in time.
 
-        `patient`: nothing is stored, and somebody has asked for the answer: to find out who would
-        have to go for a large gang takes a while.
+        `patient`: nothing is stored, and a user waits for the answer: finding the victims of a
+        large gang takes a while.
         """
         if not self._timeout_s:
             return None

@@ -35,7 +35,7 @@ def ensure(folder: Path, names: Sequence[str], now: datetime | None = None) -> b
     """See to it that the folder holds a CA and a serving certificate for `names`.
 
     What is there and still good is kept, also across restarts, so that the API server need not be
-    told of a new CA each time. What is there and cannot be read is made again.
+    given a new CA each time. What is there and cannot be read is made again.
 
     Args:
         folder: Made when it is missing, readable by its owner only.

@@ -19,7 +19,7 @@ from services.admission_webhook.errors import CertificateProblem
 
 log = logging.getLogger(__name__)
 
-#: Nothing tells us of a changed file (a kubelet swaps a link); looking costs three stat calls.
+#: No event reports a changed file (a kubelet swaps a link); checking costs three stat calls.
 LOOK_EVERY_S: Final = 2.0
 #: How often our own certificate's age is looked at.
 RENEW_EVERY_S: Final = 3600.0

@@ -13,7 +13,7 @@ SchedulerName = Annotated[
 
 
 class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
-    """What an admission webhook can be told."""
+    """An admission webhook's settings."""
 
     scheduler_name: Annotated[
         tuple[SchedulerName, ...],

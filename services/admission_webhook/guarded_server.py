@@ -1,8 +1,8 @@
 """What keeps clients that are no API server from holding the webhook's memory.
 
-Whoever reaches the port may send: the address is no secret, and which addresses an API server has
-nobody can know. So connections are counted, one that never sends a request is closed, a body must
-say how long it is, arrive in time, and find room among those that are in flight.
+Every client that reaches the port may send: the address is no secret, and the addresses of an API
+server are unknown. So connections are counted, one that never sends a request is closed, a body
+must say how long it is, arrive in time, and find room among those that are in flight.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from typing_extensions import override
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 #: Of all bodies together: eight of the longest, or some thousands of pods.
 HELD_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
-#: The API server sends a review in one go and waits ten seconds for its answer at most. Whoever
-#: takes longer to send one only holds memory of ours.
+#: The API server sends a review in one go and waits ten seconds for its answer at most. A client
+#: that takes longer to send one only holds memory of ours.
 BODY_TIMEOUT_S: Final = 10.0
-#: After an answer, for the rest of a body that nobody wants: who still sends sees the answer.
+#: After an answer, for the rest of a refused body: a client that still sends sees the answer.
 LINGER_S: Final = 2.0
 #: An API server opens some hundreds at worst, when many objects are made at once over HTTP/1.1.
 CONNECTIONS_MAX: Final = 2000

@@ -1,7 +1,7 @@
 """Follows the queues.
 
 While nothing has been heard of the watcher for `FRESH_S` they are as good as unknown: a queue that
-somebody has made meanwhile must not be said not to exist.
+was created meanwhile must not be reported as missing.
 """
 
 import asyncio
@@ -94,7 +94,7 @@ class QueueFollower:
         self._on_known()
 
     def apply(self, seq: int, record: ClusterRecord) -> None:
-        """As `ClusterReader`; what an older watcher still wrote is not of this picture."""
+        """As `ClusterReader`; what an older watcher still wrote is not of this cluster state."""
         del seq
         if isinstance(record, StreamOpened) or record.epoch < self._book.epoch:
             return

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 #: The API server notices a new configuration within about 0.1 s, on a loaded machine in a second.
 PROOF_S: Final = 3.0
-#: A probe is removed after seconds; one this old was left by somebody who was killed.
+#: A probe is removed after seconds; one this old was left by a killed process.
 LEFT_BEHIND_MS: Final = 60_000
 _PAUSE_S_FIRST: Final = 0.02
 _PAUSE_S_MAX: Final = 0.25
@@ -58,9 +58,9 @@ async def is_reached(
 
     Args:
         client: Of the API server.
-        address: What it would be told.
-        cas: The CAs it would be told: ours, and those of replicas behind the same Service.
-        probe: Tells this replica's probes from others'.
+        address: The address that it would get.
+        cas: The CAs that it would get: ours, and those of replicas behind the same Service.
+        probe: Distinguishes this replica's probes from others'.
         namespace: Where the creation is tried.
         within_s: After this the answer is no.
 
@@ -81,7 +81,7 @@ async def is_reached(
 
 
 async def remove_left_behind(client: KubeClient, now_ms: int) -> None:
-    """Remove probes that were forgotten by whoever was killed in the middle. Raises KubeError."""
+    """Remove probes that processes left which were killed in the middle. Raises KubeError."""
     labels = ",".join([*(f"{key}={value}" for key, value in LABELS.items()), PROBE])
     page = await client.list(MUTATING_WEBHOOKS, _Stored, label_selector=labels)
     for found in page.items:
@@ -101,7 +101,7 @@ async def _tried(client: KubeClient, nonce: str, namespace: str, within_s: float
                 reply = await client.create(CONFIGMAPS, manifest, namespace=namespace, dry_run=True)
                 if _arrived(reply.body, nonce):
                     return True
-                # Nothing tells when the API server has noticed a configuration.
+                # No event reports when the API server has read a configuration.
                 await asyncio.sleep(pause_s)
                 pause_s = min(_PAUSE_S_MAX, pause_s * 2)
     except TimeoutError:

@@ -1,9 +1,9 @@
 """Keeps the webhook registered with the API server while it lives, and never longer.
 
 One pair of configurations stands for all replicas (`core.configurations`). Behind a Service every
-replica is a member; by URL only one can be, and the others stand by until it has gone. What a
-killed predecessor left is taken over: by its identity, or because nobody answers at its address any
-more.
+replica is a member; by URL only one can be, and the other replicas stand by until it has gone. What
+a killed predecessor left is taken over: by its identity, or because no process answers at its
+address any more.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class StoredConfiguration(KubeStruct, frozen=True, kw_only=True):
 
 
 class Identity(NamedTuple):
-    """Who a replica is, the same after a restart."""
+    """A replica's identity, the same after a restart."""
 
     name: str
 
@@ -97,8 +97,8 @@ class Registrar:
             groups: Gives the resource groups as they are now.
             name: Of both configurations.
             owner: ClusterRole that they belong to: garbage collection takes them away with it, when
-                nobody who is uninstalled has the right to any more. "" for none.
-            on_state: Told after each attempt why we are not registered; "" when we are.
+                an uninstalled release has no right to any more. "" for none.
+            on_state: Called after each attempt with why we are not registered; "" when we are.
         """
         self._client = client
         self._identity = identity
@@ -123,8 +123,8 @@ class Registrar:
         self._woken.set()
 
     async def run(self) -> None:
-        """Register, and again whenever somebody removed us, until cancelled. Errors are told by
-        `on_state` and tried again.
+        """Register, and again whenever our entry was removed, until cancelled. Errors are reported
+        by `on_state` and tried again.
         """
         delays = _delays_s()
         with contextlib.suppress(KubeError):
@@ -193,8 +193,8 @@ class Registrar:
         return "others keep writing the configurations"
 
     async def _find_owner(self) -> None:
-        """Look up who the configurations belong to, if anybody: each time, since it may have been
-        made again under its name. Raises KubeError.
+        """Look up which release the configurations belong to, if any: each time, since it may have
+        been made again under its name. Raises KubeError.
         """
         if not self._owner:
             return
@@ -223,7 +223,7 @@ class Registrar:
     async def _holder(self, others: Members) -> str:
         """The other one that is registered and lives where we cannot be with it; "" for none.
 
-        A Service goes before a URL: it is an installation, and a URL is somebody's `tutti up`.
+        A Service goes before a URL: it is an installation, and a URL is a user's `tutti up`.
         """
         if not self._address.url:
             return ""
@@ -253,7 +253,7 @@ class Registrar:
     ) -> None:
         """Make the stored configuration what it should be. Raises Conflict when it changed."""
         noted = read_members(stored.metadata.annotations) if stored is not None else {}
-        # Only those of this very object: who has left it may still stand on the other one.
+        # Only those of this very object: a replica that left it may still be in the other one.
         members = self._siblings(noted)
         members[self._identity.name] = Member(address=self._address, ca=self._ca())
         wanted = self._configuration(phase, members, self._address)
@@ -334,7 +334,7 @@ class Registrar:
     async def _notice(
         self, batch: Listed[StoredConfiguration] | Changes[StoredConfiguration] | Absent
     ) -> None:
-        """Look again when our configurations changed, or may have while nobody watched."""
+        """Look again when our configurations changed, or may have while there was no watch."""
         if isinstance(batch, Listed) or (
             isinstance(batch, Changes)
             and any(_name_of(change) == self._name for change in batch.changes)

@@ -1,4 +1,4 @@
-"""Tells a living replica from one that was killed, by asking it for its certificate."""
+"""Distinguishes a living replica from a killed one, by asking it for its certificate."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ def is_loopback(url: str) -> bool:
 
 
 async def answers(member: Member) -> bool:
-    """Whether somebody whom the member's CA vouches for listens at its URL.
+    """Whether a server with a certificate of the member's CA listens at its URL.
 
     A port that another program has taken over since answers with another certificate, or none.
     """

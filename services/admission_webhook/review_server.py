@@ -64,7 +64,7 @@ QUEUE_WAIT_S: Final = 1.0
 
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
 Validated: TypeAlias = Callable[[AdmissionRequest, Subject, Verdict, float], None]
-"""Told of each object that was validated, and how many seconds that took."""
+"""Called with each object that was validated, and how many seconds that took."""
 
 #: Of a user's mistake, so much is logged.
 _TOLD_CHARACTERS_MAX: Final = 256

@@ -1,7 +1,7 @@
 """The asyncio shell: certificate, server, queues, advice and registration, wired and kept going.
 
 Start: certificate, server, then everything at once. Ready: the server answers, the queues are known
-(or nobody could tell them for some seconds), and whether the API server reaches us is decided
+(or none could be read for some seconds), and whether the API server reaches us is decided
 either way. Stop: unregister first, answer what still comes, close.
 """
 
@@ -49,7 +49,7 @@ async def serve(ctx: Context[WebhookSettings]) -> None:
 
     Raises:
         CertificateProblem: The files given cannot be used.
-        CredentialsError: It should register, and we are nobody.
+        CredentialsError: It should register, and has no credentials.
         OSError: The port is taken, or the certificates' folder cannot be written.
     """
     await Webhook(ctx).run()
@@ -170,7 +170,7 @@ class Webhook:
             self._ctx.ready.set("queues")
 
     def _on_registration(self, why: str) -> None:
-        """Ready either way: what can be done is done, and nobody depends on it."""
+        """Ready either way: what can be done is done, and no service depends on it."""
         self._reporting.registered(not why)
         if why and why != self._unregistered:
             log.warning("not registered: %s", why)
@@ -204,7 +204,7 @@ def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
             key=Path(settings.tls_key_file),
             ca=Path(settings.ca_file),
         )
-    # Late: whoever gives files need not load the library.
+    # Late: a service with certificate files need not load the library.
     from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
 
     if ensure(folder, _names(settings)):
@@ -230,7 +230,8 @@ def _url_host(host: str) -> str:
 def _identity(ctx: Context[WebhookSettings]) -> Identity:
     """The same for this replica after a restart, and for no other one that may live beside it.
 
-    Two suites on one machine differ in their folders. Without a folder only host and instance tell.
+    Two suites on one machine differ in their folders. Without a folder only host and instance
+    distinguish them.
     """
     folder = ctx.settings.tls_cert_file or ctx.settings.cert_dir
     where = str(Path(folder).absolute()) if folder else ""

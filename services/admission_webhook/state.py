@@ -1,5 +1,5 @@
 """What the webhook knows of the cluster: the queues of Volcano's dialect, the queues that
-namespaces name, and the priority classes, as CLUSTER tells them.
+namespaces name, and the priority classes, as CLUSTER contains them.
 
 Within an epoch an older resourceVersion of a UID is ignored; a snapshot replaces everything.
 """
@@ -33,7 +33,7 @@ class QueueBook:
         self._classes: dict[str, PriorityClass] = {}
         #: Names of the priority classes.
         self.priority_classes: frozenset[str] = frozenset()
-        #: Of the watcher whose picture this is; 0 before the first snapshot.
+        #: Of the watcher that published this state; 0 before the first snapshot.
         self.epoch = 0
 
     @property
@@ -61,7 +61,7 @@ class QueueBook:
         self._tree = None
 
     def apply(self, changes: QueueChanges) -> None:
-        """Bring one record into the picture. One of another epoch is a mistake of the caller's."""
+        """Apply one record to the state. One of another epoch is a mistake of the caller's."""
         assert changes.epoch == self.epoch, (changes.epoch, self.epoch)
         for queue in changes.changed:
             known = self._queues.get(queue.uid)

@@ -47,7 +47,9 @@ class ActiveDecision:
 def carry(
     decision: Act, lease: DeliveryLease, sender: Sender, limits: Limits, incarnation: str
 ) -> ActiveDecision:
-    """Make the machine that carries out `decision`, of the stream's `incarnation`."""
+    """Make the machine that carries out `decision`, of one generation (`incarnation`) of the
+    stream.
+    """
     if isinstance(decision, GangDecision):
         marks = marks_of(decision, incarnation, sender.decision_seq)
         return ActiveDecision(lease, Machine(decision, sender, limits), marks)

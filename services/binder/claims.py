@@ -66,13 +66,13 @@ class KubeClaims:
         return Progress("again", "it changes all the time")
 
     async def undo(self, preparation: Preparation) -> bool:
-        """Take back what is not completed, if the API server lets us; a volume's choice that stays
+        """Undo what is not completed, if the API server lets us; a volume's choice that stays
         does no harm.
 
         Returns:
             False when a write went unanswered: carried out late, it would take devices from a pod
             that may be bound beside them by then. Done again, it settles the matter. And when
-            devices could not be looked at: nobody else may have them while they are the claim's.
+            devices could not be checked: no other claim may have them while they are this claim's.
         """
         choice = preparation.choice
         try:

@@ -8,7 +8,7 @@ from shared.runtime.settings import KubeSettings
 
 
 class BinderSettings(KubeSettings, frozen=True, kw_only=True):
-    """What a binder can be told."""
+    """A binder's settings."""
 
     #: Reached by gangs of one pod, and by those whose members are being tried again; otherwise the
     #: line to the API server is what bounds them.

@@ -1,7 +1,7 @@
 """A delivery that this binder has pulled, and whether it still is this binder's.
 
 The message is delivered to another binder when the consumer hears nothing for its ack wait. Our own
-clock since our last sign of life is what tells, after a pause of any kind, that this may have
+clock since our last sign of life shows, after a pause of any kind, that this may have
 happened: from then on nothing may be sent for it (docs/adr/0002-what-the-binder-checks.md).
 """
 
@@ -29,8 +29,8 @@ class DeliveryLease:
         self._progress_at_s = at_s
 
     def ours(self, at_s: float) -> bool:
-        """Say whether nobody else can have this message at `at_s` of the monotonic clock; once
-        somebody can, for good: a request of its machine may have been left out since.
+        """Whether no other binder can have this message at `at_s` of the monotonic clock; once
+        another one can, for good: a request of its machine may have been left out since.
         """
         if at_s - self._progress_at_s >= BINDER_ACK_WAIT_S - _MARGIN_S:
             self.given_up = True

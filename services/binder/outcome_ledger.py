@@ -1,8 +1,8 @@
 """Storing outcomes: one per decision, and the acknowledgement only after it.
 
-Whoever has a decision in a second or later delivery claims it first, in the outcome's own subject
-(docs/adr/0002-what-the-binder-checks.md): an earlier delivery, whose binder may be alive and merely
-not heard, stores no outcome from then on.
+A binder that has a decision in a second or later delivery claims it first, in the outcome's own
+subject (docs/adr/0002-what-the-binder-checks.md): an earlier delivery, whose binder may be alive
+and merely not heard, stores no outcome from then on.
 
 A foreign message on an outcome's subject is written behind as if it were not there; the other
 records are what they were: it takes neither an outcome nor a claim away.
@@ -30,17 +30,17 @@ Claimed = Literal["ours", "finished", "overtaken"]
 
 #: Before a decision whose outcome the stream refuses (it is full) comes again.
 _RETRY_S: Final = 1.0
-#: Each failure means that somebody else has just written there: another binder once or twice.
+#: Each failure means that another client has just written there: another binder once or twice.
 _CLAIMS_MAX: Final = 8
 
 _decode: Final = unless_foreign(subjects.OUTCOMES, decode_outcome)
 
 
 class Ledger:
-    """What is written of decisions in OUTCOMES, and by whom."""
+    """What is written of decisions in OUTCOMES, and by which binder."""
 
     def __init__(self, bus: Bus, on_foreign: OnForeign) -> None:
-        """Write over `bus`; `on_foreign` is told of what no binder wrote."""
+        """Write over `bus`; `on_foreign` is called for what no binder wrote."""
         self._bus = bus
         self._on_foreign = on_foreign
         self._publisher = Publisher(bus)

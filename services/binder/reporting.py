@@ -15,7 +15,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Reporting:
-    """Counts and tells; nothing depends on it."""
+    """Metrics, spans and logs; no decision depends on them."""
 
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
         """Register the metrics, once per process."""
@@ -75,7 +75,7 @@ class Reporting:
         self._outcomes_refused.inc()
 
     def refused(self, outcome: Outcome, decision: Act | None, end_ms: int) -> None:
-        """Count, trace and tell a decision that is not carried out; None: it cannot be read."""
+        """Count, trace and log a decision that is not carried out; None: it cannot be read."""
         self._decisions(outcome.reason).inc()
         trace_id = decision.trace_id if decision is not None else ""
         if decision is not None and self._tracer.keeps(trace_id):
@@ -103,7 +103,7 @@ class Reporting:
         )
 
     def finished(self, decision: Act, outcome: Outcome, end_ms: int) -> None:
-        """Count, trace and tell a decision that was carried out."""
+        """Count, trace and log a decision that was carried out."""
         self._decisions(outcome.reason or "Done").inc()
         self._seconds.observe(max(0, end_ms - outcome.received_ms) / 1000)
         if isinstance(decision, GangDecision):
@@ -156,7 +156,7 @@ class Reporting:
             },
             error=error,
         )
-        # A release is rare, and somebody's pods are gone by it: worth a warning even when all is
+        # A release is rare, and deletes a user's pods: worth a warning even when all is
         # well.
         logger.warning(
             "gang %s: decision %d: %d of %d pods removed, %s%s",
@@ -170,7 +170,7 @@ class Reporting:
         )
 
     def _trace(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
-        """Tell the proof, if there was one, and then the binding, if it came to that."""
+        """Export the proof, if there was one, and then the binding, if it came to that."""
         trace_id = decision.trace_id
         attributes: Attributes = {
             "gang": decision.gang,

@@ -41,8 +41,8 @@ from shared.contracts.decisions import Binding, Victim
 
 #: Where the API server sheds load and does not say for how long.
 _SHED_S: Final = 1.0
-#: A request is shed so often until its machine hears of it: a minute, as a rule. Who answers 429
-#: for ever to one pod must not keep a decision here for ever.
+#: A request is shed so often until its machine is informed: a minute, as a rule. A server that
+#: answers 429 for ever to one pod must not keep a decision here for ever.
 _SHEDS_MAX: Final = 60
 
 
@@ -66,7 +66,7 @@ class Pods(Protocol):
         ...
 
     async def undo(self, preparation: Preparation) -> bool:
-        """Take a preparation back as far as nobody has completed it; False: a write of it may be
+        """Undo a preparation as far as no controller has completed it; False: a write of it may be
         carried out yet.
         """
         ...
@@ -168,7 +168,7 @@ class RequestDispatcher:
                 continue  # its machine is never answered, its message is delivered again
             pause_s = await self._serve(request)
             if pause_s and self._window.width == 1:
-                # There is no narrower way to ask: nobody asks at all.
+                # There is no narrower request: none is sent.
                 await asyncio.sleep(pause_s)
 
     async def _serve(self, request: _Request) -> float:

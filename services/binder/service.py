@@ -68,7 +68,7 @@ _GIVE_BACK_S: Final = 1.0
 
 
 async def serve(ctx: Context[BinderSettings]) -> None:
-    """Run a binder until it is stopped. Raises CredentialsError when we are nobody."""
+    """Run a binder until it is stopped. Raises CredentialsError without valid credentials."""
     settings, ready = ctx.settings, ctx.ready
     ready.require("kubernetes", "decisions")
 
@@ -223,7 +223,7 @@ class Binder:
 
     async def _is_late(self, decision: Act, delivery: Delivery) -> bool:
         """Whether an eviction's time is over. Its instants are of the planner's clock, so only
-        their difference counts, from when the server stored it; what cannot be told is late.
+        their difference counts, from when the server stored it; what is not known is late.
         """
         if not isinstance(decision, EvictionDecision) or not decision.until_ms:
             return False
@@ -236,8 +236,8 @@ class Binder:
         return server_ms is None or server_ms - delivery.stored_ms > lasts_ms
 
     async def _is_current(self, lease: DeliveryLease) -> bool:
-        """Say whether a message is of the DECISIONS that there is now; False also while nobody can
-        tell. Costs a look for each connection.
+        """Whether a message is of the DECISIONS that exists now; False also while that is unknown.
+        Costs a request for each connection.
         """
         if self._looked_over != self._ctx.bus.connections:
             await self._follow_stream()
@@ -389,15 +389,15 @@ class Binder:
                 self._busy.clear()
 
     async def _sign_of_life(self) -> None:
-        """Tell the consumer that all this is being worked at; abandon what may be another's."""
+        """Report to the consumer that all this is in progress; abandon what may be another's."""
         now_s = time.monotonic()
         for active in list(self._active):
             if not active.lease.ours(now_s):
                 self._abandon(active)
         held = [active.lease for active in self._active] + list(self._waiting)
         for lease in held:
-            # Written into a buffer while disconnected, it would tell nobody; and in a stream made
-            # again it would speak for another message.
+            # Written into a buffer while disconnected, it would reach no server; and in a stream
+            # made again it would speak for another message.
             if not self._ctx.bus.connected or not await self._is_current(lease):
                 return
             if not lease.ours(time.monotonic()):

@@ -27,7 +27,7 @@ class BinderState:
         return delivered == 1 and decision_seq <= self._newest_first_delivery
 
     def follow(self, incarnation: str) -> None:
-        """Go on with the stream as it is now; forget everything if it is another one."""
+        """Continue with the stream as it is now; forget everything if it is another one."""
         if incarnation != self.incarnation:
             self.incarnation = incarnation
             self._epochs = EpochsSeen()

@@ -6,8 +6,8 @@ import time
 class SteadyClock:
     """Wall time as it was at the start, moved on by the monotonic clock.
 
-    Delays and rates must not stop for an hour because somebody corrects the wall clock; instants in
-    verdicts are close enough to it.
+    Delays and rates must not stop for an hour because an operator corrects the wall clock; instants
+    in verdicts are close enough to it.
     """
 
     def __init__(self) -> None:

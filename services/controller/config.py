@@ -33,7 +33,7 @@ _ALIASES: Final = {
 
 
 class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
-    """What the controllers can be told."""
+    """The controllers' settings."""
 
     controllers: Annotated[
         tuple[str, ...],

@@ -91,7 +91,7 @@ class CronJobReconciler:
 
     def _clock(self, cron: CronJob) -> tuple[Schedule, tzinfo] | None:
         """Its schedule and whose clock it is read by; None: one of them cannot be read, which is
-        told. Only where the webhook did not see the CronJob does that happen.
+        reported. Only where the webhook did not see the CronJob does that happen.
         """
         if "TZ=" in cron.spec.schedule:
             told = "TZ and CRON_TZ belong into spec.timeZone"
@@ -127,7 +127,7 @@ class CronJobReconciler:
             self._report(cron, CronEvent("Warning", "FailedCreate", f"Error creating job: {error}"))
             raise
         if made.outcome is Outcome.EXISTS:
-            # Made before somebody was killed, or by an earlier start of the same minute.
+            # Created before a controller was killed, or by an earlier start of the same minute.
             known = self._jobs.get(f"{namespace}/{name}")
             if known is not None and known.metadata.controller != job.metadata.owner_references[0]:
                 told = f"Job {name} exists and belongs to another owner"

@@ -108,14 +108,15 @@ class HyperNodeReconciler:
             try:
                 await write
             except KubeError as error:
-                # One HyperNode that nobody can write must not keep the others from being written.
+                # One HyperNode that cannot be written must not keep other HyperNodes from being
+                # written.
                 refused = error
         if refused is not None:
             raise refused
         return None
 
     def _discovered(self, nodes: Mapping[str, Labels]) -> Discovered | None:
-        """None: nobody asked for discovery, or nobody understands how."""
+        """None: discovery is not configured, or its configuration is malformed."""
         configmap = self._configuration.get(self._configmap)
         text = configmap.data.get(CONFIGURATION_KEY, "") if configmap is not None else ""
         try:

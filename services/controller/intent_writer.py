@@ -39,7 +39,7 @@ from shared.kube.resources import CORE_EVENTS, PODS, Resource
 logger = logging.getLogger(__name__)
 
 PodEvent: TypeAlias = Callable[[Verdict, PodRef, int], EventIntent]
-"""What is told of one pod, at an instant."""
+"""What is reported of one pod, at an instant."""
 
 #: When the API server does not say: long enough to let it recover, short enough to be current.
 _RETRY_S: Final = 2.0
@@ -87,7 +87,7 @@ class Writer:
         writes_per_s: int,
         pod_events_per_s: int,
     ) -> None:
-        """Write over `client`, no faster than told."""
+        """Write over `client`, no faster than its pace."""
         self._client = client
         self._clock = clock
         self._reporting = reporting
@@ -221,7 +221,7 @@ class Writer:
                 await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
                 self._reporting.wrote("event")
             except Conflict:
-                # Told before this process began.
+                # Written before this process began.
                 if event.repeats:
                     await self._repeat(event)
         memory.events[event.topic] = (event.why, event.message, self._clock.now_ms())
@@ -277,7 +277,7 @@ class Writer:
                 await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
                 self._reporting.wrote("pod event")
             except Conflict:
-                continue  # told before this process began
+                continue  # written before this process began
 
     # Pods.
 

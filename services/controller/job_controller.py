@@ -34,7 +34,7 @@ from shared.kube.resources import (
     QUEUES_VOLCANO,
 )
 
-#: What stands in the way is somebody else's to take away: a missing claim, a quota, a name.
+#: The obstacle is a user's or operator's to remove: a missing claim, a quota, a name.
 _OBSTACLE_S: Final = 3.0
 #: A write that was overtaken is planned again with what overtook it, so often in one go.
 _TRIES: Final = 5
@@ -185,7 +185,7 @@ class JobReconciler:
         return _COUNTS_EVERY_S if busy else 0.0
 
     async def _carry_out(self, writer: JobWriter, step: Step) -> Obstacle | None:
-        """Everything but the status; returns what stood in the way, after telling of it."""
+        """Everything but the status; returns what stood in the way, after reporting it."""
         began_ms = time.time_ns() // 1_000_000
         writer.grouped_ms = 0
         try:
@@ -223,7 +223,7 @@ class JobReconciler:
             )
             self._forget_command(key, command)
             target = command.target
-            # Meant for a former job of the same name, or for nobody: gone, and nothing done.
+            # Meant for a former job of the same name, or for none: deleted without effect.
             mine = target is not None and target.uid in ("", job.metadata.uid)
             if not taken.done or not mine or command.action not in ACTIONS:
                 continue
@@ -236,7 +236,7 @@ class JobReconciler:
         return ""
 
     async def _drop_orders(self, key: str) -> float | None:
-        """Delete the Commands about a job that is not there: nobody else ever would."""
+        """Delete the Commands about a job that is not there: no other controller would."""
         orders = self._orders.get(key)
         if not orders:
             return None
@@ -346,5 +346,5 @@ def _soonest(*delays_s: float | None) -> float | None:
 
 
 def _now_s() -> float:
-    """The loop's clock, by which whoever is told to come again later does come."""
+    """The loop's clock, by which delayed keys return."""
     return asyncio.get_running_loop().time()

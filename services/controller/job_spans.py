@@ -1,8 +1,8 @@
 """What the Job controller does to start a Job, as spans of its gang's trace: `make group`, until
-the PodGroup is there, and `make pods`. What fails is told once for each reason: it is tried again
-and again.
+the PodGroup is there, and `make pods`. What fails is exported once for each reason: it is tried
+again and again.
 
-What is made for a Job that has started is not told: pods are replaced one by one.
+What is created for a Job that has started is not exported: pods are replaced one by one.
 """
 
 from collections import OrderedDict
@@ -33,7 +33,7 @@ class Carried(NamedTuple):
 
 
 class JobSpans:
-    """Tells the start of Jobs."""
+    """Exports the start of Jobs."""
 
     def __init__(self, tracer: Tracer, now_ms: Callable[[], int]) -> None:
         self._tracer = tracer

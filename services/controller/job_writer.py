@@ -39,7 +39,7 @@ from shared.kube.resources import (
 
 #: Writes for one job at a time: other jobs' writes continue between them.
 _WRITERS: Final = 16
-#: So many errors are told of in one Event.
+#: So many errors are named in one Event.
 _ERRORS_SHOWN: Final = 3
 
 _decode_job: Final = msgspec.json.Decoder(Job).decode
@@ -121,7 +121,7 @@ class JobWriter:
             self._learn(written.body)
 
     def _learn(self, body: bytes) -> None:
-        """Take in the job as it is stored now. Raises MalformedAnswer: nobody can read it."""
+        """Take in the job as it is stored now. Raises MalformedAnswer: it cannot be read."""
         try:
             self.job = _decode_job(body)
         except msgspec.MsgspecError as error:
@@ -260,7 +260,7 @@ class JobWriter:
     async def _make_pods(self, step: Step) -> None:
         plugins = plugins_of(step.job)
         refused: list[str] = []
-        #: A role's pods are alike: where one is refused (a quota, a policy), trying all the others
+        #: A role's pods are alike: where one is refused (a quota, a policy), trying all other pods
         #: every few seconds would keep every other job's writes waiting.
         hopeless: set[str] = set()
 

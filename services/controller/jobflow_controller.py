@@ -78,7 +78,7 @@ class JobFlowReconciler:
         return None
 
     async def _start(self, flow: JobFlow, decided: FlowPlan) -> KubeError | None:
-        """Make Jobs. Returns what kept one from being made: the others continue without it."""
+        """Make Jobs. Returns what kept one from being made: the other Jobs continue without it."""
         refused: KubeError | None = None
         for step in decided.start:
             try:
@@ -106,7 +106,7 @@ class JobFlowReconciler:
 
     def _is_just_started(self, flow: JobFlow, decided: FlowPlan) -> bool:
         """Whether there is nothing to report yet: its first Jobs were made just now, and have no
-        phase. A status that says only so would refuse the next update by whoever made the flow.
+        phase. A status that says only so would refuse the next update by the flow's author.
         """
         if flow.status != JobFlowStatus() or decided.status.state.phase != "Pending":
             return False
@@ -134,7 +134,7 @@ class JobFlowReconciler:
             if job.metadata.namespace == template.metadata.namespace
             and job.metadata.labels.get(CREATED_BY_TEMPLATE) == mark
         )
-        # An empty list is written too: it says that somebody has looked.
+        # An empty list is written too: it shows that the controller has looked.
         status = JobTemplateStatus(job_depends_on_list=tuple(made))
         if status == template.status:
             return
@@ -185,7 +185,7 @@ class JobFlowReconciler:
             self._wake(f"{_TEMPLATE}{namespace}/{mark.removeprefix(f'{namespace}.')}")
 
     def _name_is_free(self, namespace: str, name: str) -> None:
-        """A flow may have waited for somebody else's Job to go."""
+        """A flow may have waited for a foreign Job to go."""
         for flow in self._flows.all():
             names = (job_name(flow.metadata.name, step.name) for step in flow.spec.flows)
             if _place(flow) == namespace and name in names:

@@ -1,7 +1,7 @@
 """Whether another project's program lives that does what we would do: by its Leases.
 
-Two programs that write the same objects undo each other's work, so ours waits, unless told to take
-over. `tutti up` looks at more before it starts; this keeps looking for as long as a controller
+Two programs that write the same objects undo each other's work, so ours waits, unless configured to
+take over. `tutti up` looks at more before it starts; this keeps looking for as long as a controller
 runs.
 
 Whether a Lease is renewed is judged by our own monotonic time since we saw it change, never by its
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 #: Of the Leases named after our schedulers' names, the one that `tutti up` writes.
 _OUR_OWN: Final = "tutti"
 _LOOK_EVERY_S: Final = 15.0
-#: Until somebody has looked, nobody acts.
+#: Until the first look, no controller acts.
 _RETRY_S: Final = 1.0
 #: A Lease that is older than this at our first sight was left behind: no two machines' clocks are
 #: so far apart. Any other is taken for a living one's until it was not renewed for `LIVES_S`.
@@ -32,7 +32,7 @@ _LEFT_BEHIND_S: Final = 600.0
 
 
 class OtherControllers:
-    """Those who hold one of some Leases."""
+    """The holders of some Leases."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class OtherControllers:
         look_every_s: float = _LOOK_EVERY_S,
         lives_s: float = LIVES_S,
     ) -> None:
-        """Know nothing yet, so that nobody acts, unless `take_over`.
+        """Know nothing yet, so that no controller acts, unless `take_over`.
 
         Args:
             client: Of the API server.
             leases: Their names, in whatever namespace.
-            take_over: Act beside them; nobody is looked for.
+            take_over: Act beside them, without looking for them.
             look_every_s: Seconds between two looks.
             lives_s: Seconds without a renewal after which a holder is taken for dead.
         """
@@ -57,11 +57,12 @@ class OtherControllers:
         self._look_every_s = look_every_s
         self._lives_s = lives_s
         self._looked_s = float("-inf")
-        #: By uid: who held a Lease and its renewTime when we last saw it change, and when that was.
+        #: By uid: the holder of a Lease and its renewTime when we last saw it change, and when that
+        #: was.
         self._changed: dict[str, tuple[tuple[str, datetime | None], float]] = {}
-        #: The Lease of one that lives, as far as is known; "": none does; None: nobody has looked.
+        #: The Lease of one that lives, as far as is known; "": none does; None: not looked yet.
         self._living: str | None = None if self._leases else ""
-        #: Somebody has looked.
+        #: The first look has been taken.
         self.known = asyncio.Event()
         if not self._leases:
             self.known.set()

@@ -40,7 +40,7 @@ _GANGS: Final = 8
 _PATCHES: Final = 4
 _RETRY_S: Final = 2.0
 _RETRY_S_MAX: Final = 30.0
-#: While another's controllers live, or nobody knows yet.
+#: While another's controllers live, or that is not known yet.
 _RIVAL_S: Final = 5.0
 
 
@@ -54,7 +54,9 @@ class PodGroupController:
     def __init__(
         self, bus: Bus, client: KubeClient, others: OtherControllers, on_foreign: OnForeign
     ) -> None:
-        """Make one; nothing happens before `run`, nor while a rival lives, who makes them."""
+        """Make one; nothing happens before `run`, nor while another controller lives, which makes
+        them.
+        """
         self._client = client
         self._others = others
         self._on_foreign = on_foreign

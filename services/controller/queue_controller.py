@@ -41,7 +41,7 @@ _ALL: Final = "queues"
 _ASK_EVERY_S: Final = 1.0
 #: Questions after the last change of a group: the second finds what came with the change.
 _ASK_TIMES: Final = 2
-#: While nobody answers (no planner runs, or none knows enough yet), until somebody does.
+#: While no planner answers (none runs, or none knows enough yet), until one does.
 _ASK_AGAIN_S: Final = 5.0
 _ASK_TIMEOUT_S: Final = 1.0
 #: While queues are not served: their CRD may come without any queue, and nothing else wakes us.
@@ -49,7 +49,7 @@ _LOOK_EVERY_S: Final = 10.0
 
 Holdings = Mapping[str, Mapping[str, str]]
 AskHoldings = Callable[[], Awaitable[Holdings | None]]
-"""Says what the groups of each queue hold, as quantities; None: nobody knows now."""
+"""Says what the groups of each queue hold, as quantities; None: not known now."""
 
 
 def from_ledger(bus: Bus) -> AskHoldings:
@@ -116,8 +116,8 @@ class QueueReconciler:
         return (_ALL,)
 
     async def prepared(self) -> None:
-        """Return once the queues exist that everybody counts on, whoever made them; nobody can
-        count on any where the kind is not served.
+        """Return once the queues exist that all workloads count on, whichever client made them; no
+        user can count on any where the kind is not served.
         """
         await self._furnished.wait()
 
@@ -140,7 +140,7 @@ class QueueReconciler:
             try:
                 await self._carry_out(change)
             except KubeError as error:
-                # One queue that nobody can write must not keep the others from being written.
+                # One queue that cannot be written must not keep other queues from being written.
                 refused[change.name] = error
         # Carrying out twice does no harm, forgetting would: so a Command goes last.
         for command, order in zip(commands, orders, strict=True):

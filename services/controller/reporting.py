@@ -63,7 +63,7 @@ class Reporting:
         self._waiting.set(gangs)
 
     def settled(self, verdict: Verdict, seq: int, end_ms: int) -> None:
-        """Trace and tell a verdict from its making until all of it was written."""
+        """Trace and log a verdict from its making until all of it was written."""
         took_ms = max(0, end_ms - verdict.at_ms)
         self._seconds.observe(took_ms / 1000)
         logger.info(
@@ -100,9 +100,9 @@ class Reporting:
 
 
 def _belongs_to_attempt(verdict: Verdict) -> bool:
-    """Whether the verdict tells how the gang came to run, which is what its trace is about.
+    """Whether the verdict shows how the gang came to run, which is what its trace is about.
 
-    What becomes of it later is not; and a gang that nobody here decided has no trace.
+    What becomes of it later is not; and a gang that Tutti did not decide has no trace.
     """
     if verdict.phase in {"Pending", "Inqueue", "Starting"}:
         return True

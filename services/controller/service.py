@@ -69,7 +69,7 @@ class Running(Protocol):
 
 
 async def serve(ctx: Context[ControllerSettings]) -> None:
-    """Run the controllers until stopped. Raises CredentialsError when we are nobody."""
+    """Run the controllers until stopped. Raises CredentialsError without valid credentials."""
     settings = ctx.settings
     names = settings.chosen()
     ctx.ready.require("kubernetes", *names)

@@ -33,13 +33,13 @@ class WrittenGang:
         self.group_at_ms = 0
         #: The group is gone or another one bears its name: nothing can be written on it.
         self.group_missing = False
-        #: Event topic -> (why it was told, its words, when).
+        #: Event topic -> (why it was written, its words, when).
         self.events: dict[str, tuple[str, str, int]] = {}
         #: Pod UID -> (why its PodScheduled is False, in which words, when).
         self.marked: dict[str, tuple[str, str, int]] = {}
-        #: Pods whose Scheduled events are told or dropped.
+        #: Pods whose Scheduled events are written or dropped.
         self.placed: frozenset[str] = frozenset()
-        #: Pods whose Evict events are told or dropped.
+        #: Pods whose Evict events are written or dropped.
         self.evicted: frozenset[str] = frozenset()
 
 

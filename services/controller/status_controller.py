@@ -1,8 +1,8 @@
 """`--controllers=status`: writes on groups, pods and in Events what verdicts say.
 
-Deliveries go into the agenda, keyed by gang, the newest verdict only; writers take whoever's turn
-it is, plan, write a little, and put the gang back until its plan is empty. Then the delivery is
-acknowledged. Until then the consumer is told that it is being worked at, so that a replica that
+Deliveries go into the agenda, keyed by gang, the newest verdict only; writers take the gang whose
+turn it is, plan, write a little, and put the gang back until its plan is empty. Then the delivery
+is acknowledged. Until then the consumer is informed that it is in progress, so that a replica that
 dies leaves its gangs to another one.
 """
 
@@ -84,7 +84,7 @@ class _Entry:
         self.patch = _patch_of(verdict)
         self.annotation = "" if self.patch is None else annotation_of(verdict)
         self.compared = False
-        #: Whether something was written, or is being written, that nobody has looked after yet;
+        #: Whether something was written, or is being written, and has not been checked yet;
         #: and whether that is this verdict.
         self.wrote = False
         self.patched = False
@@ -114,8 +114,8 @@ class StatusController:
         *,
         waiting_pod_events_per_s: int,
     ) -> None:
-        """Make one; nothing happens before `run`, nor while a rival lives: what we would write is
-        its to write.
+        """Make one; nothing happens before `run`, nor while another controller lives: what we would
+        write is its to write.
         """
         self._bus = bus
         self._writer = writer
@@ -176,7 +176,7 @@ class StatusController:
 
     async def _leave(self, entry: _Entry) -> None:
         """Leave the newest verdict on a group that was written and not looked at since: another
-        replica may have written it before us, and nobody would be told of it again.
+        replica may have written it before us, and no replica would get it again.
         """
         newer = await self._newer(entry)
         if newer is None and entry.patched:
@@ -270,7 +270,9 @@ class StatusController:
             self._reporting.waiting(len(self._agenda))
 
     async def _next(self) -> str:
-        """Wait for a gang whose turn it is. One writer waits at a time, the others behind it."""
+        """Wait for a gang whose turn it is. One writer waits at a time, the other writers behind
+        it.
+        """
         async with self._turn:
             while True:
                 now_ms = self._clock.now_ms()
@@ -343,7 +345,7 @@ class StatusController:
     async def _newer(self, entry: _Entry) -> tuple[Verdict, int] | None:
         """The gang's last verdict, if that is not the one just written.
 
-        Whoever writes last of two replicas looks after its write and finds the newest: so the
+        Of two replicas the last to write checks after its write and finds the newest: so the
         newest is what stands in the end. No acknowledgement covers this: the stream keeps one
         verdict of a gang, and a message that was replaced there is never delivered again. A
         replica that dies between such a write and the next leaves the older one standing until the
@@ -392,7 +394,7 @@ def _patch_of(verdict: Verdict) -> StatusPatch | None:
 
 
 async def _inform_consumer(saying: Awaitable[None]) -> None:
-    """Tell the consumer something; if it does not hear, the message comes again."""
+    """Send the consumer an acknowledgement; if that is lost, the message comes again."""
     try:
         await saying
     except BusError as error:

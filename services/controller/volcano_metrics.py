@@ -123,7 +123,7 @@ class ControllerMetrics:
         counts: Counter[str] = Counter()
         for group in self._groups.all():
             # Every queue with a group has all five: an alert on 0 needs a series. A group that
-            # nobody has looked at waits.
+            # has not been read waits.
             phase = group.status.phase or "Pending"
             counts[group.spec.queue or _DEFAULT_QUEUE] += phase == wanted
         for queue, count in sorted(counts.items()):

@@ -31,12 +31,12 @@ _BURST_S: Final = 1
 
 
 class WaitingEvents:
-    """Tells pods why they wait."""
+    """Writes Events on pods with the reason why they wait."""
 
     def __init__(
         self, writer: Writer, clock: SteadyClock, newest: Newest, *, events_per_s: int
     ) -> None:
-        """Tell nothing before `run`; never, if `events_per_s` is 0."""
+        """Write nothing before `run`; never, if `events_per_s` is 0."""
         self._writer = writer
         self._clock = clock
         self._newest = newest

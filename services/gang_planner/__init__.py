@@ -1,4 +1,4 @@
-"""The gang planner: decides which gangs are bound where, and is the only one who does.
+"""The gang planner: decides which gangs are bound where, and no other service does.
 
 Consumes: CLUSTER (and the watcher's snapshots), DECISIONS (its own memory, and what an earlier
 planner left), OUTCOMES. Emits: decisions and notes on DECISIONS, fenced; verdicts on VERDICTS;

@@ -53,7 +53,7 @@ class Applier:
 
     @property
     def caught_up(self) -> bool:
-        """Whether there is a picture, and the logs were applied as far as they reached at the
+        """Whether there is a cluster state, and the logs were applied as far as they reached at the
         start.
         """
         return (
@@ -81,7 +81,7 @@ class Applier:
                 case VerdictArrival():
                     self._keep_verdict(arrival)
                 case EndsArrival(_, decisions, outcomes, verdicts):
-                    # Not CLUSTER's: who leads is not decided by whether a watcher lives.
+                    # Not CLUSTER's: leadership does not depend on a living watcher.
                     self._decisions_goal = decisions
                     self._outcomes_goal = outcomes
                     self._verdicts_goal = verdicts
@@ -115,10 +115,10 @@ class Applier:
         self.decisions_seq = seq
 
     def recall_verdicts(self, tell: Callable[[Verdict], None]) -> set[str]:
-        """Tell the core what was published last of every gang: this process is about to lead.
+        """Give the core the last published verdict of every gang: this process is about to lead.
 
-        Verdicts that arrive later are its own. `tell` hears of each, too. Returns the gangs that
-        want a PodGroup.
+        Verdicts that arrive later are its own. `tell` is called for each, too. Returns the gangs
+        that want a PodGroup.
         """
         requests: set[str] = set()
         for payload in self._verdicts.values():
@@ -131,8 +131,8 @@ class Applier:
         return requests
 
     def _step_over(self, stray: ForeignArrival) -> None:
-        """It is as good as applied. One on a verdict's subject has taken that verdict's place, who
-        leads next tells it again.
+        """It is as good as applied. One on a verdict's subject has overwritten that verdict; the
+        next leader publishes it again.
         """
         self._on_foreign(stray.stream, stray.seq, stray.subject, stray.payload)
         match stray.stream:

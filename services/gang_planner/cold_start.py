@@ -1,10 +1,10 @@
 """What a planner does after NATS lost its storage: it waits before it decides anything.
 
 DECISIONS is the memory of what is in flight. When it was made again, bindings that the lost one
-ordered may still arrive at the API server, and nobody knows their room any more. So nothing is
-decided until the longest request can have come to its end; the picture is current by then. Setup
-knows that a stream replaces another one (`StreamOpened.replaces`), because services that worked
-with that one still ran. A first start waits for nothing.
+ordered may still arrive at the API server, and no service knows their reservations any more. So
+nothing is decided until the longest request can have come to its end; the cluster state is current
+by then. Setup knows that a stream replaces another one (`StreamOpened.replaces`), because services
+that worked with that one still ran. A first start waits for nothing.
 """
 
 from shared.contracts.cluster import StreamOpened

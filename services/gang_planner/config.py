@@ -8,7 +8,7 @@ from shared.runtime.settings import CommonSettings
 
 
 class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
-    """What a planner can be told; it has no credentials for the cluster."""
+    """The planner's settings; it has no credentials for the cluster."""
 
     scheduler_conf: Annotated[
         str, Meta(description="volcano-scheduler.conf, watched; empty: the built-in configuration")

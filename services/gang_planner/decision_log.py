@@ -1,8 +1,8 @@
 """One line of log per record that the planner appends: the gang, what was decided and why, the
-records that it follows from, and the trace it is told in.
+records that it follows from, and its trace.
 
     info     what was done: decided, started, holds, what ended
-    warning  somebody's pods are removed, or what was bound of a gang is not whole
+    warning  pods are evicted or deleted, or a gang is bound in part
 
 Beyond `shared.runtime.logs`' rate lines are dropped, and counted; all of it is in DECISIONS.
 """

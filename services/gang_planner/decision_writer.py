@@ -1,6 +1,6 @@
 """The active planner's half: taking over, deciding, and making durable what was decided.
 
-Order, per cycle: every decision and note is appended and acknowledged; the core is told its
+Order, per cycle: every decision and note is appended and acknowledged; the core receives its
 sequence; only then are the verdicts of the same cycle published. An append whose fate is unknown is
 repeated until it is known: nothing else is decided meanwhile.
 """
@@ -160,7 +160,7 @@ class Writer:
         return step.next_wakeup_ms
 
     async def mend(self) -> None:
-        """Tell again, until cancelled, the verdicts whose place a foreign message has taken."""
+        """Republish, until cancelled, verdicts that were overwritten by foreign messages."""
 
         def tell_again(gang_ids: list[str]) -> None:
             self._lost.update(gang_ids)

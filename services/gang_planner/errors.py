@@ -4,7 +4,7 @@ from shared.bus.errors import Superseded
 
 
 class ForeignRecord(Superseded):
-    """Somebody else's record is in DECISIONS behind ours: this picture of what is in flight is no
+    """Another writer's record is in DECISIONS behind ours: this state of what is in flight is no
     longer the truth.
 
     The lifecycle begins a new generation in the same process, as a standby.

@@ -1,7 +1,7 @@
 """How whole gangs get on, in figures: how long they take to start, why they wait, and how long any
 of them is bound in part.
 
-Told to Prometheus only; what is kept here is one small entry per gang in flight or waiting.
+For Prometheus only; what is kept here is one small entry per gang in flight or waiting.
 """
 
 from collections.abc import Callable
@@ -126,7 +126,7 @@ class GangStarts:
     def _took(self, phase: str, took_ms: int, trace_id: str) -> None:
         now_ms = self._now_ms()
         exemplar = None
-        # It costs twice as much as the observation, and of a thousand a second nobody needs more.
+        # It costs twice as much as the observation, and a thousand a second need no more.
         if trace_id and now_ms - self._exemplars_ms.get(phase, 0) >= _EXEMPLAR_MS:
             self._exemplars_ms[phase] = now_ms
             exemplar = {"trace_id": trace_id}

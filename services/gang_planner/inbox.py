@@ -29,7 +29,7 @@ class ClusterArrival(NamedTuple):
 
 
 class DecisionArrival(NamedTuple):
-    """A record of DECISIONS, decoded only by whom it tells something new: most are a writer's
+    """A record of DECISIONS, decoded only by a reader to which it is new: most are a writer's
     echo.
     """
 
@@ -100,7 +100,7 @@ class EndsArrival(NamedTuple):
 
 
 class SnapshotArrival(NamedTuple):
-    """A whole picture: it replaces what was known."""
+    """A whole snapshot: it replaces what was known."""
 
     pages: tuple[SnapshotPage, ...]
     #: As in `ClusterArrival`: when the newest `synced` in it would have arrived.
@@ -108,7 +108,7 @@ class SnapshotArrival(NamedTuple):
 
 
 class CheckpointArrival(NamedTuple):
-    """What was open when the last checkpoint was written; no pages: there is none, the log tells
+    """What was open when the last checkpoint was written; no pages: there is none, the log contains
     all.
 
     The goals are the last records of DECISIONS, OUTCOMES and VERDICTS when reading began: caught up

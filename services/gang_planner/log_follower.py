@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 #: once. Its answers are at most this old, and a takeover does not wait for it.
 STANDBY_PAUSE_S: Final = 0.2
 #: The same for the active planner and its own echo in DECISIONS, where it looks for another writer.
-#: Safety does not depend on it: the fence refuses whoever missed a record.
+#: Safety does not depend on it: the fence refuses a writer that missed a record.
 ECHO_PAUSE_S: Final = 0.1
 
 
@@ -73,7 +73,7 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
     """The pages of the last whole checkpoint, and the first record of DECISIONS to read after it.
 
     A checkpoint whose last pages a crash cut off does not count; without one the log is read from
-    its beginning, which is slower and tells the same.
+    its beginning, which is slower and has the same result.
     """
     info = await stream_there(bus, subjects.DECISIONS)
     first_seq = max(info.first_seq, 1)

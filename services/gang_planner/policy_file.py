@@ -57,7 +57,7 @@ class PolicyFile:
         """Look at the file now and then; call `on_change` after each valid change. Without a file,
         return.
 
-        `tell` is given what operators should know of it, now and after each change.
+        `tell` receives the messages for operators, now and after each change.
         """
         tell(self.told())
         while self._path is not None:

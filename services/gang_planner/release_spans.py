@@ -1,7 +1,7 @@
 """One span per release of a gang, in the trace of the attempt that it gives back.
 
 From the note that begins it to the one that ends it, with its reason, the words, and how many pods
-were asked for; told like attempts are (`tracing`): by whoever leads, and again after a
+were asked for; exported like attempts are (`tracing`): by the leader, and again after a
 takeover, under the same id.
 """
 
@@ -32,7 +32,7 @@ class _Release:
 
 
 class ReleaseSpans:
-    """Follows releases through DECISIONS; tells those that end while it leads."""
+    """Follows releases through DECISIONS; exports those that end while it leads."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -41,7 +41,7 @@ class ReleaseSpans:
         self._recent: deque[_Release] = deque(maxlen=RELEASES_MAX)
 
     def lead(self, since_ms: int) -> None:
-        """This planner is the writer; what ended since then may not have been told."""
+        """This planner is the writer; what ended since then may not have been exported."""
         self._leading = True
         for release in self._recent:
             if release.end_ms >= since_ms:

@@ -29,7 +29,7 @@ from shared.contracts.verdicts import GangPhase, Verdict
 from shared.telemetry.metrics import Metrics
 
 _CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-#: For how long a stream's lag is told after its last record.
+#: For how long a stream's lag is reported after its last record.
 _RECENT_MS: Final = 60_000
 #: What gangs are counted as while something of them is bound, and not all that they need.
 _PARTIAL: Final = ("Repairing", "Releasing")
@@ -55,7 +55,7 @@ class _Ahead:
 
 
 class Reporting:
-    """Counts and tells; nothing depends on it."""
+    """Metrics and logs; no decision depends on them."""
 
     def __init__(
         self,

@@ -1,13 +1,13 @@
 """The asyncio shell of the planner: one loop that applies what arrived and, while active, decides.
 
 The loop takes everything that has arrived, applies it, and if this process is the writer runs one
-cycle: append each decision (awaited, fenced), tell the core its sequence, append notes, publish
+cycle: append each decision (awaited, fenced), give the core its sequence, append notes, publish
 verdicts. While an append waits, more arrives; the next turn takes it all. There is no period: the
 loop sleeps until something arrives or the core asked to be woken.
 
-Active or standby is decided by the fence alone; the lease only says who should try. A standby
-applies the same records a fraction of a second later, keeps the recording, and answers questions.
-Given the lease it reads on to the ends of the logs at full speed, and then takes over.
+Active or standby is decided by the fence alone; the lease only decides which planner tries. A
+standby applies the same records a fraction of a second later, keeps the recording, and answers
+questions. Given the lease it reads on to the ends of the logs at full speed, and then takes over.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class GangPlanner:
         self._lease = context.lease(subjects.PLANNER_LEASE_KEY, self._can_decide)
         #: The lease is ours, and the logs are read up to where they reached when we got it.
         self._catching_up = False
-        #: Between two looks at the logs; None: before the picture was whole.
+        #: Between two looks at the logs; None: before the cluster state was complete.
         self._pause_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()

@@ -1,4 +1,5 @@
-"""The standby's half: answers questions from the same picture, and keeps the rolling recording.
+"""The standby's half: answers questions from the same cluster state, and keeps the rolling
+recording.
 
 The active planner stays silent on `ask.planner.fit`: it only decides. The recording begins a new
 segment when one is due: a snapshot is asked for, and the records applied between the question and

@@ -22,7 +22,7 @@ HOLD: Final = "hold"
 
 
 def event_of(record: Happening) -> Event | None:
-    """What a record tells about its gang; None: nothing, or its own spans tell it."""
+    """A span event for a record of a gang; None: no event, or the record has spans of its own."""
     match record:
         case NoteOpened(kind="release") | NoteClosed(kind="release"):
             return None

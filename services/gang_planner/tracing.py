@@ -2,8 +2,8 @@
 
 Built when the attempt ends, from the records of DECISIONS, OUTCOMES and VERDICTS alone, which the
 active planner and its standby read alike. So a takeover loses nothing: the standby knows what is
-open, and tells what ended within the last seconds again, because the planner before it may have
-died before its spans left. Told twice, a span has the same id and the same content.
+open, and exports what ended within the last seconds again, because the planner before it may have
+died before its spans left. Exported twice, a span has the same id and the same content.
 
 An attempt begins when the gang was first seen, or when the failed attempt before it ended; what is
 added to a started gang begins with its decision, or the loss that it makes good. It ends
@@ -14,7 +14,7 @@ added to a started gang begins with its decision, or the loss that it makes good
 
 What happened to the gang meanwhile (repairs, evictions for it, holds) are events of the root. An
 attempt has a link to the one before it; a gang whose pods were seen before its group has one to
-what was told of them until then.
+what was exported of them until then.
 
 Everything here is bounded; without an endpoint nothing is kept and nothing is done.
 """
@@ -45,7 +45,7 @@ from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.tracing import GANG, Event, Tracer, gang_span
 
-#: Attempts whose end is awaited; the oldest is told as it is when there are more.
+#: Attempts whose end is awaited; the oldest is exported as it is when there are more.
 OPEN_MAX: Final = 16_384
 #: Gangs of which the end of the last attempt is remembered.
 GANGS_MAX: Final = 16_384
@@ -124,7 +124,7 @@ class _Ended:
 
 
 class GangTraces:
-    """Follows attempts through the logs; tells them while `lead` says so."""
+    """Follows attempts through the logs; exports them while this planner leads."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -141,7 +141,7 @@ class GangTraces:
         self._nameless: OrderedDict[str, str] = OrderedDict()
 
     def lead(self, now_ms: int) -> None:
-        """This planner is the writer from now on: it tells what ends, and what ended just now."""
+        """This planner is the writer from now on: it exports what ends, and what ended just now."""
         self._leading = True
         self._releases.lead(now_ms - RECENT_MS)
         for attempt, end_ms in self._recent:
@@ -268,7 +268,7 @@ class GangTraces:
             if len(self._nameless) > GANGS_MAX:
                 self._nameless.popitem(last=False)
         if verdict.attempt == 0 and verdict.trace_id and self._leading:
-            # It was never decided: its wait is all there is to tell.
+            # It was never decided: its wait is all there is to export.
             self._tracer.span(
                 GANG,
                 trace_id=verdict.trace_id,

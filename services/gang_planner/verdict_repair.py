@@ -1,9 +1,9 @@
-"""Finds the verdicts whose place a foreign message has taken (ADR 0047), so that they are told
+"""Finds verdicts that were overwritten by foreign messages (ADR 0047), so that they are published
 again.
 
-VERDICTS keeps one message of a subject: what the planner said last is gone then, and nobody who
-reads it would miss anything. The active planner is its only writer: whatever is stored there and
-was not acknowledged to this process is read, now and then.
+VERDICTS keeps one message of a subject: what the planner published last is gone then, and no client
+that reads it would miss anything. The active planner is its only writer: whatever is stored there
+and was not acknowledged to this process is read, now and then.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from shared.contracts.foreign_messages import OnForeign, is_foreign
 
 log = logging.getLogger(__name__)
 
-#: Between two looks. Each asks for the stream's state, and reads nothing where nobody else wrote.
+#: Between two looks. Each asks for the stream's state, and reads nothing without a foreign message.
 LOOK_S: Final = 5.0
 #: Messages that are read in one look; the next one continues.
 _READ_MAX: Final = 1024
@@ -30,7 +30,7 @@ class VerdictRepair:
     """Knows which messages of VERDICTS are this process's."""
 
     def __init__(self, bus: Bus, on_foreign: OnForeign) -> None:
-        """Look over `bus`; `on_foreign` is told of each foreign message."""
+        """Look over `bus`; `on_foreign` is called for each foreign message."""
         self._bus = bus
         self._on_foreign = on_foreign
         #: Up to where everything was looked at; None: this process does not write yet.
@@ -53,7 +53,7 @@ class VerdictRepair:
             try:
                 lost = await self._look()
             except BusError as error:
-                log.info("cannot look at VERDICTS, it is looked at again: %s", error)
+                log.info("cannot read VERDICTS, it is read again: %s", error)
                 continue
             if lost:
                 tell_again(lost)

@@ -182,7 +182,7 @@ class SchedulerMetrics:
     def recalled(self, verdict: Verdict) -> None:
         """Take what an earlier planner said last."""
         if not verdict.dialect:
-            # Gangs without an object are pods on their own: too many, and nobody's job.
+            # Gangs without an object are single pods: too many, and of no job.
             return
         known = self._jobs.pop(verdict.gang_id, None)
         if verdict.phase == "Gone":

@@ -1,4 +1,4 @@
-"""Keeps the observer's picture current, and says when it has come as far as somebody needs."""
+"""Keeps the observer's cluster state current, and waits until it has reached a given record."""
 
 import asyncio
 import logging
@@ -15,12 +15,12 @@ from shared.contracts.foreign_messages import OnForeign
 log = logging.getLogger(__name__)
 
 _KINDS: Final = ("node", "pod", "podgroup")
-#: A decision is made of what CLUSTER held already: who reads beside us is milliseconds behind.
+#: A decision is made of what CLUSTER held already: a reader beside us is milliseconds behind.
 _CATCH_UP_S: Final = 5.0
 
 
 class ClusterFollower:
-    """Keeps the state's picture current while `run` runs."""
+    """Keeps the cluster state current while `run` runs."""
 
     def __init__(
         self,
@@ -29,8 +29,8 @@ class ClusterFollower:
         on_change: Callable[[], None],
         on_foreign: OnForeign,
     ) -> None:
-        """Prepare; `on_change` is called after everything that changed the picture, `on_foreign`
-        with what no watcher wrote.
+        """Prepare; `on_change` is called after everything that changed the cluster state,
+        `on_foreign` with what no watcher wrote.
         """
         self._bus = bus
         self._state = state
@@ -39,8 +39,8 @@ class ClusterFollower:
         self._moved = asyncio.Event()
 
     async def caught_up(self, seq: int) -> None:
-        """Wait until the picture stands for record `seq` of CLUSTER; some seconds at most, since a
-        CLUSTER made again counts from one again.
+        """Wait until the cluster state contains record `seq` of CLUSTER; some seconds at most,
+        since a CLUSTER made again counts from one again.
         """
         try:
             async with asyncio.timeout(_CATCH_UP_S):

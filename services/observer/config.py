@@ -8,9 +8,9 @@ from shared.runtime.settings import CommonSettings
 
 
 class ObserverSettings(CommonSettings, frozen=True, kw_only=True):
-    """What an observer can be told; it has no credentials for the cluster."""
+    """An observer's settings; it has no credentials for the cluster."""
 
-    #: Rivals look at their queues about once a second, and bind within a few.
+    #: Other schedulers look at their queues about once a second, and bind within a few.
     stand_s: Annotated[
         float,
         Meta(

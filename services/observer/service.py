@@ -1,8 +1,8 @@
 """The observer's shell: reads two logs, answers decisions when they are over, keeps the report.
 
 Four tasks share the state: one follows CLUSTER, one reads decisions in order (each is recounted
-once the picture has reached what it was made of), one answers those that are over, one writes the
-report.
+once the cluster state has reached what it was made of), one answers those that are over, one writes
+the report.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ class Observer:
             self._told = self._state.told(self._ctx.now_ms())
         told = self._told
         if told is None or (question.page and told.at_ms != question.at_ms):
-            # Somebody else has asked in between: to be asked again.
+            # Another client has asked in between: ask again.
             return None
         return page_of(told, question.page)
 
@@ -195,7 +195,7 @@ class Observer:
     # The report.
 
     async def _recall(self) -> None:
-        """Go on with the report that is there; what is none is put aside, not overwritten."""
+        """Continue with the report that is there; another file of its name is put aside."""
         path = Path(self._ctx.settings.report_file)
         if not self._ctx.settings.report_file:
             return
@@ -215,7 +215,7 @@ class Observer:
             await self._write()
 
     async def _write(self) -> None:
-        """Write the report file, whole or not at all; a disk that is full is told, and tried
+        """Write the report file, whole or not at all; a full disk is logged, and tried
         again.
         """
         if not self._ctx.settings.report_file or not self._state.cluster_state.epoch:

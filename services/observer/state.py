@@ -1,4 +1,4 @@
-"""What an observer knows: the picture, the gangs of the report, and the decisions that stand.
+"""What an observer knows: the cluster state, the gangs of the report, and the decisions that stand.
 
 Losing it loses what the report did not say yet; decisions are answered again from the log.
 """
@@ -23,11 +23,11 @@ class ObserverState:
         self.cluster_state = ClusterState()
         self.gangs = Gangs(self.cluster_state, gone_max=gone_max)
         self.standing = Standing(self.cluster_state)
-        #: Instant of the first picture; 0: there is none yet.
+        #: Instant of the first snapshot; 0: there is none yet.
         self.since_ms = 0
 
     def recall(self, earlier: Observation) -> None:
-        """Go on with an earlier life's report; before the first picture."""
+        """Continue with an earlier process's report; before the first snapshot."""
         self.since_ms = earlier.since_ms
         self.gangs.recall(earlier)
 

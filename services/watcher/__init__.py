@@ -1,9 +1,9 @@
-"""The watcher: the cluster as it is, told to everybody who plans.
+"""The watcher: publishes the state of the cluster to planners and other readers.
 
 Consumes: lists and watches of what the dialects need (`shared.dialects`), each kind once, all
 namespaces. Emits: CLUSTER, a log of packed neutral changes, and answers `ask.watcher.snapshot` with
-the whole picture in pages. Owns: the picture, and its epoch. Never writes to Kubernetes: list and
-watch are its only rights.
+the whole cluster state in pages. Owns: the cluster state, and its epoch. Never writes to
+Kubernetes: list and watch are its only rights.
 
 Invariants:
 
@@ -16,5 +16,5 @@ Invariants:
 - A snapshot equals the log up to the sequence that it names.
 
 A standby holds no watches: it waits for the lease, lists on takeover (10,000 pods take about a
-second), opens a new epoch, and readers replace their pictures by its snapshot.
+second), opens a new epoch, and readers replace their cluster state by its snapshot.
 """

@@ -1,10 +1,10 @@
 """The one task that appends to CLUSTER: changes as they come, and a renewal each second.
 
-Group commit: while one append waits for its acknowledgement, changes collect in the picture; the
-next flush takes them all. Nothing waits when it is idle; a lasting stream is packed into at most a
-hundred flushes a second while it brings new objects, and into ten while only known pods and groups
-change (ADR 0013). A snapshot is frozen between taking the changes of a flush and taking those of
-the next, and stands for the sequence at which that flush ended.
+Group commit: while one append waits for its acknowledgement, changes collect in the cluster state;
+the next flush takes them all. Nothing waits when it is idle; a lasting stream is packed into at
+most a hundred flushes a second while it brings new objects, and into ten while only known pods and
+groups change (ADR 0013). A snapshot is frozen between taking the changes of a flush and taking
+those of the next, and stands for the sequence at which that flush ended.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 class Boundary(msgspec.Struct, frozen=True, kw_only=True):
-    """The picture between two flushes, and what of CLUSTER it stands for."""
+    """The cluster state between two flushes, and the record of CLUSTER that it corresponds to."""
 
     frozen: Frozen
     cluster_seq: int
@@ -77,7 +77,7 @@ class ClusterPublisher:
             state: Whose changes to publish.
             watcher: Our instance's name, for `Synced`.
             now_ms: Wall clock.
-            reporting: Told of appends.
+            reporting: Called for appends.
         """
         self._state = state
         self._watcher = watcher
@@ -99,7 +99,7 @@ class ClusterPublisher:
         return self._stuck
 
     def poke(self) -> None:
-        """Say that the picture has changes pending."""
+        """Report that the cluster state has changes pending."""
         if self._state.cluster_state.has_news():
             self._urgent.set()
         self._due.set()
@@ -107,9 +107,10 @@ class ClusterPublisher:
     async def take_over(self, bus: Bus) -> None:
         """Fence every other watcher, behind whatever is in CLUSTER now. Comes before the lists.
 
-        A consistent list made after it shows at least what any predecessor has told: listed first,
-        the new epoch could show pods unbound that readers have seen bound (ADR 0020). The record is
-        an epoch like any other; readers ask for its snapshot until the one of `open` is there.
+        A consistent list made after it shows at least what any predecessor has published: listed
+        first, the new epoch could show pods unbound that readers have seen bound (ADR 0020). The
+        record is an epoch like any other; readers ask for its snapshot until the one of `open` is
+        there.
 
         Raises:
             Superseded: Another watcher appended at this very moment.
@@ -125,7 +126,7 @@ class ClusterPublisher:
     async def open(self) -> int:
         """Open a new epoch right behind the take-over; returns it.
 
-        Nothing of what the picture holds is sent: readers take it from the snapshot.
+        None of the cluster state is sent: readers take it from the snapshot.
 
         Raises:
             Superseded: Another watcher has taken over since.
@@ -169,7 +170,7 @@ class ClusterPublisher:
         """Flush on every poke and renew each second, until cancelled.
 
         Args:
-            ill: Why the picture is not current; "" when it is. Asked before each renewal.
+            ill: Why the cluster state is not current; "" when it is. Called before each renewal.
 
         Raises:
             Superseded: Another watcher has taken over.
@@ -190,7 +191,7 @@ class ClusterPublisher:
                 await self._flush(ill)
 
     async def boundary(self) -> Boundary:
-        """The picture at the next flush boundary; at once when nothing is in flight."""
+        """The cluster state at the next flush boundary; at once when nothing is in flight."""
         future: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._urgent.set()
@@ -216,9 +217,10 @@ class ClusterPublisher:
             self._due.set()
 
     async def _flush(self, ill: Callable[[], str]) -> None:
-        """Append what is pending, then the renewal if one is due; serve who waits for a boundary.
+        """Append what is pending, then the renewal if one is due; serve readers that wait for a
+        boundary.
 
-        Everything is taken in one go: the frozen picture equals the records up to the last one.
+        Everything is taken in one go: the frozen copy equals the records up to the last one.
         """
         assert self._log is not None, "flush before open"
         assert self._synced is not None, "flush before open"

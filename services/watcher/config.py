@@ -12,7 +12,7 @@ SchedulerName = Annotated[
 
 
 class WatcherSettings(KubeSettings, frozen=True, kw_only=True):
-    """What a watcher can be told."""
+    """A watcher's settings."""
 
     scheduler_name: Annotated[
         tuple[SchedulerName, ...],

@@ -2,7 +2,9 @@
 
 
 class InvariantViolation(Exception):
-    """A bug of ours: the picture contradicts itself. The process ends; the next one lists again."""
+    """A bug of ours: the cluster state contradicts itself. The process ends; the next one lists
+    again.
+    """
 
 
 class ClusterWentBack(Exception):
@@ -14,4 +16,4 @@ class ClusterWentBack(Exception):
 
 
 class NotSynced(Exception):
-    """A question came before the picture was whole."""
+    """A question came before the cluster state was complete."""

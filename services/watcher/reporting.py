@@ -21,7 +21,7 @@ class Reporting:
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
         """Register all metrics; once per process."""
         self._tracer = tracer
-        #: UIDs of groups that were told; kept only for traces.
+        #: UIDs of groups that were exported; kept only for traces.
         self._told: set[str] = set()
         #: Groups in the flush that is in flight.
         self._new: list[PodGroup] = []
@@ -83,7 +83,7 @@ class Reporting:
     def opened(self, epoch: int, groups: Iterable[PodGroup], now_ms: int) -> None:
         """We have become the writer, and readers take these groups from our snapshot.
 
-        Those on which nobody has written a status yet came while there was no watcher.
+        Those without a status yet were created while there was no watcher.
         """
         if self._tracer.enabled:
             listed = list(groups)

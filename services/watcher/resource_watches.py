@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 #: Measured with 10,000 pods: pages of this size take as long as one answer of 35 MB (0.7 s of our
 #: CPU) and 20 MB less at the peak; smaller ones save little more and ask more often.
 PAGE_LIMIT: Final = 2500
-#: Kinds that are only looked up come with a driver or an add-on that somebody installs: until then
-#: a probe of each is one request in half a minute.
+#: Kinds that are only looked up come with a driver or an add-on that an administrator installs:
+#: until then a probe of each is one request in half a minute.
 _LOOKUP_PACE: Final = Pace(probe_s=30.0)
 
 
@@ -57,14 +57,14 @@ class ResourceWatches:
         """List and watch every kind until cancelled.
 
         Raises:
-            StateVoid: etcd went back: only a new epoch can tell what the cluster is now.
+            StateVoid: etcd went back: only a new epoch can publish what the cluster is now.
         """
         async with asyncio.TaskGroup() as tasks:
             for resource in self._readers:
                 tasks.create_task(self._follow(resource), name=f"watch-{resource.title}")
 
     def ill(self) -> str:
-        """Why the picture is not current; "" when it is."""
+        """Why the cluster state is not current; "" when it is."""
         for watch in self._watches.values():
             if watch.state not in {"watching", "absent"}:
                 why = f": {watch.last_error}" if watch.last_error is not None else ""

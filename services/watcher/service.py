@@ -1,9 +1,9 @@
-"""The watcher's life: wait for the lease, list, open an epoch, and tell until overtaken.
+"""The watcher's life: wait for the lease, list, open an epoch, and publish until superseded.
 
 A standby watches nothing: on takeover it lists with a consistent read, which takes about a second
 for ten thousand pods, less than readers wait before they call their view stale. The lease only says
-who should try; losing it changes nothing, being overtaken in the log ends the process (exit status
-3, to be started again as standby).
+which watcher tries; losing it changes nothing, being superseded in the log ends the process (exit
+status 3, to be started again as standby).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
     """Run a watcher until it is stopped.
 
     Raises:
-        CredentialsError: We are nobody to the API server.
+        CredentialsError: The API server does not accept our credentials.
         Superseded: Another watcher has taken over.
     """
     ctx.ready.require("synced")
@@ -107,11 +107,11 @@ async def _be_active(
             ctx.ready.set("synced")
         reporting.observe(state, watching.relists())
 
-    # Before the log shows a new epoch: whoever reads of it asks at once, and one who asks while
-    # nobody but a frozen watcher listens waits for his timeout.
+    # Before the log shows a new epoch: its readers ask at once, and a request while
+    # only a frozen watcher listens waits for its timeout.
     subscription = await answering.serve(ctx.bus)
     try:
-        # Before the lists: then they show all that a predecessor has told.
+        # Before the lists: then they show all that a predecessor has published.
         await publishing.take_over(ctx.bus)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(watching.run(), name="watcher-watching")
@@ -128,7 +128,7 @@ async def _be_active(
 
 
 async def _keep_showing(show: Callable[[], None]) -> None:
-    """Keep readiness and gauges true: what they tell of changes without an event of its own."""
+    """Keep readiness and gauges true: what they show changes without an event of its own."""
     while True:
         show()
         await asyncio.sleep(RENEWAL_S)

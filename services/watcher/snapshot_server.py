@@ -1,4 +1,4 @@
-"""Answers `ask.watcher.snapshot`: the whole picture, in pages."""
+"""Answers `ask.watcher.snapshot`: the whole cluster state, in pages."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""What the watcher knows: the picture, which kinds the API server serves, and how pods are read.
+"""What the watcher knows: the cluster state, which kinds the API server serves, and how pods are
+read.
 
-Turns decoded objects of one resource into changes of the picture, for every kind that it is read
-into. Pure; whoever feeds it sees to the order: a resource is listed (or found absent) before it
+Turns decoded objects of one resource into changes of the cluster state, for every kind that it is
+read into. Pure; its caller sees to the order: a resource is listed (or found absent) before it
 changes.
 """
 
@@ -30,7 +31,7 @@ class WatcherState:
     """See the module's docstring.
 
     Attributes:
-        picture: All objects that scheduling needs.
+        picture: The cluster state: all objects that scheduling needs.
         unreadable: How many objects did not fit their type, since the start.
     """
 

@@ -1,4 +1,4 @@
-"""The NATS server's side of `permissions`: keys of users, and the file that tells them apart.
+"""The NATS server's side of `permissions`: keys of users, and the file that distinguishes them.
 
 A user proves itself by an nkey (Ed25519): the server knows public keys only, so its configuration
 holds no secret.
@@ -32,7 +32,7 @@ def new_seed() -> str:
 
 
 def public_key(seed: str) -> str:
-    """What the server is told of a user. Raises BadSeed."""
+    """A user's entry in the server's configuration. Raises BadSeed."""
     try:
         key = nkeys.from_seed(bytearray(seed.strip().encode()))
         public = bytes(key.public_key)
@@ -42,7 +42,8 @@ def public_key(seed: str) -> str:
 
 
 def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
-    """A file for `include` in the server's configuration: who may connect, and what each may do.
+    """A file for `include` in the server's configuration: the users that may connect, and what each
+    may do.
 
     Streams are in the account of the services. Users that are apart ask there by imports, so that
     a subject that they name for an answer means nothing in it.

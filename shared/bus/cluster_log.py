@@ -1,10 +1,11 @@
 """Follows CLUSTER: the watcher's snapshot, then the log from there on.
 
-Foreign messages are stepped over, and tell nothing of the watcher: neither news nor that it lives.
+Foreign messages are skipped, and prove nothing about the watcher: neither changes nor that it
+lives.
 
 A new epoch of the watcher, a gap, or a CLUSTER made again starts it again with a new snapshot. For
-readers that only keep a picture of their own; the planner, which has to put the log in order with
-others, does it itself.
+readers that only keep a cluster state of their own; the planner, which has to put the log in order
+with others, does it itself.
 """
 
 import logging
@@ -26,7 +27,7 @@ _decode: Final = unless_foreign(subjects.CLUSTER, codec.decode_cluster)
 
 
 class ClusterReader(Protocol):
-    """Who keeps the picture."""
+    """The owner of the cluster state."""
 
     def replace(self, pages: Sequence[SnapshotPage]) -> None:
         """Forget everything and take over a snapshot."""
@@ -56,7 +57,7 @@ async def follow_cluster(
     Args:
         bus: The connection.
         consumer: Name of the durable consumer, which setup made.
-        reader: Who is told.
+        reader: It is called with each change.
         kinds: What of the snapshot is wanted.
         on_foreign: Called with messages that no watcher wrote.
         filtered: The consumer delivers some kinds only.

@@ -1,7 +1,7 @@
 """One connection to NATS: publish, ask, subscribe, and JetStream's API by its JSON.
 
 The connection heals itself: it reconnects every 0.1 s for as long as the process lives. What is
-wrong with it is told to one listener, which readiness shows. An exception in a subscription's
+wrong with it is reported to one listener, which readiness shows. An exception in a subscription's
 handler is a bug: it is kept in `failure`, which the lifecycle awaits, so that the service crashes
 instead of going on deaf.
 
@@ -59,7 +59,7 @@ HealthListener = Callable[[str, str], None]
 """Called with a topic ("nats", "nats permissions") and what is wrong with it; "" when it is well
 again."""
 
-#: The server counts headers in its limit and closes the connection of whoever exceeds it.
+#: The server counts headers in its limit and closes the connection of a client that exceeds it.
 HEADERS_BYTES_MAX: Final = 1024
 #: JetStream answers within milliseconds; a leader election takes about a second.
 API_TIMEOUT_S: Final = 2.0
@@ -81,7 +81,7 @@ A = TypeVar("A", bound=ApiAnswer)
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message as it arrived on a subscription; `reply` "" when nobody waits for an answer."""
+    """A message as it arrived on a subscription; `reply` "" when no client waits for an answer."""
 
     subject: str
     payload: bytes
@@ -135,7 +135,7 @@ class Bus:
     ) -> None:
         self.name = name
         self.instance = instance
-        #: Tells this connection's writes from every other's.
+        #: Distinguishes this connection's writes from every other's.
         self.writer_id = f"{name}.{instance}.{secrets.token_hex(6)}"
         self._record_numbers = itertools.count(1)
         #: Where JetStream's API is asked.
@@ -177,12 +177,12 @@ class Bus:
             url: One or more `nats://host:port`, separated by commas.
             name: The service's name.
             instance: Which of the service's instances this is.
-            user: The NATS user (`shared.bus.permissions`), by whom the inbox prefix is called
+            user: The NATS user (`shared.bus.permissions`), by which the inbox prefix is called
                 `_INBOX_<user>.<instance>`; "": named like the service.
             credentials: Path of a credentials file or an nkey seed; "" for none.
             tls_ca: Path of the CA that signed the server's certificate; "" for the system's. Read
                 again when a connection is lost, so that it may be replaced.
-            on_health: Told when the connection becomes unwell or well.
+            on_health: Called when the connection becomes unwell or well.
             patience_s: Give up after this time; None: never.
 
         Raises:
@@ -354,7 +354,7 @@ class Bus:
         return f"{self.writer_id}.{next(self._record_numbers)}"
 
     def new_inbox(self) -> str:
-        """A subject that only this instance may subscribe to, and nobody else uses."""
+        """A subject that only this instance may subscribe to and uses."""
         return f"{self._inbox_prefix}.{secrets.token_hex(6)}"
 
     async def subscribe(
@@ -370,7 +370,7 @@ class Bus:
         async def guarded(raw: Msg) -> None:
             try:
                 await handler(Message(raw.subject, raw.data, raw.reply, raw.headers or {}))
-            except Exception as error:  # noqa: BLE001 - handed to whoever awaits wait_failed
+            except Exception as error:  # noqa: BLE001 - handed to the task that awaits wait_failed
                 self._fail(error)
 
         try:
@@ -475,7 +475,7 @@ class Bus:
 
     @property
     def connections(self) -> int:
-        """How many connections there have been: whoever remembers it can tell a new one."""
+        """How many connections there have been: a caller that remembers it recognizes a new one."""
         return self._connections
 
     async def wait_connected(self) -> None:
@@ -499,8 +499,8 @@ class Bus:
         return lambda: self._reconnect_listeners.remove(listener)
 
     def report(self, topic: str, problem: str) -> None:
-        """Tell the health listener what is wrong with `topic`, "" when it is well; repetitions are
-        not told.
+        """Report to the health listener what is wrong with `topic`, "" when it is well; repetitions
+        are not reported.
         """
         if self._problems.get(topic, "") == problem and topic in self._problems:
             return

@@ -6,7 +6,7 @@ import ssl
 
 
 class BusError(Exception):
-    """Everything below, for those who handle them alike."""
+    """Everything below, for callers that handle them alike."""
 
 
 class BusUnavailable(BusError):
@@ -14,7 +14,7 @@ class BusUnavailable(BusError):
 
 
 class NoAnswer(BusError):
-    """Nobody answered a question in time, or nobody listens: the asker continues without."""
+    """No service answered a question in time, or none listens: the asker continues without."""
 
 
 class NoResponder(NoAnswer):
@@ -45,7 +45,9 @@ class AppendRefused(BusError):
 
 
 class WrongLastSequence(AppendRefused):
-    """Somebody appended before us: for an outcome, another binder was first; its outcome counts."""
+    """Another writer appended before us: for an outcome, another binder was first; its outcome
+    counts.
+    """
 
 
 class Superseded(BusError):

@@ -107,8 +107,8 @@ class FencedLog:
     def applied(self, seq: int) -> None:
         """Note that a record read from the stream has been applied.
 
-        An echo of our own appends changes nothing. Whoever applies another writer's record must
-        have stopped deciding: from then on this log would accept appends behind that record.
+        An echo of our own appends changes nothing. A caller that applies another writer's record
+        must have stopped deciding: from then on this log would accept appends behind that record.
         """
         self._machine.applied(seq)
 
@@ -133,7 +133,7 @@ class FencedLog:
         whole: after an exception a prefix may be stored. Errors and repetition as with `append`: a
         repetition continues where it stopped.
         """
-        assert not self._busy, f"a second append to {self._stream} while one is under way"
+        assert not self._busy, f"a second append to {self._stream} while one is in flight"
         if not records:
             return []
         self._busy = True

@@ -1,19 +1,19 @@
 """The protocol of the fenced append, free of I/O: what to do next after each thing that can happen.
 
 Intuition: a log with one writer is a chain, and an append is "mine comes behind record N". The
-server compares N with its last record and refuses when another stands there, so that whoever missed
-a record cannot write. That needs no clock and no lease.
+server compares N with its last record and refuses when another stands there, so that a writer that
+missed a record cannot write. That needs no clock and no lease.
 
 The complication is a lost answer. The record may be stored, may be on its way, or may be lost; so
 nothing else is appended until the leader of the stream has been asked what stands at N+1. Ours: it
-was stored. Somebody else's: we are superseded. Nothing: send the same record again, with the same
+was stored. Another writer's: we are superseded. Nothing: send the same record again, with the same
 condition. A late copy then does no harm: of two copies with the condition "behind N" only one can
 be stored.
 
 A log may overlook foreign messages: messages that no writer of it can have written, whatever its
 version. A refusal is then looked into as well: what stands at N+1 is a foreign message, and the
 record is sent again behind N+1. So "behind N+1" still says that this writer has seen all that
-another wrote; a record of another writer, the first of which tells its epoch, is met before
+another wrote; a record of another writer, the first of which contains its epoch, is met before
 anything is stored behind it.
 
 The shell (`shared.bus.fence`) carries out actions and reports what came of them; a simulation can
@@ -93,7 +93,7 @@ class FenceMachine:
         self._attempt = 0
         self._attempts_end = attempts_max
         #: How often it was sent with this condition: only after the first time a refusal is surely
-        #: somebody else's.
+        #: another writer's.
         self._sent = 0
         #: Whether a copy with this condition was refused by it.
         self._refused = False

@@ -25,8 +25,8 @@ INSUFFICIENT_RESOURCES: Final = 10023
 STORE_FAILED: Final = 10077
 
 _SERVICE_UNAVAILABLE: Final = 503
-#: The same code, although somebody has to make room first: the stream, the account or the disk is
-#: full. Nothing was stored.
+#: The same code, although an operator has to free space first: the stream, the account or the disk
+#: is full. Nothing was stored.
 _FULL: Final = frozenset({INSUFFICIENT_RESOURCES, STORE_FAILED})
 
 

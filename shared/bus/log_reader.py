@@ -42,7 +42,7 @@ class LogReader:
         self._consumer = consumer
         self._filtered = filtered
         self._batch = batch
-        #: Full speed, unless told otherwise.
+        #: Full speed, unless set otherwise.
         self.pace = ReadingPace()
         self._next = 1
         self._incarnation = ""
@@ -99,7 +99,7 @@ class LogReader:
         try:
             await self._read(take)
         finally:
-            # Nobody waits for this log any more: what was wrong with it makes no process unready.
+            # No task waits for this log any more: what was wrong with it makes no process unready.
             self._bus.report(self._topic, "")
 
     async def _read(self, take: Callable[[list[Delivery]], Awaitable[None]]) -> None:

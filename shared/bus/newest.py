@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 class Newest(NamedTuple, Generic[T]):
     """The newest record, None when there is none, and the sequence of the last message, foreign
-    message or not: whoever writes on the subject writes behind that one. 0: there is no message.
+    message or not: a writer on the subject writes behind that one. 0: there is no message.
     """
 
     record: T | None

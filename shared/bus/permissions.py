@@ -1,12 +1,12 @@
-"""Who may say and hear what on NATS: one user per account, with its own subjects and nothing else.
+"""What each user may publish and subscribe to on NATS: one user per account, with its own subjects.
 
 Pure. The subjects are those that the code uses, JetStream's API and acknowledgements included; a
-test on a real server tries every user on every subject of the others.
+test on a real server tries every user on every subject of the other users.
 
-What permissions cannot keep apart: whoever asks names the subject for the answer, and JetStream's
-answers go to whatever is named, a stream's subjects too. So people have an account of their own,
-out of which no name of theirs leads; services share one, and a stolen key of a service can put what
-the server answers into any stream. It cannot put there what it likes.
+What permissions cannot keep apart: a client that asks names the subject for the answer, and
+JetStream's answers go to whatever is named, a stream's subjects too. So people have an account of
+their own, out of which no name of theirs leads; services share one, and a stolen key of a service
+can put what the server answers into any stream. It cannot put there what it likes.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ from shared.contracts import subjects
 #: Of webhooks: as `shared.bus.setup` makes consumers for.
 REPLICAS: Final = 2
 
-#: Who sets up streams, and people by the commands of `tutti` that ask a running suite.
+#: Sets up streams; also for people's `tutti` commands that ask running services.
 PROVISION: Final = "provision"
 READER: Final = "reader"
 #: All controllers in one process, on one machine.

@@ -73,7 +73,7 @@ class Publisher:
         stored twice, which a last-value stream does not mind.
 
         Returns:
-            A future that resolves with `Stored`, or fails: `WrongLastSequence` (somebody was
+            A future that resolves with `Stored`, or fails: `WrongLastSequence` (another writer was
             first), `AppendRefused`, or `BusUnavailable` after five unanswered attempts. It must be
             awaited, or given a callback that reads it.
 

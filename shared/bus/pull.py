@@ -27,7 +27,8 @@ SILENCE_MAX_S: Final = 2 * HEARTBEAT_S + 2.0
 #: After a refusal (no leader, no such consumer yet), before asking again.
 PAUSE_S: Final = 0.25
 
-#: Read slowly: whoever waited this long for a message is not in the middle of a stream of them.
+#: Read slowly: a reader that waited this long for a message is not in the middle of a stream of
+#: them.
 _SILENT_S: Final = 0.5
 
 _HEARTBEAT: Final = "100"
@@ -278,7 +279,7 @@ class PullLoop:
             self._emptied = True
             self._well()
             return
-        # 408: it expired. 409: its limit in bytes is reached, or the consumer moved. 503: nobody
+        # 408: it expired. 409: its limit in bytes is reached, or the consumer moved. 503: no server
         # serves it. Where the server does not say how much is left open, nothing is.
         left = message.headers.get("Nats-Pending-Messages")
         self._outstanding = max(0, self._outstanding - int(left)) if left is not None else 0

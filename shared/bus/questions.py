@@ -63,7 +63,7 @@ async def ask(
     """Ask one: the first answer counts.
 
     Raises:
-        NoAnswer: Nobody listens, nobody answered in time, or the answer did not decode.
+        NoAnswer: No service listens, none answered in time, or the answer did not decode.
     """
     message = await bus.request(subject, codec.encode(question), timeout_s=timeout_s)
     try:
@@ -81,10 +81,10 @@ async def ask_all(
     wait_s: float,
     answers_max: int = 1000,
 ) -> list[Answer]:
-    """Ask everybody who listens and return what came within `wait_s`; nobody: an empty list.
+    """Ask all services that listen and return what came within `wait_s`; none: an empty list.
 
-    It returns early once `answers_max` have come, or the server says that nobody listens. Answers
-    that do not decode are logged and left out.
+    It returns early once `answers_max` have come, or the server answers that no service listens.
+    Answers that do not decode are logged and left out.
     """
     answers: list[Answer] = []
     enough = asyncio.Event()

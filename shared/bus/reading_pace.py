@@ -1,17 +1,17 @@
 """How eagerly a log is read: each record as it comes, or what came during a pause in one go.
 
-Whoever must act on a record at once reads at full speed: a standing pull has each record sent as it
-is stored. Whoever only has to know it soon (a standby, the reader of its own echo) spares itself
-and the server a wakeup per record: while records stream in it looks once per pause. While nothing
-comes, one pull waits for one record, so that idling costs the same and the first record after a
-silence comes at once.
+A reader that must act on a record at once reads at full speed: a standing pull has each record sent
+as it is stored. A reader that only has to know it soon (a standby, the reader of its own echo)
+spares itself and the server a wakeup per record: while records stream in it looks once per pause.
+While nothing comes, one pull waits for one record, so that idling costs the same and the first
+record after a silence comes at once.
 """
 
 import asyncio
 
 
 class ReadingPace:
-    """One reader's pace; whoever owns the reader changes it at any time.
+    """One reader's pace; the reader's owner changes it at any time.
 
     A standing pull of an earlier `full` continues until the server has filled or forgotten it (30
     s): `rest` before `full` works at once, the other way round it takes that long.
@@ -37,7 +37,7 @@ class ReadingPace:
         """From now on look once per `pause_s` seconds while records stream in; a pause in flight
         ends.
 
-        Without a pause, one look follows the other: that is the pace of whoever catches up.
+        Without a pause, one look follows the other: that is the pace of a reader that catches up.
         """
         assert pause_s >= 0, pause_s
         self._full = False

@@ -1,5 +1,5 @@
-"""What a connection proves itself with, and whom it trusts: files that may be replaced while it
-lives.
+"""What a connection authenticates with, and which CAs it trusts: files that may be replaced while
+it lives.
 
 Everything here blocks, as it reads files: call it in a thread.
 """
@@ -38,7 +38,7 @@ class Security:
     def refresh(self) -> None:
         """Trust what the CA file holds by now, beside what it held; for the next connection.
 
-        A file that is missing or half written is looked at again the next time.
+        A file that is missing or half written is read again the next time.
         """
         if self._context is None:
             return

@@ -4,7 +4,7 @@ Services only bind to what this makes. Run it again after an upgrade: streams an
 older version get today's configuration. `python -m shared.bus.setup --nats-url nats://…` runs it.
 
 What each stream keeps, and why that much, is in `Sizes`. File storage everywhere, for leases too: a
-memory stream and its consumers vanish with a restart of the server, and nobody would make them
+memory stream and its consumers vanish with a restart of the server, and no service would make them
 again.
 """
 
@@ -39,7 +39,7 @@ from shared.contracts.questions import StatusRequest
 SERVER_VERSION_MIN: Final = (2, 14)
 #: A lease that is not renewed for this long is free. Whole seconds only.
 LEASE_TTL_S: Final = 5
-#: Duplicates are told apart by sequences (`shared.bus.fence`, expected last subject sequence), not
+#: Duplicates are recognized by sequences (`shared.bus.fence`, expected last subject sequence), not
 #: by the server's memory of message ids: keep that memory small.
 DUPLICATE_WINDOW_S: Final = 5
 #: Longer than a binding takes; a binder that needs more says so (`in_progress`).
@@ -66,8 +66,8 @@ logger = logging.getLogger(__name__)
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """How much each stream keeps: bytes and seconds; the oldest goes first.
 
-    CLUSTER is a pipe with a memory: whoever is further behind takes a snapshot. DECISIONS is the
-    audit log: the planner writes a checkpoint every 10,000 records or 60 s and issues an open
+    CLUSTER is a pipe with a memory: a reader that is further behind takes a snapshot. DECISIONS is
+    the audit log: the planner writes a checkpoint every 10,000 records or 60 s and issues an open
     decision again before it ages out, so that a start needs only its newest part. OUTCOMES follows
     DECISIONS. VERDICTS keeps one per gang, and its wish for a PodGroup as long as it has one.
     """
@@ -108,7 +108,7 @@ async def ensure_streams(
         sizes: What the streams keep.
         survivors_wait_s: Where DECISIONS is missing, wait so long for a service that remembers the
             lost one; 0 where none can run yet.
-        remembered: What this returned before, to whoever sets up again: the services may have died
+        remembered: What this returned before, for a repeated setup: the services may have died
             with the streams.
 
     Returns:
@@ -180,7 +180,8 @@ def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
             subjects.VERDICTS_SUBJECTS,
             sizes.verdicts_bytes,
             0,
-            # Beside verdicts the wishes among them: who makes groups need not read all to find few.
+            # Beside verdicts the requests among them: the controller that makes groups need not
+            # read all.
             subjects=[subjects.VERDICTS_SUBJECTS, subjects.WANTED_SUBJECTS],
             max_msgs_per_subject=1,
             allow_msg_ttl=True,
@@ -323,9 +324,9 @@ async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str =
 
 async def _lost(bus: Bus, wait_s: float, remembered: str) -> str:
     """Which DECISIONS is not there any more: what the caller remembers, or what services that run
-    have worked with; "" when it is there, and when nobody remembers any, as at first.
+    have worked with; "" when it is there, and when no service remembers any, as at first.
 
-    Its successor has to tell: bindings decided there may still be in flight.
+    Its successor has to know: bindings decided there may still be in flight.
     """
     try:
         if (await bus.stream_info(subjects.DECISIONS)).last_seq > 0:

@@ -9,12 +9,12 @@ from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage, SnapshotRequest
 
-#: Between two questions for a snapshot that nobody could answer yet.
+#: Between two requests for a snapshot that no watcher could answer yet.
 _RETRY_S: Final = 0.1
 
 
 class NewEpoch(Exception):
-    """Another watcher writes CLUSTER: its snapshot replaces the picture."""
+    """Another watcher writes CLUSTER: its snapshot replaces the cluster state."""
 
     def __init__(self, epoch: int) -> None:
         """Name the epoch."""
@@ -25,14 +25,15 @@ class NewEpoch(Exception):
 async def fetch_snapshot(
     bus: Bus, *, epoch_min: int = 0, kinds: tuple[str, ...] = (), timeout_s: float = 5.0
 ) -> tuple[SnapshotPage, ...]:
-    """Ask the watcher for the whole picture of epoch `epoch_min` or newer, as long as it takes.
+    """Ask the watcher for the whole cluster state of epoch `epoch_min` or newer, as long as it
+    takes.
 
     Pages belong to one frozen snapshot; one that the watcher has dropped meanwhile is asked for
     again.
 
     Args:
         bus: To ask over.
-        epoch_min: An older picture is not good enough.
+        epoch_min: An older snapshot is not good enough.
         kinds: Those that are wanted; () for all.
         timeout_s: For the answer to one question.
     """

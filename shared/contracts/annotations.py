@@ -1,6 +1,6 @@
 """Annotation keys that Tutti writes or reads on users' objects, each defined once.
 
-Ours have the prefix `tutti.dev/`; the others belong to the dialects that share them.
+Ours have the prefix `tutti.dev/`; the remaining ones belong to the dialects that share them.
 """
 
 #: On a pod, merged in by its Binding: sequence of the decision in DECISIONS,
@@ -11,7 +11,7 @@ TRACE_ID = "tutti.dev/trace-id"
 #: On a submitter's object: a W3C traceparent, which becomes a link of the gang's trace.
 TRACEPARENT = "tutti.dev/traceparent"
 #: On the group that the Job controller makes first for a Job: the Job's UID, of which the gang's
-#: trace id is made, so that the Job's admission is told in the same trace (ADR 0037).
+#: trace id is made, so that the Job's admission is exported in the same trace (ADR 0037).
 TRACE_ROOT = "tutti.dev/trace-root"
 #: On a group: the whole verdict as JSON (`tutti why` reads it).
 VERDICT = "tutti.dev/verdict"
@@ -32,8 +32,8 @@ REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
 MINIMUM_RUN_SECONDS = "tutti.dev/minimum-run-seconds"
 #: On a queue: how many of its groups are admitted although no node can hold them; 4 unless said.
 ENQUEUE_WITHOUT_ROOM = "tutti.dev/enqueue-without-room"
-#: Roles of a group that come only when the others run, and how many pods of each (1 unless said):
-#: "launcher", "driver=2,monitor".
+#: Roles of a group that come only when the other roles run, and how many pods of each (1 unless
+#: said): "launcher", "driver=2,monitor".
 LATE_ROLES = "tutti.dev/late-roles"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"

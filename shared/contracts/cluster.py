@@ -3,8 +3,8 @@
 Writer: the active watcher, fenced. Readers: planners, webhook (queues), recorders.
 
 The *epoch* of a watcher is the sequence, in CLUSTER, of its first `Synced` record: the fence
-guarantees that number before the record is written. A new epoch replaces the picture; within an
-epoch an older resourceVersion of a UID is ignored.
+guarantees that number before the record is written. A new epoch replaces the cluster state; within
+an epoch an older resourceVersion of a UID is ignored.
 """
 
 from typing import TypeAlias
@@ -196,8 +196,8 @@ class WorkloadChanges(
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cluster.synced"):
-    """The watcher's picture is whole and its watches are alive: written when an epoch opens,
-    renewed each second.
+    """The watcher's cluster state is complete and its watches are alive: written when an epoch
+    opens, renewed each second.
     """
 
     epoch: int
@@ -218,7 +218,7 @@ class StreamOpened(
     incarnation: str
     at_ms: int
     #: Generation of the stream that services still remembered when this one was made: its storage
-    #: was lost, and what was decided there may be in flight still. "": nobody remembered one.
+    #: was lost, and what was decided there may be in flight still. "": no service remembered one.
     replaces: str = ""
 
 
@@ -267,7 +267,9 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.a
 class SnapshotPage(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="snapshot.page"
 ):
-    """One page, at most 512 KiB: the picture as of CLUSTER sequence `cluster_seq` in `epoch`."""
+    """One page, at most 512 KiB: the cluster state as of CLUSTER sequence `cluster_seq` in
+    `epoch`.
+    """
 
     snapshot: str
     page: int

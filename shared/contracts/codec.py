@@ -1,7 +1,7 @@
 """Encoding of messages: msgpack, one encoder and one decoder per family, made once and reused.
 
 Unknown fields are ignored, so that an older reader understands a newer writer; an unknown tag is an
-error, because whoever reads a log must not skip a kind of record it does not know.
+error, because a reader of a log must not skip a kind of record it does not know.
 """
 
 from collections.abc import Callable

@@ -96,7 +96,8 @@ class GangDecision(
     epoch: int
     attempt: int
     bindings: tuple[Binding, ...]
-    #: How many of the bindings the gang needs to reach its quorum; the others are elastic extras.
+    #: How many of the bindings the gang needs to reach its quorum; the remaining ones are elastic
+    #: extras.
     quorum: int
     #: Prove all bindings by dryRun=All before the first is sent.
     preflight: bool = False
@@ -159,7 +160,7 @@ class EvictionDecision(
     cycle: Cycle
     #: As in `GangDecision`.
     traceparent: str = ""
-    #: Of an eviction: who has not begun with it by then leaves it. 0: no such end.
+    #: Of an eviction: a binder that has not begun with it by then drops it. 0: no such end.
     until_ms: int = 0
 
 
@@ -276,7 +277,7 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: tuple[NoteOpened, ...] = ()
     #: Nodes on which a member has failed for which room was then held there: not a second time.
     failed_on: tuple[str, ...] = ()
-    #: Namespace and name, as decisions tell them: another object may have that name by now.
+    #: Namespace and name, as decisions name them: another object may have that name by now.
     gang: str = ""
     #: Evictions for it that came to nothing, in a row; until when it asks for none; how the last
     #: one ended; victims that were refused, with the instant until which they are left alone.

@@ -1,12 +1,12 @@
-"""Tells what no writer of a stream can have written into it from what one has.
+"""Distinguishes messages that no writer of a stream can have written from those that one has.
 
-Whoever asks a NATS server names the subject for the answer, and the server's answers are not held
-to the asker's rights. So who holds any service's key can have an answer stored in any stream: JSON
-of JetStream's API, an empty message, or a copy of another stream's record. It cannot choose the
-words, and what it has stored says nothing: a foreign message. ADRs 0044 and 0047 say how it is
+A client of a NATS server names the subject for the answer, and the server's answers are not held
+to the asker's rights. So a client with any service's key can have an answer stored in any stream:
+JSON of JetStream's API, an empty message, or a copy of another stream's record. It cannot choose
+the words, and what it has stored says nothing: a foreign message. ADRs 0044 and 0047 say how it is
 stepped over.
 
-A tagged record whose tag nobody here knows is no foreign message: a newer version may have written
+A tagged record with an unknown tag is no foreign message: a newer version may have written
 it.
 """
 
@@ -21,7 +21,7 @@ from shared.contracts.decisions import DecisionRecord
 from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.verdicts import Verdict
 
-#: Told of a foreign message: its stream, its place there, its subject, its content.
+#: Called with a foreign message: its stream, its place there, its subject, its content.
 OnForeign = Callable[[str, int, str, bytes], None]
 
 T = TypeVar("T")

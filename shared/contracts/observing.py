@@ -1,4 +1,4 @@
-"""What an observer tells: per gang, what a rival scheduler did and what Tutti would have done.
+"""What an observer reports: per gang, what another scheduler did and what Tutti would have done.
 
 Asked on `ask.observer.report`; the same struct is the JSON of a report file. Instants are
 milliseconds since the epoch, 0: has not happened, or happened before anybody looked.
@@ -10,15 +10,15 @@ import msgspec
 
 Proof = Literal["proved", "overtaken", "failed"]
 """What a recount made of a decision. proved: members, nodes and room were there, for the whole
-quorum. overtaken: they were when it was made, and the rival was faster than the recount. failed:
-they were not; a defect of Tutti's.
+quorum. overtaken: they were when it was made, and the other scheduler was faster than the recount.
+failed: they were not; a defect of Tutti's.
 """
 
 
 class ObservationRequest(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.ask"
 ):
-    """Asks for everything observed so far; page 0 freezes it, the others name its instant."""
+    """Asks for everything observed so far; page 0 freezes it, further pages name its instant."""
 
     page: int = 0
     at_ms: int = 0
@@ -45,7 +45,7 @@ class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     complete_ms: int = 0
     #: Tutti would have bound it, whole.
     decided_ms: int = 0
-    #: The rival bound its first member, and as many as it needs.
+    #: The other scheduler bound its first member, and as many as it needs.
     first_bound_ms: int = 0
     whole_ms: int = 0
     #: How long it had a part of what it needs: in all, and since when it does now.

@@ -1,9 +1,10 @@
 """Messages of the OUTCOMES stream: what became of a decision. The first outcome of a decision wins.
 
 Writer: binders. Readers: planners. Subject `outcomes.<gang id>.<decision sequence>`, appended with
-an expected last subject sequence: 0 by who has the message first, and by whoever has it again that
-of the claim which it stored there before its first request. So an outcome proves that nobody whose
-delivery is newer has begun: with `delivered` 1, that no other request can be in flight.
+an expected last subject sequence: 0 by the binder that has the message first, and by a binder that
+has it again that of the claim which it stored there before its first request. So an outcome proves
+that no binder whose delivery is newer has begun: with `delivered` 1, that no other request can be
+in flight.
 """
 
 from typing import Literal, TypeAlias
@@ -61,7 +62,7 @@ class Outcome(
     #: Members whose result is not `bound`, or victims that are not `evicted`.
     members: tuple[Member, ...] = ()
     #: Generation of the DECISIONS in which `decision_seq` counts: the subject of another life's
-    #: outcome may be the same. "": not told.
+    #: outcome may be the same. "": not reported.
     incarnation: str = ""
     received_ms: int = 0
     preflight_ms: int = 0

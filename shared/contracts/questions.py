@@ -1,7 +1,7 @@
 """Questions over plain NATS requests (`ask.…`), outside every stream.
 
 Operators' questions (`tutti status`), the webhook's advice from the planner's standby, and the
-answers. A question that nobody answers in time is not an error of the asker: it continues without.
+answers. A question without an answer in time is not an error of the asker: it continues without.
 """
 
 import msgspec
@@ -14,14 +14,14 @@ class StatusRequest(
 ):
     """Broadcast on `ask.status`; every service instance answers once."""
 
-    #: Whether it is to tell its settings, too.
+    #: Whether it is to report its settings, too.
     settings: bool = False
 
 
 class ServiceStatus(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="status.answer"
 ):
-    """One instance: who it is, whether it is ready, and its own figures."""
+    """One instance: its identity, whether it is ready, and its own figures."""
 
     service: str
     instance: str
@@ -69,8 +69,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     sentence: str = ""
     #: Where its quorum would go now: (node, members), those with most members first; at most 100.
     where: tuple[tuple[str, int], ...] = ()
-    #: Who would be evicted for it, were it created now: ("namespace/name" of a gang, pods), those
-    #: with most pods first; of gangs that do not fit, where evictions help.
+    #: The gangs whose pods would be evicted for it, were it created now: ("namespace/name" of a
+    #: gang, pods), those with most pods first; of gangs that do not fit, where evictions help.
     displaces: tuple[tuple[str, int], ...] = ()
     #: By which right: "preempt" (within its queue, by priority) or "reclaim" (from other queues).
     displaces_by: str = ""
@@ -93,7 +93,7 @@ class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     promised: int = 0
     #: For lost members of its gangs, room for them held or sought.
     owed: int = 0
-    #: None: it shares with nobody now.
+    #: None: it shares with no queue now.
     deserved: int | None = None
     guarantee: int = 0
     #: Its capability, less what others are guaranteed; None: unlimited.
@@ -137,5 +137,5 @@ class LedgerAnswer(
 
     queues: tuple[LedgerQueue, ...]
     shared: bool = True
-    #: Of the resources that any queue is told of.
+    #: Of the resources that any queue names.
     totals: tuple[LedgerTotal, ...] = ()

@@ -30,7 +30,8 @@ DECISIONS_EPOCH: Final = "decisions.epoch"
 DECISIONS_OPENED: Final = "decisions.opened"
 OUTCOMES_SUBJECTS: Final = "outcomes.>"
 VERDICTS_SUBJECTS: Final = "verdicts.>"
-#: In the stream VERDICTS, too: verdicts that want a PodGroup made, for the one who makes it.
+#: In the stream VERDICTS, too: verdicts that want a PodGroup made, for the controller that makes
+#: it.
 WANTED_SUBJECTS: Final = "wanted.>"
 
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"

@@ -11,7 +11,7 @@ import msgspec
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
 """Pending: not admitted. Inqueue: admitted, waits for room or pods. Starting: decided, quorum not
 yet placed. Running: quorum reached. Unknown: started, below quorum, with or without held room (the
-conditions RoomHeld and Degraded tell). Completed: all members ended. Gone: the group and its pods
+conditions RoomHeld and Degraded report). Completed: all members ended. Gone: the group and its pods
 are deleted; the verdict is purged after it.
 """
 
@@ -34,7 +34,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     Unschedulable: it waits, the message says for what. Scheduled: its quorum is placed.
     PartlyBound: members of it are bound, its quorum is not, and nothing can be released; the
     message names them. Degraded: it has started, is below its quorum, and no room is held for it.
-    RoomHeld: room is held for lost members; the message says for whom, where and until when.
+    RoomHeld: capacity is reserved for lost members; the message names the members, the nodes and
+        the time.
     Releasing: what is bound of it is being deleted, because it could not become whole.
     """
 
@@ -129,7 +130,8 @@ class Verdict(
     #: Members that the newest eviction for another gang took, at most 100, where they were: for
     #: their Evict events. The condition Evicted says why.
     evicted: tuple[PodRef, ...] = ()
-    #: Members that do not name `group_wanted` yet, at most 500; the others follow when these do.
+    #: Members that do not name `group_wanted` yet, at most 500; the remaining ones follow when
+    #: these do.
     unnamed: tuple[PodRef, ...] = ()
     trace_id: str = ""
     first_seen_ms: int = 0

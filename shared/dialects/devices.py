@@ -81,7 +81,7 @@ def read_device_claim(
         allocated=tuple(
             (one.driver, one.pool, one.device)
             for one in allocation.devices.results
-            # Who only looks after a device does not take it.
+            # A pod that only administers a device does not take it.
             if not one.admin_access
         ),
         node_affinity=selectors.terms(selector) if selector is not None else None,

@@ -2,7 +2,7 @@
 
 The budget's controller owner claims the pods that have the same controller; the budget's selector
 is not looked at. Only an integer minAvailable is a gang size: a percentage, maxUnavailable, or a
-budget that nobody controls declares none. The budget's status belongs to Kubernetes' own
+budget without a controller declares none. The budget's status belongs to Kubernetes' own
 controller, so a verdict goes into annotations alone.
 """
 

@@ -86,7 +86,7 @@ def _sub_group(task: TaskSpec, *, waits: bool) -> JsonObject:
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     """What the gang's pods count against a quota: roles of higher priority come first, each with
-    its minimum, then whatever of the others is needed for minAvailable. {} when a template's
+    its minimum, then whatever of the other tasks is needed for minAvailable. {} when a template's
     amounts cannot be read: then the API server will refuse its pods and say why.
     """
     tasks = sorted(job.spec.tasks, key=lambda task: -priority_of(job, task, priorities))

@@ -111,8 +111,8 @@ def read_undecodable_pod_group(
 
 
 def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
-    """The neutral queue. One with a malformed amount is in state Unknown: a ceiling nobody can read
-    must not vanish.
+    """The neutral queue. One with a malformed amount is in state Unknown: a ceiling that cannot be
+    read must not vanish.
     """
     metadata, spec = found.metadata, found.spec
     errors = list(setting_errors(metadata.annotations))

@@ -131,7 +131,8 @@ def _amounts(resources: kube.ResourceList) -> dict[str, int]:
         try:
             good[name] = amount(name, text)
         except QuantityError:
-            # As if the kubelet had not reported it: nothing is placed on room nobody can count.
+            # As if the kubelet had not reported it: nothing is placed on capacity that cannot be
+            # counted.
             continue
     return good
 

@@ -1,4 +1,4 @@
-"""Numbers in labels and annotations, which are whatever somebody wrote."""
+"""Numbers in labels and annotations, which are whatever a user wrote."""
 
 from typing import Final
 

@@ -31,7 +31,7 @@ _LABELS: Final = {
     ),
     f"{_LEADER_WORKER_SET}name": (LEADER_WORKER_SETS, (f"{_LEADER_WORKER_SET}group-index",)),
 }
-#: Conditions after which no pod is made again, or not before somebody wants it.
+#: Conditions after which no pod is made again, or not before a user wants it.
 _ENDED: Final = frozenset(
     {"Complete", "Completed", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"}
 )

@@ -39,7 +39,8 @@ ROLE_LABELS: Final = (
     "spark-role",
     "jobset.sigs.k8s.io/replicatedjob-name",
 )
-#: Of a LeaderWorkerSet's group the pod with this index leads the others; no label says the role.
+#: Of a LeaderWorkerSet's group the pod with this index leads the other pods; no label says the
+#: role.
 _LWS_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 #: Labels that say a pod's rank in its role.
 INDEX_LABELS: Final = (
@@ -65,7 +66,7 @@ _NAME_CHARACTERS_MAX: Final = 253
 _REASON_CHARACTERS_MAX: Final = 256
 #: Owners and sets of labels of which one object serves all pods; those of a Job come in a row.
 _SHARED_MAX: Final = 1024
-#: One is enough to hold a pod back; the others are for people to read.
+#: One is enough to hold a pod back; the remaining ones are for people to read.
 _GATES_MAX: Final = 20
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _PHASES: Final[dict[str, model.PodPhase]] = {
@@ -79,7 +80,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
-    """The neutral model of a pod, whoever its scheduler is."""
+    """The neutral model of a pod, whatever its scheduler is."""
     metadata, spec, status = found.metadata, found.spec, found.status
     notes = metadata.annotations
     ours = spec.scheduler_name in context.scheduler_names
@@ -200,7 +201,7 @@ def _owner(metadata: kube.ObjectMeta) -> model.Owner | None:
 
 @lru_cache(maxsize=_SHARED_MAX)
 def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner:
-    """One object for all pods of an owner: they are many, and the picture keeps them all."""
+    """One object for all pods of an owner: they are many, and the cluster state keeps them all."""
     most = _NAME_CHARACTERS_MAX
     return model.Owner(
         api_version=api_version[:most], kind=kind[:most], name=name[:most], uid=uid[:most]
@@ -225,7 +226,7 @@ def _index(metadata: kube.ObjectMeta) -> int:
 
 
 def _count(text: str, otherwise: int) -> int:
-    """A small number that somebody wrote as text; `otherwise` when it is none."""
+    """A small number that a user wrote as text; `otherwise` when it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else otherwise
 
 
@@ -260,7 +261,7 @@ def _labels(labels: dict[str, str]) -> bytes:
 
 @lru_cache(maxsize=_SHARED_MAX)
 def _one_of_equal(encoded: bytes) -> bytes:
-    """One object for pods that do not differ: the picture keeps them all."""
+    """One object for pods that do not differ: the cluster state keeps them all."""
     return encoded
 
 

@@ -79,7 +79,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[Any, ReadingContext], ClusterObject | None]
     #: The same for an object that did not fit its type: what is wrong must be explained, not lost.
     read_undecodable: Callable[[Undecodable, ReadingContext], ClusterObject | None]
-    #: Looked up by whoever needs it; many clusters do not have it, and nobody waits for it to come.
+    #: Looked up when needed; many clusters do not have it, and no service waits for it to come.
     lookup: bool = False
     #: Where the controller writes: "" main resource, "status" subresource, None: it does not.
     status_at: str | None = None

@@ -72,7 +72,7 @@ def read_quota(
 
 
 def read_budget(found: kube.DisruptionBudget, context: ReadingContext) -> reference_objects.Budget:
-    """A PodDisruptionBudget as evictions see it, whoever owns it."""
+    """A PodDisruptionBudget as evictions see it, whatever owns it."""
     del context
     metadata = found.metadata
     return reference_objects.Budget(
@@ -122,7 +122,7 @@ def kind(
     decoded: type[msgspec.Struct],
     read: Callable[[Any, ReadingContext], model.ClusterObject | None],
 ) -> Kind:
-    """A kind that is looked up: nobody writes to it, and what cannot be read is left out."""
+    """A kind that is looked up: no service writes to it, and what cannot be read is left out."""
     return Kind(
         resource=resource,
         neutral=neutral,

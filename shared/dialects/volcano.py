@@ -7,7 +7,7 @@ set Inqueue before its pods exist (`waits_for_inqueue`).
 `validate` refuses at creation what Volcano's schema and webhooks refuse, after defaulting (a weight
 of 0 has become 1 by then), and lets pass what they let pass: a negative minTaskMember is admitted,
 and a group that cannot be planned for such a reason says so in its condition. Volcano's webhooks do
-not look at updates of a PodGroup; whoever asks here for one is stricter.
+not look at updates of a PodGroup; a caller that asks here for one is stricter.
 """
 
 from collections.abc import Iterator

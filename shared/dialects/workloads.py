@@ -57,7 +57,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
     Args:
         one: The object, with its namespace and a name.
         uid: In the place of its own.
-        context: Who we are.
+        context: Our identity.
 
     Raises:
         ValueError: What it says of its pods cannot be read, or they are too many; the message says

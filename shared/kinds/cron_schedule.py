@@ -40,7 +40,7 @@ _MONTHS: Final = (
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 #: A day that does not come within the longest distance of two leap days never comes.
 _YEARS_MAX: Final = 8
-#: Nobody writes a schedule of this length; reading one takes the square of it.
+#: No user writes a schedule of this length; reading one takes the square of it.
 _CHARACTERS_MAX: Final = 1000
 _MINUTE: Final = timedelta(minutes=1)
 

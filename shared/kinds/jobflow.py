@@ -66,7 +66,8 @@ class FlowDependsOn(KindStruct, frozen=True, kw_only=True):
 class FlowPatch(KindStruct, frozen=True, kw_only=True):
     """Stored for the user; the Job is made as its template says."""
 
-    # Nobody reads it: the schema of its pods would be a quarter of what ours cost the API server.
+    # No service reads it: the schema of its pods would be a quarter of what ours cost the API
+    # server.
     job_spec: Annotated[JobSpec | None, rules(shallow=True)] = None
 
 

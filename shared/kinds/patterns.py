@@ -14,7 +14,7 @@ import re2
 CHARACTERS_MAX: Final = 1024
 #: Of one compiled pattern; RE2 refuses those that need more (`((a{99}){99})`).
 _MEMORY_BYTES_MAX: Final = 1 << 20
-#: What can tell the begin of a line from the begin of the text, or say how `^` is to be read.
+#: What can distinguish the begin of a line from the begin of the text, or define how `^` is read.
 _OF_WHOLE_TEXTS: Final = (r"\A", r"\z", "(?")
 
 

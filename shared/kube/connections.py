@@ -79,7 +79,7 @@ class LineStream:
 
         Raises:
             ConnectionLost: The connection broke.
-            RequestTimeout: Nothing came for as long as the stream was told to wait.
+            RequestTimeout: Nothing came for as long as the stream may wait.
             MalformedAnswer: A line is longer than LINE_BYTES_MAX.
         """
         await self._slices.turn(news=news)

@@ -1,4 +1,4 @@
-"""Who we are towards the API server, kept fresh for as long as the process lives.
+"""Our credentials for the API server, kept fresh for as long as the process lives.
 
 `load` finds the access (a kubeconfig, or the service account of the pod we run in); `Credentials`
 hands out the headers and the TLS context for the next request. Tokens in files are read again every

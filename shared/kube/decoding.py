@@ -25,7 +25,7 @@ ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class Undecodable(KubeStruct, frozen=True, kw_only=True):
-    """An object that does not fit its type: who it is, and what is wrong, in msgspec's words with
+    """An object that does not fit its type: its name, and what is wrong, in msgspec's words with
     the field's path.
     """
 

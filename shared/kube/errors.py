@@ -1,9 +1,9 @@
 """Everything that can go wrong between us and the API server.
 
-* `ApiError`: it answered, and the answer is an error (one subclass for each that somebody catches),
+* `ApiError`: it answered, and the answer is an error (one subclass for each that a caller catches),
 * `TransportError`: it did not answer, what was asked may or may not have happened,
 * `MalformedAnswer`: it answered with something that makes no sense,
-* `CredentialsError`: we do not know who we are, a kubeconfig is missing, wrong or refused.
+* `CredentialsError`: we have no credentials, or a kubeconfig is missing, wrong or refused.
 
 No exception of a client library passes this package's border; cancellation always does.
 """

@@ -29,7 +29,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     keeps_alive: bool
 
     def headers(self) -> CIMultiDict[str]:
-        """The header lines, parsed: nobody looks at those of a success."""
+        """The header lines, parsed: no caller reads those of a success."""
         headers: CIMultiDict[str] = CIMultiDict()
         for line in self.head.decode("latin-1").split("\r\n")[1:]:
             name, _, value = line.partition(":")

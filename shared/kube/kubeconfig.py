@@ -1,11 +1,11 @@
-"""Reads kubeconfig files as kubectl does: which cluster, as whom.
+"""Reads kubeconfig files as kubectl does: which cluster, as which user.
 
 In: the files that `--kubeconfig` or `$KUBECONFIG` name (a list is merged, the first mention of a
     name wins, relative paths start at the file they stand in). Out: one `Access`. Whatever needs a
     program or a provider to be run (`exec`, `auth-provider`) is only carried on; `credentials` has
     it resolved in a process of its own.
 
-`as-user-extra` is refused, because ignoring it would act as somebody else. Ignored: `proxy-url`,
+`as-user-extra` is refused, because ignoring it would act as another user. Ignored: `proxy-url`,
 `disable-compression`, extensions.
 """
 

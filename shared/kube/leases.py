@@ -35,7 +35,7 @@ class LeaseSpec(KubeStruct, frozen=True, kw_only=True):
         return (now - aware(self.renew_time)).total_seconds()
 
     def lives(self, now: datetime) -> bool:
-        """Whether somebody holds it and has renewed it lately."""
+        """Whether a holder has renewed it lately."""
         return bool(self.holder_identity) and self.age_s(now) <= LIVES_S
 
 

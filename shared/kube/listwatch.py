@@ -127,7 +127,7 @@ class ListWatch(Generic[T]):
 
     Attributes:
         resource: What is watched.
-        state: Where it stands. "watching" means: the picture given to the sink is current.
+        state: Where it stands. "watching" means: the state given to the sink is current.
         heard_s: When (clock's monotonic seconds) the API server last said anything about this
             resource.
         relists: Lists after the first: each stands for a gap that the watch could not bridge.
@@ -183,7 +183,7 @@ class ListWatch(Generic[T]):
         self._list_timeout_s = self._pace.list_timeout_s
         self._lists = 0
         self._version = ""
-        #: The last batch of a watch brought new objects; the others have time (`slices`).
+        #: The last batch of a watch brought new objects; other batches have time (`slices`).
         self._news = True
         #: The last thing that was heard of a watch is that its version has expired.
         self._expired = False
@@ -341,9 +341,9 @@ class ListWatch(Generic[T]):
         """Whether the API server's newest version is older than ours: its etcd was restored from a
         backup.
 
-        A watch from a version in the future stays silent, so nothing else would tell. Asked after
-        each lost connection, because a restore cannot happen behind a living one, and until it is
-        answered.
+        A watch from a version in the future stays silent, so nothing else would show it. Asked
+        after each lost connection, because a restore cannot happen behind a living one, and until
+        it is answered.
         """
         page = await self._page(1, "")
         return _number(page.metadata.resource_version) < _number(self._version)
@@ -351,7 +351,7 @@ class ListWatch(Generic[T]):
     # --- when it does not work ---
 
     async def _absent(self, sink: Sink[T]) -> None:
-        """Tell the sink once, then sleep until the next probe or a wake-up."""
+        """Notify the sink once, then sleep until the next probe or a wake-up."""
         self._heard()
         self._backoff.reset()
         if self.state != "absent":

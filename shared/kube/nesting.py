@@ -1,9 +1,9 @@
 """Makes JSON that is nested beyond all sense readable.
 
-Whoever may create an object with a field that nobody looks into (labels of a template, a part that
-the schema preserves) can nest it ten thousand deep: the API server stores it, and every decoder
-that recurses gives up on the whole object. What lies too deep is replaced by null, and the rest is
-read.
+A user who may create an object with a field that no schema checks (labels of a template, a part
+that the schema preserves) can nest it ten thousand deep: the API server stores it, and every
+decoder that recurses gives up on the whole object. What lies too deep is replaced by null, and the
+rest is read.
 """
 
 import re

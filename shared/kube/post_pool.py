@@ -102,7 +102,9 @@ class PostPool:
             connection.abort()
 
     def _take(self, tls: ssl.SSLContext | None) -> "_Connection | None":
-        """The connection used last, if it is young enough: the others age and are closed."""
+        """The connection used last, if it is young enough: the remaining ones age and are
+        closed.
+        """
         if tls is not self._tls:
             self._tls = tls
             while self._idle:
@@ -187,7 +189,8 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received = self._received = self._received + data if self._received else data
         if self._waiting is None or self._waiting.done():
-            self.abort()  # Nobody asked: whatever this is, the next answer could not be trusted.
+            # There was no request: whatever this is, the next answer could not be trusted.
+            self.abort()
             return
         try:
             answer = parse_answer(received)

@@ -15,7 +15,7 @@ from shared.kube.objects import Quantity
 
 INT64_MAX: Final = 2**63 - 1
 
-#: Longer texts are refused unread. Kubernetes sets no limit; nobody writes a quantity of this
+#: Longer texts are refused unread. Kubernetes sets no limit; no user writes a quantity of this
 #: length.
 _TEXT_CHARACTERS_MAX: Final = 128
 #: Beyond these powers of ten a number of that many digits is surely above 63 bits, or surely below

@@ -1,4 +1,4 @@
-"""Kinds around pods and nodes, typed as `shared.kube.objects` types the others: namespaces, quotas,
+"""Kinds around pods and nodes, typed as `shared.kube.objects` types all kinds: namespaces, quotas,
 budgets, storage, devices, HyperNodes, workloads.
 """
 

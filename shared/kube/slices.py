@@ -2,12 +2,12 @@
 
 An API server sends every watch event as a packet of its own. Read one by one, each costs a wakeup,
 a read, a pass through TLS, HTTP and the line splitter, and whatever the reader does per batch: of a
-watcher's CPU more than half. So a lasting stream is held back between its batches, while a stream
+watcher's CPU more than half. So a lasting stream is delayed between its batches, while a stream
 that was quiet is read at once.
 
-It is held back in the kernel, by the number of bytes from which on a socket counts as readable
+It is delayed in the kernel, by the number of bytes from which on a socket counts as readable
 (SO_RCVLOWAT): nothing of ours runs until the slice is over or so much has come, and the end of a
-connection, its errors and TCP keepalive are told at once as ever. Pausing the transport instead
+connection, its errors and TCP keepalive are reported at once as ever. Pausing the transport instead
 would not do: under TLS, uvloop continues reading the socket and only puts off the decryption
 (measured with 650 events a second, per event: 0.13 ms of CPU with each read alone, 0.10 with the
 transport paused for 10 ms at a time, 0.05 so).
@@ -21,7 +21,7 @@ from typing import Final
 
 from shared.kube.pacing import TokenBucket
 
-#: Slices of a lasting stream in which new objects appear, which somebody may be waiting for.
+#: Slices of a lasting stream in which new objects appear, which a user may be waiting for.
 PER_S: Final = 100
 #: Without new objects one costs as much as so many of those: 25 a second.
 _PATIENT_TOKENS: Final = 4
@@ -67,10 +67,10 @@ class Slices:
         """Have the socket count as readable from so many bytes on; with 1, the kernel looks again
         at what has come.
         """
-        # Elsewhere the option does not wake up who waits already; the wait alone helps, too.
+        # Elsewhere the option does not wake up a waiting reader; the wait alone helps, too.
         if sys.platform != "linux" or self._transport is None or self._transport.is_closing():
             return
         connection = self._transport.get_extra_info("socket")
         if connection is not None:
-            with suppress(OSError):  # It broke at this moment; who reads it is told.
+            with suppress(OSError):  # It broke at this moment; its reader gets the error.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)

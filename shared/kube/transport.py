@@ -1,8 +1,9 @@
 """Requests to the API server over one pool of connections.
 
-`Transport.send` is the one door: it adds who we are, bounds the time, renews credentials after a
-401 and turns every fault of the connection into a `TransportError`. It never retries anything else:
-whether to try again, and when, is for those who know what they asked for. `client` builds on it.
+`Transport.send` is the one interface: it adds credentials, bounds the time, renews credentials
+after a 401 and turns every fault of the connection into a `TransportError`. It never retries
+anything else: whether to try again, and when, is for callers that know what they asked for.
+`client` builds on it.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ class Transport:
     """One pool of connections to one API server. `async with` opens and closes it.
 
     Args:
-        credentials: Where to, and as whom.
+        credentials: The server, and our identity there.
         connections_max: Requests beyond it wait for a free connection; every open watch holds one.
         user_agent: Shown in the API server's audit log.
         on_call: See `OnCall`; must be quick and must not raise.

@@ -9,7 +9,7 @@ GangKey: TypeAlias = tuple[str, str, str]
 
 
 def key_of(pod: Pod) -> GangKey | None:
-    """The gang that a pod belongs to; None: it is nobody's member, only a load on its node."""
+    """The gang that a pod belongs to; None: it is no gang's member, only a load on its node."""
     if pod.group_name:
         return "name", pod.namespace, pod.group_name
     if not pod.ours:

@@ -1,7 +1,7 @@
 """What a gang needs, as far as its objects say: the rule that planner and observer share.
 
 A group object's minimum counts, where there is one. Without one the members that exist say it, by
-their annotations. Members may disagree, for a moment while somebody changes them one after the
+their annotations. Members may disagree, for a moment while a user changes them one after the
 other, or for good. Then:
 
 * Of minima (`scheduling.k8s.io/group-min-member`) the largest counts, so that no gang starts below

@@ -192,12 +192,13 @@ class Pod(Struct, frozen=True, kw_only=True):
     #: What keeps its containers from running, in the kubelet's words: "ImagePullBackOff: …".
     waiting: str = ""
     deleting: bool = False
-    #: Somebody announced its end (condition DisruptionTarget is True): an eviction, a preemption,
+    #: Its end was announced (condition DisruptionTarget is True): an eviction, a preemption,
     #: a taint, or a release of ours.
     disrupted: bool = False
     #: Names of scheduling gates still on it.
     gates: tuple[str, ...] = ()
-    #: Sequence of the decision that bound it (annotation), 0 when another scheduler or nobody did.
+    #: Sequence of the decision that bound it (annotation), 0 when another scheduler did, or it is
+    #: not bound.
     decision_seq: int = 0
     #: W3C traceparent that a submitter left in an annotation; "" when none.
     traceparent: str = ""
@@ -220,7 +221,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     restarts: int = 0
     #: `Workload.name` at the top of its owners where a label says so, in its namespace; "": none.
     workload: str = ""
-    #: The part of the workload that the pod is in: equal parts replace each other. "": not told.
+    #: The part of the workload that the pod is in: equal parts replace each other. "": not known.
     part: str = ""
 
 

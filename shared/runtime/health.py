@@ -2,13 +2,13 @@
 
 `/healthz` (liveness): the event loop turns. It is served by the loop that does the work, so that
 a process that was stopped, waits in a system call or computes without end does not answer at all,
-and whoever asks must take silence for "hangs". It says nothing of what the process needs: without
+and a prober must take silence for "hangs". It says nothing of what the process needs: without
 NATS or the API server it lives and is not ready, and a restart would cure nothing.
 
-Whoever restarts a process for its silence must be more patient than its longest legitimate work:
-the loop may be blocked for seconds by a large cluster's first list or a long planning cycle
-(metric `event_loop_late_seconds`). The chart allows 15 s, `tutti up` 60 s where the process uses
-CPU (`tutti.up.watchdog`).
+A supervisor that restarts a process for its silence must be more patient than its longest
+legitimate work: the loop may be blocked for seconds by a large cluster's first list or a long
+planning cycle (metric `event_loop_late_seconds`). The chart allows 15 s, `tutti up` 60 s where the
+process uses CPU (`tutti.up.watchdog`).
 
 `/readyz`: able to do its work, or why not. `/metrics`: Prometheus.
 """
@@ -59,7 +59,7 @@ class Readiness:
         return tuple(f"{name}: {why}" for name, why in self._conditions.items() if why)
 
     def note(self, topic: str, text: str) -> None:
-        """Tell operators something that does not make the process unready; "" takes it back."""
+        """Show operators something that does not make the process unready; "" removes it."""
         self._notes[topic] = text
 
     def notes(self) -> dict[str, str]:

@@ -58,7 +58,7 @@ class Heartbeat:
 
 
 def supervisor_address(environ: Mapping[str, str]) -> str | None:
-    """Where beats go; None: nobody asked for them, or not for ours."""
+    """Where beats go; None: no supervisor asked for them, or not for ours."""
     address = environ.get("NOTIFY_SOCKET", "")
     meant = environ.get("WATCHDOG_PID", "")
     if not address or "WATCHDOG_USEC" not in environ or meant not in {"", str(os.getpid())}:

@@ -149,7 +149,7 @@ class Context(Generic[S]):
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> Spawned:
         """Run a named task until the shutdown's end; an exception in it crashes the process.
 
-        Whoever wants to await a task uses a TaskGroup of its own.
+        A caller that wants to await a task uses a TaskGroup of its own.
         """
         task = self._group.create_task(work, name=name)
         self._tasks.append(task)
@@ -209,7 +209,7 @@ class Context(Generic[S]):
     def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.remove(task)
         if not task.cancelled() and task.exception() is not None:
-            # The group cancels the others, once.
+            # The group cancels the remaining tasks, once.
             asyncio.get_running_loop().call_later(CANCEL_AGAIN_S, self.cancel_tasks)
 
 

@@ -22,7 +22,7 @@ EXIT_STATUS: Final = 2
 
 
 class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every service can be told.
+    """The settings of every service.
 
     A service's settings inherit it: `class S(CommonSettings, frozen=True, kw_only=True)`.
     """

@@ -1,7 +1,7 @@
-"""A process's settings as it tells them to operators: nothing that lets anybody in.
+"""A process's settings as it logs them for operators: no secrets.
 
-Files with keys and credentials are told by their names only, as they are set; credentials inside a
-URL, and whatever a field's name calls secret, are left out.
+Files with keys and credentials are logged by their names only, as they are set; credentials inside
+a URL, and whatever a field's name calls secret, are left out.
 """
 
 import re

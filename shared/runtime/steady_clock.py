@@ -20,7 +20,7 @@ _STEADY: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_s() -> float:
-    """Seconds of a clock that nobody sets; only differences mean anything."""
+    """Seconds of a clock that is never set; only differences mean anything."""
     return time.clock_gettime(_STEADY)
 
 
@@ -40,7 +40,7 @@ class SteadyClock:
 
         Args:
             wall_ms: The machine's clock, in milliseconds since the epoch.
-            steady: Seconds of a clock that nobody sets.
+            steady: Seconds of a clock that is never set.
         """
         self._wall_ms = wall_ms
         self._steady = steady
@@ -60,7 +60,7 @@ class SteadyClock:
     def adopt(self, instant_ms: int, age_ms: int = 0) -> None:
         """Continue from another clock's instant, which was read from it `age_ms` ago.
 
-        An age that nobody measured here, because the instant was stored before this process began
+        An age that was not measured here, because the instant was stored before this process began
         to read, is the server's word: it counts only as far as the wall clock agrees that so much
         time has passed. Time that is too late makes deadlines late; time that is too early would
         make all of them pass at once.

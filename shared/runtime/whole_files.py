@@ -1,4 +1,6 @@
-"""Files that are there whole or not at all, whoever reads them and whenever we are killed."""
+"""Files that are there whole or not at all, whichever process reads them and whenever we are
+killed.
+"""
 
 import contextlib
 import os
@@ -11,7 +13,8 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     Args:
         path: Where, in a folder that exists.
         content: All of it.
-        mode: Who may read it, less what the process's umask takes away; else only its owner can.
+        mode: The users that may read it, less what the process's umask takes away; else only its
+            owner can.
 
     Raises:
         OSError: It cannot be written.

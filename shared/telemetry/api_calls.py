@@ -15,7 +15,7 @@ NO_ANSWER: Final = "none"
 
 
 class ApiCalls:
-    """Counts what `shared.kube.transport.OnCall` tells."""
+    """Counts what `shared.kube.transport.OnCall` reports."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Register the metric, once per process."""

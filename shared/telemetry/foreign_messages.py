@@ -1,4 +1,4 @@
-"""Counts foreign messages and tells them: messages in a stream that no writer of it wrote (ADR
+"""Counts foreign messages and logs them: messages in a stream that no writer of it wrote (ADR
 0047).
 """
 
@@ -10,7 +10,7 @@ from shared.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-#: So much of a message that is not ours is told.
+#: So much of a message that is not ours is logged.
 _BYTES_MAX: Final = 200
 
 

@@ -2,8 +2,8 @@
 every service shows has one name and the service as a label (`component`).
 
 A look-up by label costs three times an increment, so children are made once: ask for a metric at
-start and keep what you get. Who asks for OpenMetrics gets exemplars as well: trace ids of single
-observations.
+start and keep what you get. A client that asks for OpenMetrics gets exemplars as well: trace ids of
+single observations.
 """
 
 import re
@@ -33,7 +33,7 @@ _Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
 
 
 class Exposition(NamedTuple):
-    """The metrics as they go to whoever reads them."""
+    """The metrics as they are served."""
 
     body: bytes
     content_type: str
@@ -44,7 +44,8 @@ class Metrics:
 
     def __init__(self, service: str) -> None:
         self._prefix = f"tutti_{service.replace('-', '_')}_"
-        # An instant beside every counter and histogram, which nobody reads: a third of all series.
+        # An instant beside every counter and histogram, which no dashboard reads: a third of all
+        # series.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
         #: What is exposed: our own metrics, and what others register.
         self.registry = CollectorRegistry()

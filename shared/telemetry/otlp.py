@@ -2,7 +2,7 @@
 
 The SDK's BatchSpanProcessor is not used: it drops spans without saying how many, and its flush
 blocks the event loop. Here one task collects what was handed in and sends it from a thread, where
-it is also put into the SDK's form: who hands in pays a microsecond. The SDK itself is imported in
+it is also put into the SDK's form: the caller pays a microsecond. The SDK itself is imported in
 that thread too, with the first batch: a start waits for none of it.
 
 An endpoint that does not answer costs nothing but its spans. After a failed export none is even
@@ -164,6 +164,6 @@ class OtlpTracer:
                 )
             return not self._closed and self._exporter.export(batch)
         except (OSError, ValueError):
-            # What it is told by OTEL_EXPORTER_OTLP_… is read only now.
+            # Its settings in OTEL_EXPORTER_OTLP_… are read only now.
             _log.exception("the exporter cannot work")
             return False

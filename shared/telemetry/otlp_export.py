@@ -1,7 +1,7 @@
 """Puts spans into the SDK's form and sends them with its OTLP/HTTP exporter.
 
 Importing this costs 0.1 to 0.2 s of CPU (the SDK, requests, protobuf). So it is imported where that
-is in nobody's way: by `shared.telemetry.otlp` in its thread, with the first batch; by `tutti up`
+delays no service: by `shared.telemetry.otlp` in its thread, with the first batch; by `tutti up`
 once, before it forks its services.
 """
 

@@ -44,7 +44,7 @@ def tracer_for(endpoint: str, *, service: str, instance: str, ratio: float = 1.0
     """
     if not endpoint or not ratio:
         return _NoTracer()
-    # Here, not above: only those pay who trace.
+    # Here, not above: only services that trace pay for it.
     from shared.telemetry.otlp import OtlpTracer
 
     return OtlpTracer(endpoint, service=service, instance=instance, ratio=ratio)

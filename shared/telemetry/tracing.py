@@ -25,7 +25,7 @@ def gang_span(trace_id: str) -> str:
 
 
 def sampled(trace_id: str, ratio: float) -> bool:
-    """Whether a trace is among the share `ratio` (0 to 1) that is told at all.
+    """Whether a trace is among the share `ratio` (0 to 1) that is exported at all.
 
     Every service comes to the same answer, before the first span, from the id alone: by its last 64
     bits, like OpenTelemetry's TraceIdRatioBased.
@@ -96,7 +96,7 @@ class Tracer(Protocol):
             trace_id: 32 hexadecimal digits.
             start_ms: Instant since the epoch.
             end_ms: Likewise; raised to `start_ms` if clocks disagree.
-            key: What tells spans of one name in one trace apart.
+            key: What distinguishes spans of one name in one trace.
             parent: Id of the parent span; "" for a root.
             attributes: Plain values.
             links: W3C traceparents of other traces; malformed ones are ignored.

@@ -1,6 +1,6 @@
 """Metrics under Volcano's names, so that its users' dashboards and alerts continue working.
 
-They stand beside our own in the same registry. Series by job or queue are worked out when somebody
+They stand beside our own in the same registry. Series by job or queue are computed when a client
 reads the metrics, from rows that are bounded: what is not there any more has no series.
 """
 
@@ -36,7 +36,7 @@ class Column(NamedTuple):
 
     Attributes:
         name: Volcano's name without its prefix.
-        text: What it tells.
+        text: Its help text.
         labels: Their names.
         counts: Whether it only grows. (Volcano's counters lack the ending `_total` that the format
             wants of one, so they are exposed without a type.)

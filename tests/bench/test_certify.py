@@ -105,8 +105,8 @@ def test_a_certificate_names_what_failed_was_missed_and_was_not_run() -> None:
     assert "commit: `0123456789ab`" in page
     assert "bars missed by them: drain 20 x 500, rate / bind limit\n" in page
     assert (
-        "not run: fuzz; tutti's live (0 of 1600 pods are bound); rivals (no binary was given)"
-        in page
+        "not run: fuzz; tutti's live (0 of 1600 pods are bound); "
+        "other schedulers (no binary was given)" in page
     )
     assert "| chaos | ok | 3 | 0 lost |" in page
     assert "| soak | **failed** (1) | 3 | 0 lost; failed: t::a |" in page

@@ -35,7 +35,7 @@ _REWORDED: Final = (
         "all its pods are being evicted for another gang; it is placed whole after that",
     ),
     ("the picture of the cluster is stale", "the view of the cluster is stale"),
-    ("and no room is held for the others", "and no capacity is reserved for the others"),
+    ("and no room is held for the others", "and no capacity is reserved for the other members"),
     ("then their room is held", "then their capacity is reserved"),
     ("; the others would fit alone", "; the other pods would fit alone"),
     ("of the others: ", "of the other members: "),

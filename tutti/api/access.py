@@ -1,4 +1,4 @@
-"""Who asks which API server: the flags for it, and the client that they give."""
+"""The user and the API server: the flags for both, and the client that they give."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from shared.kube.credentials import load
 
 #: A command asks a few things side by side; every followed log holds one connection of its own.
 CONNECTIONS_MAX = 64
-#: klog's level from which a Kubernetes client tells its requests.
+#: klog's level from which a Kubernetes client logs its requests.
 _TELL_REQUESTS = 4
 
 
@@ -22,7 +22,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         kubeconfig: Path of a file; "" for the usual places, and the service account in a pod.
         context: Context in it; "" for the current one.
         server: URL that replaces the kubeconfig's; "" to keep it.
-        verbosity: From 4 on, every request is told on standard error.
+        verbosity: At level 4 and above, every request is logged on standard error.
     """
 
     kubeconfig: str = ""

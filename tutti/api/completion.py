@@ -13,7 +13,7 @@ from tutti.api.conventions import conventions
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import name_of
 
-#: Who pressed a key waits no longer than this.
+#: A user who pressed a key waits no longer than this.
 _PATIENCE_S: Final = 2.0
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

@@ -16,8 +16,8 @@ class Conventions(msgspec.Struct, frozen=True, kw_only=True):
         namespace: Namespace where none is given; "" for that of the context.
         names_by_part: Whether `--selector word` means a part of the name, as in Volcano's tools;
             what reads as a selector (`a=b`, `!a`) is one all the same.
-        volcano_failures: Whether a failure is told as Volcano's tools tell it: on standard output,
-            with status 255.
+        volcano_failures: Whether a failure is reported as Volcano's tools report it: on standard
+            output, with status 255.
         default_name: Name of an object that is created without one; "" where that is an error.
         ignored: Flags that are taken, with their value, and mean nothing here: those that Go's
             libraries give every program.

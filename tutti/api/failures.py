@@ -1,4 +1,4 @@
-"""Runs a command's coroutine, and says what went wrong in a sentence that tells what to do."""
+"""Runs a command's coroutine, and reports a failure in a sentence with the remedy."""
 
 import asyncio
 import sys
@@ -32,7 +32,7 @@ class Refusal(Exception):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end and return what it returns; a failure is told, and ends the program."""
+    """Run to the end and return what it returns; a failure is reported, and ends the program."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
@@ -44,7 +44,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             raise
         fail(explained(found))
     except BrokenPipeError:
-        # Whoever read what we print has seen enough; click ends the program quietly.
+        # The reader of our output has seen enough; click ends the program quietly.
         raise
     except (KubeError, Refusal, OSError) as error:
         fail(explained(error))

@@ -27,7 +27,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """What a list was asked for.
 
     Attributes:
-        access: Who asks.
+        access: The user.
         namespace: As given; "" for the default one.
         everywhere: In all namespaces.
         selector: As given.
@@ -87,7 +87,7 @@ async def list_kind(
 
     Args:
         resource: The kind.
-        layout: Its table; told whether several namespaces may be in it.
+        layout: Its table; its argument is whether several namespaces may be in it.
         asked: What was asked for.
         name: Name of one object; "" for all.
 

@@ -68,8 +68,8 @@ async def create(
 ) -> Object:
     """Create one object, in its own namespace or else the one given; return it as stored.
 
-    The API server's warnings are told on standard error, as kubectl tells them: whether the gang
-    would fit, and what it would wait for, is among them. In a dry run nothing is stored.
+    The API server's warnings are printed on standard error, as kubectl prints them: whether the
+    gang would fit, and what it would wait for, is among them. In a dry run nothing is stored.
 
     Raises:
         ApiError: The API server refuses.

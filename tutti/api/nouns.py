@@ -24,7 +24,7 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         resource: The kind.
-        layout: Its table; told whether several namespaces may be in it.
+        layout: Its table; its argument is whether several namespaces may be in it.
     """
 
     resource: Resource

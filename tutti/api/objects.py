@@ -49,7 +49,7 @@ def labels_of(obj: Object) -> dict[str, str]:
 
 
 def without_managed_fields(obj: Object) -> Object:
-    """The object without the bookkeeping of server-side apply, which nobody reads."""
+    """The object without the bookkeeping of server-side apply, which no user reads."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj

@@ -41,7 +41,7 @@ def command(resource: Resource, target: Object, action: Action) -> Object:
 async def order(
     client: KubeClient, resource: Resource, name: str, action: Action, namespace: str = ""
 ) -> None:
-    """Tell the controller of an object what to do with it.
+    """Order the controller of an object to do something with it.
 
     Raises:
         NotFound: There is no such object, or Commands are not served.

@@ -1,4 +1,4 @@
-"""What a running suite and its data folder tell of themselves."""
+"""What running services report, and what their data folder holds."""
 
 import asyncio
 import platform
@@ -43,7 +43,9 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
-    """Put in who answers, with figures and settings; returns the answers. Raises BusError."""
+    """Put in the instances that answer, with figures and settings; returns the answers. Raises
+    BusError.
+    """
     request = StatusRequest(settings=True)
     found = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=_ANSWERS_S)
     found.sort(key=lambda one: one.instance)

@@ -53,10 +53,10 @@ def bundle(
 ) -> None:
     """Collect what a bug report needs in FILE, a .tar.gz.
 
-    Versions, settings without secrets, who is ready and why not, streams, the last word on each
-    gang, metrics, logs, and the standby's recording, with which `tutti replay` decides everything
-    again. Names of pods, groups, queues and nodes are in it. What cannot be had is left out, and
-    the manifest says why.
+    Versions, settings without secrets, which services are ready and why not, streams, the last word
+    on each gang, metrics, logs, and the standby's recording, with which `tutti replay` decides
+    everything again. Names of pods, groups, queues and nodes are in it. What cannot be had is left
+    out, and the manifest says why.
     """
     now = datetime.now(UTC)
     path = file or Path(f"tutti-bundle-{now:%Y%m%dT%H%M%SZ}.tar.gz")
@@ -87,7 +87,7 @@ async def _collect(
         collection.versions(archive, bus, found, _version())
         await collection.streams(archive, bus)
     if data_dir is not None:
-        # Only of a suite on this machine: elsewhere its ports are somebody else's.
+        # Only of services on this machine: elsewhere their ports belong to other processes.
         await collection.metrics(archive, found)
         await asyncio.to_thread(collection.logs, archive, data_dir)
     folder = recordings or (data_dir / "recordings" if data_dir is not None else None)

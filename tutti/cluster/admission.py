@@ -1,4 +1,4 @@
-"""Admission webhooks: who is asked, what they are sent (AdmissionReview v1), what answers do.
+"""Admission webhooks: which are called, what they are sent (AdmissionReview v1), what answers do.
 
 Not served: reinvocation, CEL match conditions, matchPolicy Equivalent (a rule must name the version
 that was asked for), and webhooks behind a Service (there is no network to reach one: a call that
@@ -37,7 +37,7 @@ class Call(msgspec.Struct):
     dry_run: bool = False
     strict: bool = False  # refuse unknown fields, instead of dropping them
     user: str = "system:admin"
-    warnings: list[str] = msgspec.field(default_factory=list)  # what the client is told besides
+    warnings: list[str] = msgspec.field(default_factory=list)  # warnings for the client
 
 
 class Review(NamedTuple):

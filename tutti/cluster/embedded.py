@@ -109,7 +109,7 @@ class EmbeddedCluster:
             await self.add_node(
                 f"node-{index + 1}", resources={"nvidia.com/gpu": "1"}, labels=labels
             )
-        self.store.expire_all()  # nobody can resume from before the start
+        self.store.expire_all()  # no client can resume from before the start
 
     async def _create(self, key: Key, obj: Obj) -> None:
         await self.api.create(self.api.call(key[1], group=key[0]), obj)

@@ -68,7 +68,7 @@ class Collector:
             if _is_going(obj) or _owners(obj):
                 self._look_at(uid)
             return
-        # Who may have waited for its end: dependents, its namespace, its definition.
+        # What may have waited for its end: dependents, its namespace, its definition.
         for other in self._dependents.get(uid, ()):
             self._look_at(other)
         for other_key, name in ((NAMESPACES, namespace), (CRDS, f"{key[1]}.{key[0]}")):

@@ -56,7 +56,7 @@ class _Worker:
         return str((self.obj["metadata"].get("annotations") or {}).get(EXIT, ""))
 
     def exit_code(self) -> int | None:
-        """The code that its containers are told to end with and did not yet."""
+        """The exit code that its containers are to end with and did not yet."""
         words = self.exit_text().split()
         if self.exit_text() == self.seen_exit or not words or not words[0].isdigit():
             return None

@@ -1,6 +1,6 @@
 """Kubernetes objects as plain JSON values, and the few things done to all of them.
 
-An object that is in the store is never changed: whoever wants another one takes `clone`.
+An object that is in the store is never changed: code that needs another one takes `clone`.
 """
 
 import datetime as dt

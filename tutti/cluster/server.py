@@ -49,7 +49,7 @@ class Server:
             return _failure(error)
         except web.HTTPRequestEntityTooLarge:
             return _failure(ApiError(413, "RequestEntityTooLarge", "the request is too large"))
-        except Exception as error:  # noqa: BLE001 - one request's bug must not end the others
+        except Exception as error:  # noqa: BLE001 - one request's bug must not end other requests
             _log.exception("%s %s failed", request.method, request.path)
             return _failure(ApiError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
@@ -139,7 +139,7 @@ class Server:
                 await response.write(piece)
             await response.write_eof()
         except ConnectionResetError:
-            pass  # the client left, or was dropped on demand; there is nobody to tell
+            pass  # the client left, or was dropped on demand; there is no client to answer
         finally:
             self._watching.discard(transport)
         return response

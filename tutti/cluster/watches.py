@@ -13,7 +13,7 @@ from tutti.cluster.store import Change, Follower, Store, Stored
 
 # Without a deadline of the client's a watch ends after this long (the real server: 30 to 60 min).
 WATCH_S = 1800
-# How often a quiet watch is told where it stands, and how long before its end again.
+# How often a quiet watch gets a bookmark, and how long before its end again.
 BOOKMARK_S = 60
 LAST_BOOKMARK_BEFORE_END_S = 2
 

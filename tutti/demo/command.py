@@ -16,7 +16,7 @@ from tutti.demo.processes import ProcessFailed
 from tutti.demo.screen import WIDTH
 from tutti.up.all_services import first_of
 
-#: As shells tell of a process that a signal ended.
+#: As shells report a process that a signal ended.
 _SIGNALLED = 128
 
 
@@ -29,7 +29,7 @@ _SIGNALLED = 128
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write pictures of the session as an SVG.",
+    help="Write the session as an animated SVG.",
 )
 def demo(*, fast: bool, color: bool, keep: bool, kill: bool, record: Path | None) -> None:
     """Play the seeds' experiment on an embedded cluster; exit 1 unless every claim held."""

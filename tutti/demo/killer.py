@@ -58,7 +58,7 @@ class Killer:
         while True:
             answers = await self._ask()
             found = {each.instance: each.pid for each in answers.values() if each.ready}
-            # Whoever answers, answers over it.
+            # Every service that answers, answers over it.
             found |= {NATS: 0} if answers else {}
             if found.keys() >= set(self.expected) or time.monotonic() > until_s:
                 return found
@@ -73,7 +73,9 @@ class Killer:
             await asyncio.sleep(_POLL_S)
 
     async def _ask(self) -> dict[str, ServiceStatus]:
-        """Who answers, without those that were killed (their last answer may be late)."""
+        """The services that answer, without those that were killed (their last answer may be
+        late).
+        """
         answers = await ask_all(
             self._bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S
         )

@@ -41,7 +41,7 @@ class Observer:
         record: Every sighting of a pod, in the API server's order.
         pods: The last sighting of each.
         nodes: What each node has, by resource.
-        specs: Each living pod whole, for who must place it.
+        specs: Each living pod whole, for the scheduler that must place it.
         verdicts: What stands on the group of a job, by the job's UID.
     """
 
@@ -105,7 +105,7 @@ class Observer:
         return ListWatch(self._client, resource, kind)
 
     def _tell(self) -> None:
-        """Wake everybody who waits."""
+        """Wake all waiting tasks."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

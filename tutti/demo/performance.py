@@ -48,7 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         fast: As short as it can be.
         kill: Kill every process of Tutti once meanwhile.
         keep: Leave cluster and suite running until cancelled.
-        record: Where to write pictures of the session; None for nowhere.
+        record: Where to write frames of the session; None for nowhere.
     """
 
     fast: bool = False
@@ -66,7 +66,7 @@ async def play(options: Options, console: Console) -> bool:
     Raises:
         ProcessFailed: The cluster or the suite did not start, or `tutti up` has ended.
         KubeError: The API server refused what the demo asked for.
-        BusError: NATS cannot be asked whom to kill.
+        BusError: NATS cannot be asked which process to kill.
         OSError: Files or processes cannot be made.
     """
     folder = Path(tempfile.mkdtemp(prefix="tutti-demo-"))
@@ -108,7 +108,7 @@ async def _perform(folder: Path, options: Options, console: Console) -> bool:
 
 
 class _Narrator(logging.Handler):
-    """Has the libraries' warnings told: written to the terminal they would spoil the picture."""
+    """Shows the libraries' warnings as lines of the session: raw they would spoil the screen."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(logging.WARNING)
@@ -231,7 +231,7 @@ async def _keep(console: Console, stage: Stage) -> None:
 
 
 def _write_record(path: Path, frames: list[RenderableType]) -> None:
-    """Pictures of the session as one SVG. Raises OSError."""
+    """Frames of the session as one SVG. Raises OSError."""
     console = Console(record=True, file=io.StringIO(), width=WIDTH, force_terminal=True)
     for frame in frames:
         console.print(frame)

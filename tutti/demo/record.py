@@ -63,7 +63,7 @@ ClusterState = dict[str, Sighting]
 
 
 def replay(record: Record) -> Iterator[tuple[Sighting, ClusterState]]:
-    """Each sighting, with the picture that it makes: one dict, which continues changing."""
+    """Each sighting, with the state that it leads to: one dict, which continues changing."""
     picture: ClusterState = {}
     for sighting in record:
         picture[sighting.uid] = sighting

@@ -31,7 +31,7 @@ class Screen:
         self._told = 0
 
     async def run(self) -> None:
-        """Show until cancelled; then everything told has been printed."""
+        """Show until cancelled; then every line has been printed."""
         if not self._console.is_terminal:
             await self._tell_only()
             return

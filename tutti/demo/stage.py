@@ -94,7 +94,7 @@ class Stage:
         self.say(about, "dim")
 
     def say(self, text: str, style: str = "") -> None:
-        """Tell something."""
+        """Print a line."""
         self.lines.append(Line(at_s=time.monotonic() - self.began_s, text=text, style=style))
 
     def claim(self, claim: Claim) -> None:
@@ -225,7 +225,7 @@ class Stage:
 
 
 def _nothing() -> None:
-    """Nobody takes pictures."""
+    """Frames are not recorded."""
 
 
 class _MadeMeta(msgspec.Struct, frozen=True):

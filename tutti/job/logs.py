@@ -35,7 +35,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         task: Only pods of this task; "" for all.
         index: Only the pod with this index in its task; None for all.
         container: Only this container; "" for all.
-        follow: Go on with what is written.
+        follow: Continue with what is written.
         previous: The log of the container's previous run.
         timestamps: With the instant of each line.
         tail: So many lines from the end; None for all.
@@ -166,7 +166,7 @@ class _Logs:
         try:
             await self._read(pod, container, several=True)
         except ApiError as error:
-            # The others are worth reading all the same.
+            # The remaining pods' logs are worth reading all the same.
             click.echo(f"[{pod}/{container}] no log: {error.message}", err=True)
 
     async def _finished(self, job: Object) -> None:

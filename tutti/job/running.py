@@ -19,7 +19,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for.
 
     Attributes:
-        access: Who asks.
+        access: The user.
         namespace: As given; "" for the default one. Also for manifests that name none.
         files: Manifests; when there is one, the three below do not count.
         name: Name of the Job.

@@ -58,7 +58,7 @@ async def view_job(access: Access, namespace: str, name: str, output: Format) ->
 
 
 async def _why(client: KubeClient, job: Object) -> str:
-    """What the Job's gang waits for; "" where nobody may know or it does not wait."""
+    """What the Job's gang waits for; "" where the user may not read it or it does not wait."""
     name = f"{name_of(job)}-{text(job, 'metadata.uid')}"
     try:
         return why_unschedulable(await get(client, PODGROUPS_VOLCANO, name, namespace_of(job)))

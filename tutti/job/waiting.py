@@ -22,7 +22,7 @@ Goal: TypeAlias = Literal["running", "finished"]
 
 #: A gang that finds room has it by then: before, that it waits is no news.
 _PATIENCE_S: Final = 2.0
-#: Phases that a Job cannot leave without somebody's help, and in which it has not succeeded.
+#: Phases that a Job cannot leave without a user's help, and in which it has not succeeded.
 _LOST: Final = FINAL_PHASES - {"Completed"}
 
 
@@ -118,7 +118,9 @@ class _Waiting:
             await asyncio.wait([told])
 
     async def _listen(self) -> None:
-        """Keep what the Job's PodGroup says; a user without the right to see it is told less."""
+        """Keep what the Job's PodGroup says; a user without the right to see it gets a shorter
+        answer.
+        """
         group = {
             "metadata": {
                 "name": f"{name_of(self._job)}-{text(self._job, 'metadata.uid')}",

@@ -18,7 +18,7 @@ _WIDTH: Final = 10**6
 _HEAD: Final = "# Made by `make manifests` from shared/kinds: change it there.\n"
 
 
-#: Folder, below that of the others, of the CRDs that are installed on request only.
+#: Folder, below that of the other CRDs, of those that are installed on request only.
 OPT_IN_FOLDER: Final = "kube-batch"
 
 
@@ -88,7 +88,7 @@ def manifest(description: Description) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style, but Kubernetes' own schemas in flow style: nobody reads those here."""
+    """Block style, but Kubernetes' own schemas in flow style: no reader needs those here."""
 
     @override
     def ignore_aliases(self, data: object) -> bool:

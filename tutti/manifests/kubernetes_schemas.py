@@ -2,7 +2,7 @@
 
 What the real API server publishes is cut down to what decides what a CRD prunes and refuses:
 types, required fields, keys of lists, and defaults of those keys. Enumerations go: whether a
-restart policy exists is told by the webhook, with everything else that is wrong with the pod.
+restart policy exists is checked by the webhook, with everything else that is wrong with the pod.
 """
 
 import json

@@ -7,7 +7,7 @@ import msgspec
 
 Level = Literal["blocks", "step", "changes", "tells"]
 """blocks: does not work with Tutti as it is. step: to be done in the course of a switch. changes:
-works, otherwise than now. tells: good to know.
+works, otherwise than now. `tells`: good to know.
 """
 
 LEVELS: Final[tuple[Level, ...]] = ("blocks", "step", "changes", "tells")

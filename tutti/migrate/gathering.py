@@ -1,4 +1,4 @@
-"""Looks at a cluster: lists, and nothing else. What may not be listed is told, and passed over."""
+"""Looks at a cluster: lists, and nothing else. What may not be listed is reported, and skipped."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence

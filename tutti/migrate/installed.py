@@ -1,4 +1,6 @@
-"""What follows for what a rival has installed: CRDs, webhook configurations, its configuration."""
+"""What follows for what another scheduler has installed: CRDs, webhook configurations, its
+configuration.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What follows for scheduler names and for those who answer to them."""
+"""What follows for scheduler names and for the schedulers that serve them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tutti.migrate.seen import Seen
 if TYPE_CHECKING:
     from shared.model.objects import Pod
 
-#: Answered by kube-scheduler everywhere: nobody expects Tutti to.
+#: Served by kube-scheduler everywhere: no user expects Tutti to.
 _DEFAULT: Final = "default-scheduler"
 _HOLDS: Final = {"name": "scheduler", "suite": "tutti up", "podgroups": "controllers"}
 

@@ -37,7 +37,7 @@ class _Report(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.group()
 def observe() -> None:
-    """Look at what `tutti up --observe` finds beside a rival scheduler."""
+    """Look at what `tutti up --observe` finds beside another scheduler."""
 
 
 @observe.command()
@@ -51,7 +51,9 @@ def observe() -> None:
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
 def report(*, suite: ServiceBus, path: Path | None, output: str) -> None:
-    """Say per gang when the rival bound it, when Tutti would have, and what stays partial."""
+    """Show per gang when the other scheduler bound it, when Tutti would have, and what stays
+    partial.
+    """
     try:
         found = _read(path) if path is not None else asyncio.run(_ask(suite))
     except NoAnswer:

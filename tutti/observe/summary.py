@@ -25,12 +25,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     gangs: int
     #: Bound already when observation began: nothing can be said of these.
     before: int
-    #: Of the others: bound whole by the rival; decided by Tutti.
+    #: Of the remaining gangs: bound whole by the other scheduler; decided by Tutti.
     whole: int
     decided: int
     #: Decided by Tutti, and waiting in the other scheduler's hands (none of it bound, or a part).
     only_tutti: int
-    #: Bound whole by the rival, and never decided before that.
+    #: Bound whole by the other scheduler, and never decided before that.
     only_rival: int
     #: Bound in part for some time, and at this moment; for how long in all.
     partial_ever: int
@@ -77,7 +77,7 @@ def partial_ms(row: GangObserved, at_ms: int) -> int:
 
 
 def _waits(found: Iterable[int]) -> Waits | None:
-    """The rival may bind a gang before all it needs is there: that is no wait."""
+    """The other scheduler may bind a gang before all it needs is there: that is no wait."""
     waits = sorted(max(one, 0) / 1000 for one in found)
     if not waits:
         return None

@@ -12,7 +12,9 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 def status(pod: Object) -> str:
-    """The word that tells most: Running, Init:0/1, ImagePullBackOff, Terminating, Completed…"""
+    """The word that says most about the pod: Running, Init:0/1, ImagePullBackOff, Terminating,
+    Completed…
+    """
     phase = text(pod, "status.phase")
     if field(pod, "metadata.deletionTimestamp"):
         if text(pod, "status.reason") == "NodeLost":

@@ -1,5 +1,5 @@
 """Provisions what an installation needs before its services can work with NATS: keys of users, the
-file by which the server tells them apart, a CA and the server's certificate.
+file by which the server distinguishes them, a CA and the server's certificate.
 
 `planning` is pure: what is stored in, what should be stored out. `cluster` keeps it in Secrets,
 `folder` in files, for an installation without Kubernetes' Secrets; `reloading` has a running server

@@ -14,7 +14,7 @@ from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import SECRETS
 from tutti.provision.planning import BadSecret, Kept, names, plan
 
-#: So often it is looked at again when another one that provisions was quicker: more often than
+#: So often it is checked again when another `provision` was quicker: more often than
 #: there are Secrets to be quicker with.
 _ATTEMPTS: Final = 20
 
@@ -81,7 +81,7 @@ async def provision(
                 if said:
                     say(said)
         except (Conflict, NotFound):
-            continue  # somebody else was quicker, or removed one
+            continue  # another client was quicker, or removed one
         return
     raise Busy(f"others keep changing the Secrets {namespace}/{release}-nats-*")
 

@@ -65,7 +65,7 @@ def provision(
     For each user (watcher, gang-planner, binder, admission-webhook, controller-status,
     controller-jobs, provision, reader) a Secret NAME-nats-USER: `seed` (its nkey) and `ca.crt`. For
     the servers NAME-nats-server: `tls.crt`, `tls.key`, `ca.crt`, and `authorization.conf`, which
-    their configuration includes. The CA itself is in NAME-nats-ca, for nobody to mount.
+    their configuration includes. The CA itself is in NAME-nats-ca, which no pod mounts.
 
     What is there and good stays: run it as often as wanted, once a week at least.
     """

@@ -1,7 +1,7 @@
 """What should be stored, given what is stored and the time: pure.
 
 Keys of users are made once and never changed. Certificates are renewed long before they end, and
-the CA in two steps, so that nobody meets a certificate that he does not trust yet:
+the CA in two steps, so that no client meets a certificate that it does not trust yet:
 
 1. a year before its end a next CA is made, and everybody is given both to trust;
 2. a day later, when everybody has it, the next one is the CA, and signs for the server; the former
@@ -30,7 +30,8 @@ from shared.runtime.certificate_authority import (
 
 CA_LIFETIME: Final = timedelta(days=3650)
 CA_RENEWED_BEFORE: Final = timedelta(days=365)
-#: Kubelets refresh mounted Secrets within two minutes; whoever runs this less often waits longer.
+#: Kubelets refresh mounted Secrets within two minutes; an operator who runs this less often waits
+#: longer.
 CA_OVERLAP: Final = timedelta(days=1)
 SERVER_LIFETIME: Final = timedelta(days=365)
 SERVER_RENEWED_BEFORE: Final = timedelta(days=120)
@@ -61,7 +62,7 @@ class _Trust(msgspec.Struct, frozen=True):
     former: tuple[x509.Certificate, ...]
 
     def bundle(self) -> bytes:
-        """Whom to trust, as PEM."""
+        """The CAs to trust, as PEM."""
         coming = (self.coming.certificate,) if self.coming is not None else ()
         return _pem((self.current.certificate, *coming, *self.former))
 
@@ -88,7 +89,7 @@ def plan(
     """What should be stored.
 
     Args:
-        users: Who may connect.
+        users: The users that may connect.
         addresses: DNS names and IP addresses of the servers.
         stored: What is there.
         now: The instant to judge validity by.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-#: Kubelets take a minute or two to bring a changed Secret; nothing tells when they did.
+#: Kubelets take a minute or two to bring a changed Secret; no event reports when they did.
 LOOK_EVERY_S: Final = 10.0
 
 
@@ -56,7 +56,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _hang_up(pid_file: Path) -> int:
-    """The process that was told; 0 when there is none."""
+    """The process that was signalled; 0 when there is none."""
     try:
         pid = int(pid_file.read_text("ascii"))
         os.kill(pid, signal.SIGHUP)

@@ -30,7 +30,7 @@ _name_flag = flags.name_flag("Queue", "-n")
 def queue() -> None:
     """Create Queues of scheduling.volcano.sh, and open, close and delete them.
 
-    What queues hold, deserve and are owed is told by `tutti queues`.
+    `tutti queues` shows what queues hold, deserve and are owed.
     """
 
 

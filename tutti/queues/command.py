@@ -33,7 +33,7 @@ def queues(
 ) -> None:
     """Show what queues hold, deserve, were promised and are owed, and why.
 
-    The planner's standby answers. Ends with status 1 when nobody does, or a queue is unknown.
+    The planner's standby answers. Ends with status 1 when no planner does, or a queue is unknown.
     """
     try:
         found = asyncio.run(_ask(suite))

@@ -1,4 +1,5 @@
-"""Who may do what in Kubernetes: one table (`table`), and what is generated from it (`rendering`).
+"""The rights of each account in Kubernetes: one table (`table`), and what is generated from it
+(`rendering`).
 
 NATS has a table of its own beside the bus (`shared.bus.permissions`).
 """

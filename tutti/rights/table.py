@@ -4,8 +4,8 @@ Pure data. The kinds of the dialects come from `shared.dialects.rights`; everyth
 Nothing is granted by `*`, nor by a verb that escalates (`bind`, `escalate`, `impersonate`), and
 only the binder may create `pods/binding`.
 
-An account is one ServiceAccount. The controllers are two of them: who writes statuses need not be
-able to create pods, and the second is not installed where Volcano's controllers stay.
+An account is one ServiceAccount. The controllers are two of them: the one that writes statuses need
+not be able to create pods, and the second is not installed where Volcano's controllers stay.
 """
 
 from typing import Final
@@ -49,7 +49,7 @@ from shared.kube.resources import (
 )
 from tutti.provision.planning import names
 
-#: Stands for the release's name in names of objects; whoever installs replaces it.
+#: Stands for the release's name in names of objects; the installation replaces it.
 RELEASE: Final = "RELEASE"
 #: Of each NATS user's Secret, the server's and the CA's: `RELEASE-nats-USER`.
 NATS_SECRETS: Final = tuple(f"{RELEASE}-nats-{name}" for name in names(users()))
@@ -81,7 +81,7 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """One ServiceAccount. Without `token` it is nobody to the API server."""
+    """One ServiceAccount. Without `token` it has no identity at the API server."""
 
     name: str
     rights: tuple[Right, ...] = ()

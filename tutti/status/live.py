@@ -42,7 +42,7 @@ class Watched:
         self._streams: dict[str, tuple[int, float]] = {}
 
     def take(self, found: Report, ledger: LedgerAnswer | None, seconds: float) -> None:
-        """One more round, so long after the last one; `ledger` None: nobody answers."""
+        """One more round, so long after the last one; `ledger` None: no planner answers."""
         self.found, self.ledger = found, ledger
         self._decisions.append(found.decisions_per_s)
         self._bound.append(found.pods_bound_per_s)

@@ -1,7 +1,7 @@
 """From what the services answered to a report. Pure.
 
 Rates come from two rounds of counters: only instances that answered both, as the same process, can
-tell one.
+show one.
 """
 
 import re
@@ -84,7 +84,7 @@ def report(
         second: Answers of the second, which counts.
         seconds: Time between the rounds.
         streams: What the streams hold.
-        store_problem: Why NATS stores nothing; "" when it stores, or nobody knows.
+        store_problem: Why NATS stores nothing; "" when it stores, or that is unknown.
     """
     problems = _problems(second)
     if store_problem:

@@ -69,7 +69,7 @@ def timeline(
 ) -> None:
     """Draw when gangs waited, and on which nodes they were.
 
-    Told from the logs in NATS: decisions, their outcomes, and the pods' ends. The logs reach back
+    Taken from the logs in NATS: decisions, their outcomes, and the pods' ends. The logs reach back
     an hour or so; what began earlier is left out.
     """
     try:

@@ -73,7 +73,7 @@ class Logs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def story(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> Story:
-    """What the logs tell of this time, of one namespace or, for "", of all."""
+    """The content of the logs of this time, of one namespace or, for "", of all."""
     decided = {
         seq: record
         for seq, record in logs.decisions

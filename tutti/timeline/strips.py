@@ -49,7 +49,7 @@ def by_gang(story: Story, width: int, rows_max: int) -> RenderableType:
 
 
 def by_node(story: Story, width: int, rows_max: int) -> RenderableType:
-    """A row per node and lane: who was there."""
+    """A row per node and lane: the pods that were there."""
     nodes = story.nodes
     names = min(_NAME_MAX, max((len(node) for node in nodes), default=4))
     strip = max(20, width - names - 2)

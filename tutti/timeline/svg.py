@@ -1,4 +1,4 @@
-"""A story as a picture: lanes per node, and above them who waits. Pure.
+"""A timeline as a drawing: lanes per node, and above them the gangs that wait. Pure.
 
 One file without scripts or references: it can stand on a page and in a report. Names are escaped.
 """
@@ -19,7 +19,7 @@ _LANE: Final = 22
 _GAP: Final = 8
 _TICKS: Final = 8
 _LETTER: Final = 6.6
-#: Lanes drawn; beyond that nobody sees anything.
+#: Lanes drawn; with more, none can be distinguished.
 LANES_MAX: Final = 400
 _WAITS_MAX: Final = 40
 #: Pixels that a wait must last to be drawn.
@@ -116,7 +116,7 @@ def _axis(paper: _Paper, bottom: int) -> None:
 
 
 def _waiting(paper: _Paper) -> None:
-    """Waits in lanes; those that nobody could see are left out."""
+    """Waits in lanes; those too short to be seen are left out."""
     end_ms = paper.story.to_ms
     shortest_ms = (end_ms - paper.story.from_ms) * _WAIT_LEAST // (_WIDTH - _LEFT - _RIGHT)
     waits: list[Wait] = [

@@ -1,5 +1,5 @@
-"""`tutti top queues|nodes`: who holds most of what there is.
+"""`tutti top queues|nodes`: which queues or nodes hold the most.
 
-Queues as the planner's standby tells them; nodes as the API server does: what their pods ask for.
+Queues as the planner's standby reports them; nodes as the API server does: what their pods ask for.
 `nodes` adds up (pure), `drawing` draws (pure), `command` asks and prints.
 """

@@ -47,7 +47,7 @@ _output = click.option("--output", "-o", type=click.Choice(["text", "json"]), de
 
 @click.group()
 def top() -> None:
-    """Show who holds most of what there is."""
+    """Show which queues or nodes hold the most."""
 
 
 @top.command()
@@ -124,7 +124,7 @@ def nodes(*, access: Access, sort_by: str, watch: bool, interval_s: float, outpu
 async def _pictures(
     look: Callable[[], Awaitable[RenderableType]], interval_s: float | None
 ) -> AsyncIterator[RenderableType]:
-    """One picture, or one after each interval without end."""
+    """One table, or one after each interval without end."""
     while True:
         try:
             yield await look()

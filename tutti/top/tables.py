@@ -19,7 +19,7 @@ _NAME_MAX: Final = 40
 #: Wider than any table.
 _RULER: Final = 10_000
 _GANGS_MAX: Final = 2
-#: On nodes nobody looks at these first.
+#: On nodes these are the least interesting.
 _QUIET: Final = frozenset({"pods", "ephemeral-storage"})
 
 

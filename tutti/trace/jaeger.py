@@ -1,4 +1,4 @@
-"""What services told a Jaeger of a gang that is not in the streams: its admission, what the
+"""What services exported to Jaeger of a gang that is not in the streams: its admission, what the
 controllers made, how long it took until something was seen and written.
 """
 
@@ -14,7 +14,7 @@ from tutti.trace.timeline import Line
 _TIMEOUT_S: Final = 5.0
 _MICROSECONDS: Final = 1000
 _SERVICE_PREFIX: Final = "tutti-"
-#: Spans that the streams do not tell, and what of them is worth a word.
+#: Spans that the streams do not contain, and the attributes of them that are shown.
 _TOLD: Final = {
     "admit": ("kind", "result"),
     "make group": (),

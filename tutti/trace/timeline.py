@@ -53,7 +53,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def timeline(story: Story, told: Iterable[Line] = ()) -> Timeline:
-    """The gang's timeline, with lines that others have told of it, in the order of time."""
+    """The gang's timeline, with lines from other sources, in the order of time."""
     verdict = story.verdict
     lines = [*told, *_first(story), *_last(verdict)]
     for seq, record in story.records:

@@ -58,7 +58,7 @@ class DataDirBusy(Exception):
 
 
 class OtherSchedulersFound(Exception):
-    """Somebody else serves what we are to serve; the message says who, and what to do."""
+    """Another program serves what we are to serve; the message names it and the remedy."""
 
 
 async def run_services(
@@ -186,11 +186,11 @@ class _Suite:
 
         Returns:
             Whether our controller may make PodGroups for bare pods; for an observation, whether
-            somebody else's does.
+            another program's does.
 
         Raises:
             ClusterUnreachable: See there.
-            OtherSchedulersFound: Somebody else serves what we are to serve.
+            OtherSchedulersFound: Another program serves what we are to serve.
         """
         options = self._options
         sight = await look_around(client, options.scheduler_names)
@@ -228,7 +228,7 @@ class _Suite:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(supervisor.run(), name="supervisor")
-                # Whoever supervises us, a systemd unit with WatchdogSec= say, sees that we live.
+                # Our supervisor, a systemd unit with WatchdogSec= for example, sees that we live.
                 group.create_task(Heartbeat().run(), name="heartbeat")
                 set_up = functools.partial(self._set_up_again, nats)
                 group.create_task(nats.keep(self._say, set_up), name="keep-nats")
@@ -327,7 +327,7 @@ def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def ready_line(content: ReadyFile, options: UpOptions) -> str:
-    """The one line that tells that all is ready."""
+    """The one line that reports that all is ready."""
     webhook = content.webhook
     processes = len(content.services) + (1 if content.nats_pid else 0)
     admission = (

@@ -1,6 +1,7 @@
-"""Looks at the cluster before anything is started: can it be reached, and who else is there.
+"""Looks at the cluster before anything is started: can it be reached, and which other schedulers
+are there.
 
-All questions are asked side by side. What we have no right to see is told once and passed over: a
+All questions are asked side by side. What we have no right to see is reported once and skipped: a
 cluster's administrator may have good reasons, and a scheduler is needed all the same.
 """
 

@@ -110,7 +110,7 @@ def up(*, replicas: tuple[str, ...], **flags: object) -> None:
 
 def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     """Check what click does not, and make paths absolute: services inherit our folder, but a
-    message with a relative path helps nobody.
+    message with a relative path does not help.
     """
     import msgspec
 
@@ -179,7 +179,7 @@ def _run(options: UpOptions) -> int:
     )
 
     logging.basicConfig(format="tutti: %(message)s", level=logging.WARNING)
-    # What is wrong with our own NATS is told by whoever keeps it running.
+    # Problems of our own NATS are reported by the task that keeps it running.
     logging.getLogger("shared.bus").setLevel(logging.ERROR)
 
     def announce(line: str) -> None:

@@ -15,12 +15,12 @@ from shared.kube.objects import Condition, KubeStruct, ObjectMeta
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
 
-#: Put on every CRD that we make; what lacks it is somebody else's.
+#: Put on every CRD that we make; a CRD without it is of another product.
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _OURS: Final = "tutti"
 #: On an API server that has just started, or is overloaded, it took longer than 15 s.
 _ESTABLISHED_TIMEOUT_S: Final = 60.0
-#: The API server establishes a CRD within tens of milliseconds, and tells nobody but its status.
+#: The API server establishes a CRD within tens of milliseconds, and reports it in its status only.
 _LOOK_EVERY_S: Final = 0.05
 
 
@@ -62,8 +62,8 @@ async def install(
 
     Args:
         client: Writes them.
-        say: Told which CRDs were left as they are.
-        take_over: Whether CRDs that somebody else made become ours.
+        say: Called with the CRDs that were left as they are.
+        take_over: Whether CRDs of other products become ours.
         kube_batch: Whether to create those of kube-batch's kinds as well.
 
     Returns:

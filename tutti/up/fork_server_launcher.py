@@ -138,7 +138,7 @@ class ForkServerLauncher:
         except TimeoutError:
             raise OSError(f"{spec.title}: no process after {_ANSWER_TIMEOUT_S:.0f} s") from None
         finally:
-            # An answer that nobody waits for any more has its process killed.
+            # An answer that no caller waits for any more has its process killed.
             self._starting.pop(request, None)
         return self._running[pid]
 
@@ -241,6 +241,6 @@ class _ForkedChild:
 
     def send_signal(self, number: signal.Signals) -> None:
         if not self.ended.done():
-            # Reaped by the fork server, which has told us, but we have not read it yet.
+            # Reaped by the fork server, which has reported it, but we have not read that yet.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, number)

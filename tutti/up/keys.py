@@ -1,9 +1,9 @@
 """The users of a suite's own NATS: an nkey each, made once and kept in the data folder, readable
 for its owner only.
 
-They are the chart's (`shared.bus.permissions`), so that what holds in a cluster holds here: who has
-no key is refused, and who has a service's can do what that service does. Only without TLS: nobody
-but this machine's processes can listen.
+They are the chart's (`shared.bus.permissions`), so that what holds in a cluster holds here: a
+client without a key is refused, and one with a service's key can do what that service does. Only
+without TLS: only this machine's processes can listen.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.folder is None else str(self.folder / f"{user}.nk")
 
     def flags(self, user: str) -> list[str]:
-        """What a service is told of them."""
+        """What a service gets of them."""
         if self.folder is None:
             return []
         return [f"--nats-user={user}", f"--nats-credentials={self.file(user)}"]
@@ -68,8 +68,8 @@ def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
 
 
 def restorer(keys: Keys) -> Callable[[], None]:
-    """Remember the seeds, and return what writes those again whose file is gone: whoever removed
-    the folder under running services must not lock them out. Both block, and raise OSError.
+    """Remember the seeds, and return what writes those again whose file is gone: the user who
+    removed the folder under running services must not lock them out. Both block, and raise OSError.
     """
     folder = keys.folder
     assert folder is not None, "our own NATS has users"
@@ -85,7 +85,7 @@ def restorer(keys: Keys) -> Callable[[], None]:
 
 
 def adopt_streams(nats_dir: Path) -> None:
-    """Give the services' account the streams of a folder in which nobody had a key: what was
+    """Give the services' account the streams of a folder in which no service had a key: what was
     decided is remembered. Blocks; only while no server runs on the folder. Raises OSError.
     """
     before, now = (nats_dir / _STREAMS / name for name in (_BEFORE, SERVICES))

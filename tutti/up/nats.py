@@ -156,7 +156,7 @@ class _Health:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What tells a folder from another one of its name; None: there is none."""
+    """What distinguishes a folder from another one of its name; None: there is none."""
     try:
         found = folder.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""What `tutti up` was told, checked."""
+"""The options of `tutti up`, checked."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 #: In the order of starting: the watcher's list is what everybody waits for. Stopping is the other
-#: way round, so that whoever writes outlives whoever asks for it.
+#: way round, so that writers outlive the services that order their writes.
 SERVICES: Final = ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
 
 #: Active and standby planner: the standby answers questions and takes over in about a second.
@@ -22,7 +22,7 @@ _REPLICAS: Final[Mapping[str, int]] = {
     "admission-webhook": 1,
 }
 
-#: What runs beside a rival to watch it: nothing that can write to the cluster.
+#: What runs beside another scheduler to observe it: nothing that can write to the cluster.
 OBSERVING: Final = ("watcher", "gang-planner", "observer")
 #: In the data folder: a suite that only observes has a NATS of its own, since what it decides is
 #: not to be found by one that means it.
@@ -55,11 +55,11 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         kube_batch_crds: Whether to create those of kube-batch's kinds too.
         replicas: Processes per service, where it differs from the default.
         otlp_endpoint: OTLP/HTTP endpoint for traces; "" for none.
-        trace_ratio: Share of traces that is told.
+        trace_ratio: Share of traces that is exported.
         take_over: Whether to start beside live other schedulers.
         verbose: Services log to standard error, as text.
         ready_file: Where to write the ports and pids once all are ready.
-        observe: Whether to write nothing, and to tell what would have been done.
+        observe: Whether to write nothing, and to report what would have been done.
         report: Where an observation is written; None for nowhere.
     """
 

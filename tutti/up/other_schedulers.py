@@ -1,7 +1,8 @@
-"""Who else is at work in the cluster: from what the API server shows to a list of live other
-schedulers.
+"""Which other schedulers work in the cluster: from what the API server shows to a list of live
+other schedulers.
 
-Pure. A scheduler name has one owner: two schedulers on one name bind each other's pods. A rival is
+Pure. A scheduler name has one owner: two schedulers on one name bind each other's pods. Another
+scheduler is
 
 * a Lease named after one of our scheduler names, or a ConfigMap used as one (kube-batch), renewed
   lately,
@@ -20,7 +21,7 @@ import msgspec
 from shared.kube.leases import VOLCANO_CONTROLLERS, Lease, LeaseSpec, aware
 from shared.kube.objects import KubeStruct, ObjectMeta
 
-#: Where `tutti up` tells of itself.
+#: Where `tutti up` announces itself.
 OWN_LEASE: Final = ("kube-system", "tutti")
 #: kube-batch locked a ConfigMap by this annotation.
 LOCK_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
@@ -28,7 +29,7 @@ LOCK_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
 #: Volcano's controllers: among them one that makes PodGroups for bare pods.
 _PODGROUP_LEASES: Final = frozenset({VOLCANO_CONTROLLERS})
 _PODGROUP_DEPLOYMENTS: Final = frozenset({"volcano-controllers"})
-#: What a program serves that was not told its scheduler name, by a part of its image's or
+#: What a program serves that was given no scheduler name, by a part of its image's or
 #: Deployment's name.
 _DEFAULT_NAMES: Final = {
     "vc-scheduler": "volcano",
@@ -101,7 +102,7 @@ class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         holding: A scheduler name, the whole suite (another `tutti up`), or bare pods' PodGroups.
         name: The scheduler name, else "".
-        who: Who it is and since when, in words.
+        who: Its identity and since when, in words.
     """
 
     holding: Holding
@@ -152,7 +153,7 @@ def _by_lock(lock: ConfigMap, now: datetime, names: frozenset[str]) -> OtherSche
     try:
         spec = msgspec.json.decode(meta.annotations.get(LOCK_ANNOTATION, "{}"), type=LeaseSpec)
     except msgspec.MsgspecError:
-        # Nobody's record of a leader: whoever wrote it could not read it back either.
+        # Not a leader's record: its writer could not read it either.
         return None
     if not spec.lives(now):
         return None
@@ -174,12 +175,12 @@ def _by_deployment(deployment: Deployment, names: frozenset[str]) -> list[OtherS
 
 
 def served_names(deployment: Deployment) -> frozenset[str]:
-    """The scheduler names that a Deployment serves, as far as its name, images and flags tell."""
+    """The scheduler names that a Deployment serves, as far as its name, images and flags show."""
     served: set[str] = set()
     for container in deployment.spec.template.spec.containers:
         told = _told_names([*container.command, *container.args])
         served |= told or _default_names(container.image)
-    # A rival may be wrapped in a script that hides its flags.
+    # A scheduler may be wrapped in a script that hides its flags.
     return frozenset(served or _default_names(deployment.metadata.name))
 
 
@@ -205,8 +206,8 @@ def _instant(instant: datetime) -> str:
 
 
 def refusal(others: Iterable[OtherScheduler]) -> str:
-    """Why we do not start beside these, and what to do: one line for each; "" when nobody is in the
-    way.
+    """Why we do not start beside these, and what to do: one line for each; "" when no other
+    scheduler is in the way.
     """
     lines: list[str] = []
     for other in others:

@@ -44,7 +44,7 @@ def plan(
         options: What was asked for.
         nats_url: Where NATS listens.
         data_dir: Where processes may keep files.
-        keys: With which they show NATS who they are.
+        keys: With which they authenticate to NATS.
         podgroups: Whether our controllers of Volcano's kinds run, and make PodGroups for bare pods;
             of an observation, whether the other scheduler's make them.
     """
@@ -72,7 +72,7 @@ def plan(
 
 
 def _user(service: str, *, podgroups: bool) -> str:
-    """Who a service is to NATS."""
+    """A service's user at NATS."""
     if service != "controller":
         return service
     return CONTROLLERS if podgroups else "controller-status"
@@ -98,12 +98,13 @@ def _own_flags(
         case "observer":
             return [f"--report-file={options.report}"] if options.report else []
         case "controller":
-            # Who makes PodGroups for bare pods holds Volcano's other kinds as well.
+            # The controller that makes PodGroups for bare pods holds Volcano's other kinds as well.
             controllers = "*" if podgroups else "status"
             over = ["--take-over"] if options.take_over else []
             return [*_cluster_flags(options), *names, *over, f"--controllers={controllers}"]
         case "admission-webhook":
-            # Only the first can have the port that was asked for; the others take any free one.
+            # Only the first can have the port that was asked for; the remaining ones take any free
+            # one.
             port = options.webhook_port if ordinal == 0 else 0
             conf = options.admission_conf
             return [

@@ -1,4 +1,4 @@
-"""Tells the cluster that a `tutti up` is here: a Lease, as information.
+"""Announces to the cluster that a `tutti up` is here: a Lease, as information.
 
 Nothing depends on it but the next `tutti up`, which looks for it (`others`). Safety is the fence's
 (`shared.bus.fence`). Without the right to write it we continue and say so.
@@ -30,9 +30,9 @@ class AnotherIsHere(Exception):
 
 
 def identity() -> str:
-    """Who we are: host, boot and process namespace, process and its start.
+    """Our identity: host, boot and process namespace, process and its start.
 
-    Exact enough to tell that the holder of a Lease is a dead process of this machine.
+    Exact enough to recognize that the holder of a Lease is a dead process of this machine.
     """
     pid = os.getpid()
     return f"{socket.gethostname()}/{_machine()}/{pid}/{start_ticks(pid) or 0}"
@@ -79,7 +79,7 @@ class Presence:
         """Write the Lease.
 
         Raises:
-            AnotherIsHere: Somebody else wrote it since we looked.
+            AnotherIsHere: Another `tutti up` wrote it since we looked.
         """
         try:
             await self._write(take_over=take_over)
@@ -133,7 +133,7 @@ class Presence:
         self._uid = msgspec.json.decode(reply.body, type=Lease).metadata.uid
 
     def _is_held(self, lease: Lease) -> bool:
-        """Whether somebody else who lives holds it."""
+        """Whether another living holder has it."""
         spec = lease.spec
         if spec.holder_identity in {"", self._holder} or is_dead(spec.holder_identity):
             return False

@@ -17,7 +17,7 @@ LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 #: Without the folder that we were started in on the path: a folder named `services` there is
-#: somebody else's.
+#: another program's.
 ISOLATED: Final = ("-P",)
 
 

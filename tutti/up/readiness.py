@@ -20,7 +20,7 @@ from tutti.up.watchdog import Say
 #: Services say nothing by themselves when they become ready, so they are asked: often enough not to
 #: be noticed, and only until all are ready.
 _ASK_EVERY_S: Final = 0.05
-#: After this, and as long again each time, what is missing is told.
+#: After this, and as long again each time, what is missing is reported.
 _PATIENCE_S: Final = 10.0
 
 #: In the data folder while a suite runs, ready or not: where `tutti status` finds NATS.
@@ -37,7 +37,7 @@ class RunningFile(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str
     #: Of `tutti up`.
     pid: int
-    #: File with the key of who asks; "": none is needed.
+    #: File with the key of the client; "": none is needed.
     nats_credentials: str = ""
     #: Monitoring pages of our NATS; "" where it was given.
     nats_monitor_url: str = ""
@@ -64,7 +64,7 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     """What `--ready-file` holds: the ports and pids at the moment when all were ready.
 
     `nats_pid` is 0 when NATS was given by `--nats`. `nats_credentials` is the file with the key of
-    who asks; "" when none is needed.
+    the client; "" when none is needed.
     """
 
     nats_url: str
@@ -125,7 +125,9 @@ def sort_out(
 
 
 def write_atomically(path: Path, content: ReadyFile | RunningFile) -> None:
-    """Write it atomically: whoever waits for the file never reads half of it. Raises OSError."""
+    """Write it atomically: a program that waits for the file never reads half of it. Raises
+    OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
     write_whole(path, text, mode=0o644)

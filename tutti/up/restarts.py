@@ -9,7 +9,7 @@ from shared.runtime.backoff import delays_s
 #: One kill is mended at once; a process that cannot live does not keep a core busy with imports.
 FIRST_S: Final = 0.1
 MAX_S: Final = 15.0
-#: Who lived this long has worked: its next end counts as the first.
+#: A process that lived this long has worked: its next end counts as the first.
 HEALTHY_AFTER_S: Final = 10.0
 
 

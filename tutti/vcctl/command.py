@@ -21,7 +21,7 @@ _NOUNS: Final = ("job", "jobflow", "jobtemplate", "pod", "queue", "podgroup", "c
 
 
 class NotUnderstood(click.UsageError):
-    """What was typed makes no sense; told as click does, with the status of Go's programs."""
+    """What was typed makes no sense; reported as click does, with the status of Go's programs."""
 
     exit_code = 1
 

@@ -116,7 +116,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: What has to be known before all else; "" usually.
     warning: str = ""
     gangs: tuple[GangAnswer, ...] = ()
-    #: Where pods are missing: the newest warnings told of whoever has to make them.
+    #: Where pods are missing: the newest warnings about the controller that has to create them.
     troubles: tuple[str, ...] = ()
     #: What is wrong with the object besides, such as a PriorityClass that does not exist.
     faults: tuple[str, ...] = ()
@@ -237,7 +237,7 @@ def _group_answer(
 
 
 def _more(verdict: Verdict | None, troubles: Sequence[str]) -> list[str]:
-    """What else one wants to know of a gang that waits: why its pods are not made, and who has
+    """What else one wants to know of a gang that waits: why its pods are not created, and what has
     evicted those that it had.
     """
     told: list[str] = []
@@ -352,7 +352,7 @@ def _all_ended(members: Sequence[MemberPod]) -> bool:
 def _unjudged(
     name: str, group: Group, members: Sequence[MemberPod], scheduler_names: Collection[str]
 ) -> tuple[State, str]:
-    """State and sentence of a gang that nobody has judged."""
+    """State and sentence of a gang without a verdict."""
     if group.unreadable:
         return "unknown", f"{name}: its verdict cannot be read: {group.unreadable}"
     foreign = _foreign(members, scheduler_names)

@@ -9,7 +9,7 @@ from shared.kube.resources import DISRUPTION_BUDGETS
 from shared.model.objects import Owner, Pod
 from tutti.why.planner_liveness import PlannerLiveness
 
-#: Reasons of a gang that waits for pods which nobody has made.
+#: Reasons of a gang that waits for pods which no controller has created.
 PODS_MISSING: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask", "NotEnoughPodsOfSubGroup"})
 
 
@@ -36,7 +36,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     owner: Owner | None = None
     min_member: int = 0
-    #: None: nobody has written one (or what is written cannot be read: `unreadable`).
+    #: None: none has been written (or what is written cannot be read: `unreadable`).
     verdict: Verdict | None = None
     unreadable: str = ""
     priority_class: str = ""
@@ -53,7 +53,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         pods: Its pods, and the other members of their groups.
         groups: The groups of those pods, and those that it owns.
         events: For pods that no group speaks for: what was last said of each, by pod name.
-        troubles: Where pods are missing: the newest warnings told of whoever has to make them.
+        troubles: Where pods are missing: the newest warnings about the controller that has to
+            create them.
         forbidden: What we had no right to read.
         tops: By UID of the direct owner of a group or a pod: the topmost owner, "job/train".
         suspended: Why the object makes no pods; "" when it is not suspended.

@@ -46,7 +46,7 @@ _TROUBLES_MAX: Final = 3
 #: Direct owners whose own owners are looked for.
 _TOPS_MAX: Final = 16
 _KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-#: Kinds that stand between an object and its pods, and are told what is in the way.
+#: Kinds that stand between an object and its pods, and get Events about obstacles.
 _MAKERS: Final = (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH, JOBS_VOLCANO)
 _GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, DISRUPTION_BUDGETS)
 
@@ -54,7 +54,7 @@ _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
 
 
 class Owned(KubeStruct, frozen=True, kw_only=True):
-    """Any object: who it is and whose."""
+    """Any object: its identity and its owners."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -316,7 +316,7 @@ class Gatherer:
         found = [
             _group(resource, each) for resource, task in lists.items() for each in task.result()
         ]
-        # A budget that nobody controls, or of a percentage, declares no gang.
+        # A budget without a controller, or of a percentage, declares no gang.
         return [
             group
             for group in found
@@ -337,7 +337,7 @@ class Gatherer:
     async def _troubles(
         self, uid: str, members: Sequence[MemberPod], gangs: Sequence[Group]
     ) -> tuple[str, ...]:
-        """What was said last, as a warning, of those who make the pods: a quota is used up, a
+        """The last warning about the controllers that create the pods: a quota is used up, a
         webhook refuses them, their template is wrong.
         """
         above = [gang.owner for gang in gangs] + [member.pod.owner for member in members]
@@ -432,7 +432,7 @@ def _descends(member: MemberPod, uid: str, parent: dict[str, str]) -> bool:
 
 
 def _owner_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """The controller, or the first owner of an object that nobody controls."""
+    """The controller, or the first owner of an object without one."""
     owners = metadata.owner_references
     return metadata.controller or (owners[0] if owners else None)
 

@@ -56,7 +56,7 @@ class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     @property
     def warning(self) -> str:
-        """What has to be said before any answer; "" while a planner lives or where nobody knows."""
+        """A warning before any answer; "" while a planner lives or where that is unknown."""
         match self.state:
             case "silent":
                 return (

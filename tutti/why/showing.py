@@ -47,7 +47,7 @@ def show(answer: Answer, console: Console, now: datetime) -> None:
 
 
 def _line(console: Console, text: Text) -> None:
-    """Print without breaking lines: who pipes them into grep wants them whole."""
+    """Print without breaking lines: a user who pipes them into grep wants them whole."""
     console.print(text, soft_wrap=True)
 
 

@@ -31,7 +31,7 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects to judge; queues among them are known to all the others."""
+    """Objects to judge; queues among them are known to all other objects."""
 
     scheduler_names: tuple[str, ...]
     objects: tuple[StoredObject, ...]

@@ -1,8 +1,8 @@
 """The webhook configurations that are registered with the API server, made from `kinds`.
 
-One pair of objects, `tutti-admission` by default, stands for all replicas. Who belongs to it is
-written on it (`MEMBERS`), so that the last one that leaves takes it away, and one that was killed
-can be told from one that lives.
+One pair of objects, `tutti-admission` by default, stands for all replicas. Which replica belongs to
+it is written on it (`MEMBERS`), so that the last one that leaves takes it away, and one that was
+killed can be distinguished from one that lives.
 """
 
 import base64
@@ -95,7 +95,7 @@ def configuration(
 
     Args:
         phase: Which of the two.
-        members: All replicas; the API server is told to trust each one's CA.
+        members: All replicas; the API server is configured to trust each one's CA.
         address: Where they are found.
         scheduler_names: Names of schedulers that we are.
         with_conditions: False for an API server that knows no CEL: it sends more than is ours.
@@ -128,7 +128,7 @@ def configuration(
 def probe_configuration(name: str, nonce: str, address: Address, cas: Iterable[str]) -> JsonObject:
     """A configuration that sends us the creation of one ConfigMap, the one labelled with `nonce`.
 
-    It can hurt nobody: nothing else has that label, and a failing call is ignored.
+    It can do no harm: no other object has that label, and a failing call is ignored.
     """
     webhook: JsonObject = {
         **_FIXED,

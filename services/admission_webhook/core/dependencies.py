@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 def ring(needs: Mapping[str, Iterable[str]]) -> list[str]:
     """Names that need each other in a ring, in its order; [] when there is none.
 
-    Names that nobody declares are as if they needed nothing.
+    Undeclared names are as if they needed nothing.
     """
     done: set[str] = set()
     for start in needs:

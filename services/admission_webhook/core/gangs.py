@@ -1,7 +1,7 @@
 """What the planner is asked about an object that is being created: the gang that it declares.
 
 A PodGroup comes before its pods, so only what it declares can be judged; a workload brings its
-pods' templates with it. Whoever only tries (`--dry-run=server`) is told more, and also of pods and
+pods' templates with it. A dry run (`--dry-run=server`) gets more warnings, and also of pods and
 of other controllers' workloads.
 """
 
@@ -48,8 +48,8 @@ def question(asked: Subject, review: AdmissionRequest) -> FitRequest | None:
 
 
 def advice(answer: FitAnswer, *, namespace: str, dry_run: bool) -> tuple[str, ...]:
-    """What the user of a namespace is told. Whoever only tries gets to know more: would it run
-    now, where, and who would have to go? Gangs of other namespaces are not named.
+    """Warnings for the user of a namespace. A dry run gets more: would the gang run
+    now, where, and which pods would be evicted? Gangs of other namespaces are not named.
     """
     if not answer.ever:
         why = answer.sentence or "no set of nodes of this cluster could hold it"
@@ -122,7 +122,7 @@ def _of_workload(asked: Subject, uid: str) -> FitRequest | None:
 
 
 def _of_pod(asked: Subject, review: AdmissionRequest) -> FitRequest | None:
-    """One pod; the planner knows who else is in the group that it names."""
+    """One pod; the planner knows the other members of the group that it names."""
     case = asked.case
     whole = plain_object(review.object)
     given = as_object(whole.get("metadata")) or {}

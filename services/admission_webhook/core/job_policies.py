@@ -1,6 +1,6 @@
 """What the lifecycle policies of a Job or a task must be: event or exit code, and action.
 
-Events that nobody knows are the schema's to refuse; internal ones, which it lists, are refused
+Unknown events are the schema's to refuse; internal ones, which it lists, are refused
 here.
 """
 

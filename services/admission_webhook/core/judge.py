@@ -64,8 +64,8 @@ def defaults(asked: Subject) -> Verdict:
 def violations(asked: Subject) -> Verdict:
     """Every violation of the object.
 
-    An update is refused only for violations that the stored object does not have already: whoever
-    mends or labels an object that came in while nobody looked must be able to.
+    An update is refused only for violations that the stored object does not have already: a user
+    who mends or labels an object that was stored unchecked must be able to.
     """
     guarded, case = asked
     if case.operation not in guarded.operations:

@@ -68,10 +68,10 @@ class Guarded(msgspec.Struct, frozen=True, kw_only=True):
     membership: Callable[[ResourceGroups], str] | None = None
     #: The queue that the object names, where it must exist.
     queue: Callable[[JsonObject], str] = lambda _: ""
-    #: What is told of a valid object.
+    #: What is reported of a valid object.
     warn: Callable[[Case], tuple[str, ...]] = lambda _: ()
-    #: Nothing of it is checked: who tries it is told whether it would run, and who creates it of
-    #: what `warn` finds.
+    #: Nothing of it is checked: a dry run gets whether it would run, and a creation gets warnings
+    #: of what `warn` finds.
     only_tried: bool = False
 
 

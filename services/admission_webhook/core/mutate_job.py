@@ -35,7 +35,7 @@ def mutate(case: Case) -> list[PatchOperation]:
 
 
 def total_minimum(tasks: object) -> int | None:
-    """The sum of all tasks' minima; None when it cannot be told."""
+    """The sum of all tasks' minima; None when it is not known."""
     total = 0
     for task in as_list(tasks):
         found = as_object(task)
@@ -47,7 +47,7 @@ def total_minimum(tasks: object) -> int | None:
 
 
 def task_minimum(task: JsonObject) -> int | None:
-    """A task's minAvailable, given or by default; None when it cannot be told."""
+    """A task's minAvailable, given or by default; None when it is not known."""
     given = task.get("minAvailable")
     if given is not None:
         return as_int(given)

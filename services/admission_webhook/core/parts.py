@@ -1,6 +1,6 @@
-"""Taking JSON of unknown shape apart for those who fill in defaults.
+"""Taking JSON of unknown shape apart for code that fills in defaults.
 
-What is of the wrong type is as if it were not there. (Who validates uses
+What is of the wrong type is as if it were not there. (Validation uses
 `shared.dialects.field_checks`, which notes it.)
 """
 

@@ -1,6 +1,6 @@
 """What Kubernetes asks of a pod template, so that a Job whose pods could never be made is refused.
 
-An API server would say it of each pod, when nobody looks any more. The rules are Kubernetes' own,
+An API server would refuse each pod, when no user looks any more. The rules are Kubernetes' own,
 those that manifests really break; what a template may hold that is unknown here passes. Containers
 are `pod_containers`' part.
 """

@@ -1,7 +1,7 @@
 """The queues of Volcano's dialect as admission sees them: by name, with their parents and children.
 
 A queue without parent is a child of `root`, as Volcano's queue controller will write it. `root` and
-`default` exist even where nobody has made an object of them.
+`default` exist even where they have no object.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ class QueueTree:
                 self._children[queue.parent or ROOT].append(queue.name)
 
     def get(self, name: str) -> Queue | None:
-        """The queue of that name, if somebody made it."""
+        """The queue of that name, if it exists."""
         return self._by_name.get(name)
 
     def exists(self, name: str) -> bool:
@@ -58,7 +58,7 @@ class QueueTree:
     def objection(self, name: str, what: str) -> str:
         """Why a `what` ("job", "PodGroup") cannot be submitted to a queue; "" when it can.
 
-        A state that nobody has written yet counts as Open: a queue may be used before any
+        A state that has not been written yet counts as Open: a queue may be used before any
         controller has looked at it. (Volcano refuses it then; where its controller runs, the state
         is there within milliseconds.)
         """

@@ -1,6 +1,6 @@
 """AdmissionReview (admission.k8s.io/v1) on the wire.
 
-Decoded typed, the object itself left raw until somebody needs it.
+Decoded typed, the object itself left raw until a check needs it.
 """
 
 from typing import Any, Final, Literal, TypeAlias
@@ -16,7 +16,7 @@ API_VERSION: Final = "admission.k8s.io/v1"
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
 
-#: An object can hold tens of thousands of violations; nobody reads more than these.
+#: An object can hold tens of thousands of violations; no user reads more than these.
 ERRORS_MAX: Final = 50
 #: The API server cuts a warning at 256 characters.
 WARNING_CHARACTERS_MAX: Final = 256
@@ -53,7 +53,7 @@ class _Review(KubeStruct, frozen=True, kw_only=True):
 
 class PatchOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of a JSON patch. `add` also replaces a member that is there; the value of a
-    `remove` is nobody's.
+    `remove` has no user.
     """
 
     op: Literal["add", "remove"] = "add"
@@ -106,7 +106,8 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: str
     reason: str = "BadRequest"
     details: _Details
-    # What Volcano's webhooks answer: clients of theirs tell their refusals from the schema's (422).
+    # What Volcano's webhooks answer: clients of theirs distinguish their refusals from the schema's
+    # (422).
     code: int = 400
 
 

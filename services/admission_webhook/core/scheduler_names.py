@@ -1,7 +1,7 @@
 """Scheduler names that are one slip away from one of ours: mostly no scheduler serves them, and a
 pod waits for its scheduler in silence.
 
-A digit too many is no slip: such names tell schedulers of one kind apart.
+A digit too many is no slip: such names distinguish schedulers of one kind.
 """
 
 import re

@@ -6,7 +6,7 @@ from typing import Final
 
 #: Below that likeness a word was meant as it was written.
 _LIKENESS: Final = 0.6
-#: Of more names than these nobody is told the nearest: comparing takes microseconds each.
+#: Of more names than these the nearest is not suggested: comparing takes microseconds each.
 _NAMES_MAX: Final = 500
 #: Of an object, whose author reads a few and mends the rest alike.
 _HINTS_MAX: Final = 10

@@ -1,7 +1,7 @@
 """What a CronJob of Volcano's dialect must be: a schedule, a zone and a name that can be used.
 
 Its template is not held against it, as in Volcano: a queue may come later. What would be refused of
-each of its Jobs is told as a warning.
+each of its Jobs is returned as a warning.
 """
 
 import zoneinfo

@@ -2,7 +2,7 @@
 queue that takes it; and what an update may change.
 
 Messages hold the words that Volcano's users look for in theirs. Where Volcano stops at the first
-violation, all are told here.
+violation, all are returned here.
 """
 
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ class _Metadata(KubeStruct, frozen=True, kw_only=True):
 
 class _Spec(KubeStruct, frozen=True, kw_only=True):
     scheduler_name: str = ""
-    # For pods of resource groups only: who needs them reads them (`mutate_pod`).
+    # For pods of resource groups only: the code that needs them reads them (`mutate_pod`).
     tolerations: msgspec.Raw = ABSENT
     node_selector: msgspec.Raw = ABSENT
     affinity: msgspec.Raw = ABSENT

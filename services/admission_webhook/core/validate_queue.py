@@ -1,7 +1,7 @@
 """What a queue must be: what its dialect says, and for Volcano's its place in the tree of queues.
 
 Messages hold the words that Volcano's users look for in theirs. Not looked at, because the cluster
-stream does not tell it: pods that a parent runs.
+stream does not contain it: pods that a parent runs.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
-"""Workloads of other controllers: nothing of them is checked, but whoever tries one with
-`--dry-run=server` is told whether its pods would run, and whoever creates one is told of names in
-its pods' template that nobody has: its controller, not its author, would hear of them.
+"""Workloads of other controllers: nothing of them is checked, but a dry run with
+`--dry-run=server` returns whether the pods would run, and a creation returns warnings of names in
+the pods' template that do not exist: otherwise only the controller, not the author, would see them.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ RESOURCES: Final = (
 
 def is_ours(case: Case) -> bool:
     """Whether a template of its pods names a scheduler that we are, or the training operators are
-    told to schedule it as a gang: they name the scheduler themselves.
+    configured to schedule it as a gang: they name the scheduler themselves.
     """
     candidate = case.candidate
     if as_object(member(candidate, "spec", "runPolicy", "schedulingPolicy")) is not None:
@@ -64,7 +64,7 @@ def warnings(case: Case) -> tuple[str, ...]:
 
 def conditions(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """CEL: what stores nothing is sent, and what may need a warning, unless a controller made it:
-    nobody reads what a controller is warned of.
+    no user reads what a controller is warned of.
     """
     template = "object.spec.template.spec"
     given = (

@@ -17,7 +17,7 @@ TIMEOUT: Final = "Timeout"
 
 PostMeaning = Literal["bound", "gone", "refused", "untested", "read", "again"]
 """bound: written, or (dry run) would be. gone: no such pod. refused: never with this node.
-untested: a webhook cannot be dry-run, so nothing is known. read: 409, only the pod itself can tell.
+untested: a webhook cannot be dry-run, so nothing is known. read: 409, only the pod itself shows it.
 again: no verdict of the API server."""
 
 SightMeaning = Literal["bound", "gone", "conflict", "free"]
@@ -26,7 +26,7 @@ it still could be."""
 
 RemovalMeaning = Literal["done", "gone", "refused", "read", "again"]
 """done: written. gone: no such pod, or one that is left because it has succeeded. refused: never.
-read: only the pod itself can tell whether it is another one. again: no verdict of the API
+read: only the pod itself shows whether it is another one. again: no verdict of the API
 server."""
 
 #: The API server's words for a webhook whose sideEffects forbid a dry run.

@@ -11,7 +11,7 @@ asks for it, and hands back what came.
 
 A first delivery skips `looking`. What has no verdict of the API server is asked again with growing,
 jittered delays, at most `posts_max` times and `patience_ms` long; then the pod is read; what even
-that does not tell is `unknown`.
+that does not decide it is `unknown`.
 
 Invariants: at most one request per pod is in flight; a pod settled is never asked again; `Finish`
 or `Forget` is given exactly once, when nothing is in flight. An answer that belongs to no request
@@ -57,7 +57,7 @@ class Doubt:
         self.posts = 0
         self.reads = 0
         self.last = Answer(0)
-        #: A request that writes had no answer, or none that tells: it may be carried out yet.
+        #: A request that writes had no answer, or an unclear one: it may be carried out yet.
         self.unanswered = False
 
 
@@ -91,7 +91,7 @@ class Attempt(ABC, Generic[D_co]):
 
     @property
     def sender(self) -> Sender:
-        """Who carries it out, in which delivery."""
+        """The binder that carries it out, and in which delivery."""
         return self._sender
 
     @property

@@ -101,11 +101,11 @@ def volume_step(
 
 
 def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoice) -> Write | None:
-    """What takes a preparation back that nobody has completed; None: nothing, or too late.
+    """What undoes a preparation that no controller has completed; None: nothing, or too late.
 
-    The node that a provisioner was told stays (docs/adr/0046-what-is-written-to-claims-may-come-
+    The node that a provisioner was given stays (docs/adr/0046-what-is-written-to-claims-may-come-
     late.md): it may be making the volume already, which would then come to the claim after another
-    node was told.
+    node was given.
     """
     if claim is None or _uid(claim) != choice.claim_uid or _volume_of(claim) or not choice.volume:
         return None

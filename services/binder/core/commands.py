@@ -73,7 +73,7 @@ class Prepare(msgspec.Struct, frozen=True, gc=False):
 
 
 class Undo(msgspec.Struct, frozen=True, gc=False):
-    """Take back what of preparation `index` is not completed."""
+    """Undo what of preparation `index` is not completed."""
 
     index: int
     delay_ms: int = 0

@@ -8,9 +8,9 @@ What every decision goes through is `attempt`; the phases of this kind are
     removing ──(all settled)──────> Finish
 
 Proving asks by dry run whether each binding of the gang would be taken and each victim may be
-evicted: nobody is evicted for a gang that a policy would refuse, or while a budget protects one of
+evicted: no pod is evicted for a gang that a policy would refuse, or while a budget protects one of
 the victims. Then each victim is marked and evicted as in `removal`, but by the eviction API, which
-counts it against its PodDisruptionBudgets: one that is refused there all the same is told, the
+counts it against its PodDisruptionBudgets: one that is refused there all the same is reported, the
 others continue.
 
 Victims come last among the targets, behind the gang's bindings. Doing all of it twice is harmless,
@@ -75,7 +75,7 @@ class Eviction(Removal):
     @override
     def seen(self, index: int, sight: Sight | Answer | None, now_ms: int) -> tuple[Command, ...]:
         if self.phase == "reading" and index < self._first_victim:
-            # Only what became of the victims is worth telling then.
+            # Only what became of the victims is worth reporting then.
             self._returned(index, "reading")
             return self._next(now_ms)
         if self.phase != "proving":
@@ -92,7 +92,7 @@ class Eviction(Removal):
             if meaning == "gone" or sight is None:
                 self._findings[index] = Finding("gone", 404, "NotFound")
             else:
-                # A preemptor that is bound already needs nobody's room.
+                # A preemptor that is bound already needs no victim.
                 text = conflict_text(sight, target)
                 self._findings[index] = Finding("conflict", 409, "Conflict", text)
         elif is_leaving(sight, target.uid):

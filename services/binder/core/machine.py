@@ -13,8 +13,8 @@ it twice is harmless: the UID is a precondition, and a pod that is already on it
 What claims need is written before the first binding (`preparing`), and asked for until their
 controllers have completed it. Undoing is done in a first delivery only: in a later one a pod may be
 bound that we do not know of. It is done again until it is answered: no write of it may come later
-than what is decided next. Of devices whose write was not answered nothing is undone. Who has
-devices that are not certainly taken back is `late`, so that nobody else gets them meanwhile.
+than what is decided next. Of devices whose write was not answered nothing is undone. A
+member whose devices are not certainly released is `late`, so that no other pod gets them meanwhile.
 """
 
 from typing import Final, assert_never
@@ -211,7 +211,7 @@ class Machine(Attempt[GangDecision]):
             if one.choice.pod_uid in idle and index not in self._in_doubt
         ]
         if self._sender.delivered > 1:
-            # They stay with their claims, which the planner may be told later than this outcome.
+            # They stay with their claims, which the planner may see later than this outcome.
             self._in_doubt.update(
                 one for one in indexes if isinstance(self.preparations[one].choice, DeviceChoice)
             )
@@ -248,7 +248,7 @@ class Machine(Attempt[GangDecision]):
 
     def _finding(self, index: int, uid: str) -> Finding:
         """What was found of a member that is not bound. While its devices may still be given to its
-        claim, nobody else may have them: it is late, as one whose binding may still come.
+        claim, no other claim may have them: it is late, as one whose binding may still come.
         """
         found = self._findings.get(index, _SKIPPED)
         doubtful = {self.preparations[one].choice.pod_uid for one in self._in_doubt}

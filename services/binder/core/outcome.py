@@ -44,7 +44,7 @@ class Instants(msgspec.Struct):
 
 
 class Sender(msgspec.Struct, frozen=True):
-    """Who writes the outcome, of which delivery."""
+    """The binder that writes the outcome, and of which delivery."""
 
     binder: str
     decision_seq: int

@@ -5,13 +5,13 @@ What every decision goes through is `attempt`; the one phase of this kind is
     removing ──(all settled)──> Finish
 
 in which each victim is marked (condition DisruptionTarget, so that a Job's podFailurePolicy can
-tell this from a failure) and then deleted, all victims side by side. One that the mark's answer
-shows to have succeeded meanwhile is left: it holds nothing, and its controller would not make it
-again. A victim is settled as removed by that, a 2xx to the DELETE, a 404 to anything, or a read
-that shows it gone, going, succeeded, or another UID under its name; as refused by a definite
+distinguish this from a failure) and then deleted, all victims side by side. One that the mark's
+answer shows to have succeeded meanwhile is left: it holds nothing, and its controller would not
+make it again. A victim is settled as removed by that, a 2xx to the DELETE, a 404 to anything, or a
+read that shows it gone, going, succeeded, or another UID under its name; as refused by a definite
 refusal of the DELETE; all else is unknown. A mark that the API server refuses, or does not take as
-long as we try, is told in the outcome's notes and does not keep the pod alive: a gang that stays
-partly bound for ever is worse than a missing condition.
+long as we try, is reported in the outcome's notes and does not keep the pod alive: a gang that
+stays partly bound for ever is worse than a missing condition.
 
 Doing all of it twice is harmless, a crash between any two requests likewise: the UID is a
 precondition of both, the mark is the same each time, and a pod that is going stays going. A DELETE
@@ -92,7 +92,7 @@ class Removal(Attempt[EvictionDecision]):
         return self._give_out([Mark(index) for index in range(len(self.targets))])
 
     def _delete(self, index: int, unmarked: Answer | None) -> tuple[Command, ...]:
-        """Go on with a victim whose mark is written, or will not be for the reason given."""
+        """Continue with a victim whose mark is written, or will not be for the reason given."""
         if unmarked is not None and not self._unmarked:
             self._unmarked = f"{unmarked.status} {unmarked.reason} {unmarked.message}"
         self._marked.add(index)

@@ -3,7 +3,7 @@ is.
 
 Keyed by gang: a newer verdict takes the place of an older one, so that what was overtaken is never
 written. Bounded by the deliveries that the consumer allows unacknowledged. While a gang is out
-(`pop`), nobody else gets it; `put` or `drop` brings it back.
+(`pop`), no other writer gets it; `put` or `drop` brings it back.
 
 What was overtaken is passed over when its turn comes, which it never does below what is more
 urgent: so overtaken items are swept out once they are most of all.

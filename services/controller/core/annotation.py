@@ -1,8 +1,8 @@
 """The verdict as it stands on the group: what `tutti why` reads with a user's own rights.
 
 Without what changes from cycle to cycle (instants of writing, epochs) and without lists of pods, so
-that an equal meaning is an equal text: comparing texts tells whether there is anything to write.
-Whoever may read the group may read this, so gangs of other namespaces are counts, not names.
+that an equal meaning is an equal text: comparing texts shows whether there is anything to write.
+Every user who may read the group may read this, so gangs of other namespaces are counts, not names.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""What of a verdict is told in Events on its group: each meaning once.
+"""Which parts of a verdict become Events on its group: each meaning once.
 
-A condition is told when it turns True, and again when it does so again. A release may be over
-before its verdict is read: then the condition that is False again still tells of it.
+A condition becomes an Event when it turns True, and again when it does so again. A release may be
+over before its verdict is read: then the condition that is False again still shows it.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from shared.contracts.verdicts import Condition, GangPhase, Verdict
 
 #: Phases in which the quorum has been reached once.
 RAN: Final[frozenset[GangPhase]] = frozenset({"Running", "Unknown", "Completed"})
-#: Conditions that are told while they hold: type of their event.
+#: Conditions that become Events while they hold: type of their event.
 _TOLD: Final[dict[str, EventType]] = {
     "PartlyBound": "Warning",
     "Degraded": "Warning",
     "RoomHeld": "Normal",
     "Evicted": "Normal",
 }
-#: Under which reason Volcano tells of a condition.
+#: Under which reason Volcano reports a condition.
 _REASONS: Final = {"Evicted": "Evict"}
 #: Conditions that cannot wait until their gang's phase has settled.
 _PRESSING: Final = frozenset({*_TOLD, "Releasing"})
@@ -35,7 +35,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     type: EventType
     reason: str
     message: str
-    #: Told again at once when this changes.
+    #: Reported again at once when this changes.
     why: str = ""
     #: Only when it has lasted: it may pass.
     patient: bool = False
@@ -44,7 +44,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def announcements(verdict: Verdict) -> Iterator[Announcement]:
-    """Everything that the verdict asks to be told on its group."""
+    """All Events that the verdict asks for on its group."""
     why = verdict.why
     if verdict.phase in RAN:
         yield Announcement(type="Normal", reason="Scheduled", message="pod group is ready")

@@ -1,7 +1,7 @@
 """The PodGroup of pods that have none, as Volcano's podgroup controller makes it. Pure.
 
 In: a pod and its controller owner as the API server stores them. Out: the PodGroup's manifest, and
-the patch that tells the pods of it. What belongs to no field here is left out, as Volcano does.
+the patch that names it on the pods. What belongs to no field here is left out, as Volcano does.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Events in the words that users of Volcano and kube-scheduler search for.
 
-An event's name follows from what it tells (object, reason, attempt), so that telling it twice finds
+An event's name follows from its content (object, reason, attempt), so that a second write finds
 the first one: a repetition raises its count instead of adding an object. Core v1 events, because
 their message may change with the count.
 """
@@ -26,16 +26,16 @@ _NAME_CHARS_MAX: Final = 220
 
 
 class EventIntent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event to tell, or to tell again."""
+    """One event to write, or to write again."""
 
     #: What it is about, for memory: equal topics are the same event.
     topic: str
-    #: Why it is told: told again at once when this changes.
+    #: Its meaning: it is written again at once when this changes.
     why: str = ""
     namespace: str
     name: str
     body: dict[str, Any]
-    #: Whether telling it again raises its count and changes its words, or does nothing.
+    #: Whether a second write raises its count and changes its words, or does nothing.
     repeats: bool
 
     @property

@@ -17,7 +17,7 @@ When things are written:
 * events and PodScheduled=False of a gang that waits: when it has waited `waiting_ms`; again at once
   for
   another reason, for other words at most every `repeat_ms`,
-* a `Scheduled` event per pod: offered once, told or dropped by the rate.
+* a `Scheduled` event per pod: offered once, written or dropped by the rate.
 """
 
 from collections.abc import Iterator
@@ -35,10 +35,10 @@ from shared.contracts.verdicts import PodRef, Verdict
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
 
-#: What was told of a gang that waited, and of one that was placed: the next time it is news again.
+#: What was reported of a gang that waited, and of one that was placed: later it is new again.
 _OVER_WHEN_PLACED: Final = ("Unschedulable", "BindingRefused")
 _OVER_WHEN_NOT: Final = ("Scheduled", "NotStarting")
-#: Pods marked in one plan: a gang of thousands must not keep the others waiting.
+#: Pods marked in one plan: a gang of thousands must not keep other gangs waiting.
 _MARKS_MAX: Final = 16
 
 #: Urgencies: lower goes first among all gangs. Of what has nothing left to write no write waits.
@@ -81,14 +81,14 @@ class PatchGroup(msgspec.Struct, frozen=True):
 
 
 class ReportPlaced(msgspec.Struct, frozen=True):
-    """Tell `Scheduled` of these pods as far as the rate allows."""
+    """Write `Scheduled` of these pods as far as the rate allows."""
 
     pods: tuple[PodRef, ...]
     placed: frozenset[str]
 
 
 class ReportEvicted(msgspec.Struct, frozen=True):
-    """Tell `Evict` of these pods as far as the rate allows."""
+    """Write `Evict` of these pods as far as the rate allows."""
 
     pods: tuple[PodRef, ...]
     evicted: frozenset[str]
@@ -119,7 +119,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     #: What its dialect makes of it; None: there is no object to write to.
     patch: StatusPatch | None
-    #: The annotation's text, where whoever plans more than once has it already.
+    #: The annotation's text, where an earlier plan has built it already.
     annotation: str = ""
     #: Since when there has been something unwritten of this gang.
     since_ms: int
@@ -161,7 +161,7 @@ def remember_stored(memory: WrittenGang, stored: str, verdict: Verdict, now_ms: 
     memory.meaning = meaning_of(written) if written is not None else None
     if written is None:
         return
-    # Whoever wrote that told these as well.
+    # The writer of that wrote these as well.
     if written.phase in RAN and verdict.phase in RAN:
         memory.placed = frozenset(pod.uid for pod in verdict.placed)
     for one in announcements(written):
@@ -194,7 +194,7 @@ def _timed(
         if group is not None:
             yield group
             if isinstance(group.intent, CompareGroup) and memory.annotation is None:
-                return  # what was told already depends on what is stored
+                return  # what was reported already depends on what is stored
         yield from _group_events(situation, patch.resource, memory, now_ms, intervals)
     yield from _marks(situation, memory, intervals)
     if verdict.phase in RAN:
@@ -311,7 +311,9 @@ def _marks(
 
 
 def _waited_ms(situation: Situation, intervals: WriteIntervals) -> int:
-    """When the gang has waited long enough to be told. A clock that runs ahead delays nothing."""
+    """When the gang has waited long enough to be reported. A clock that runs ahead delays
+    nothing.
+    """
     why = situation.verdict.why
     since_ms = situation.since_ms if why is None else min(why.since_ms, situation.since_ms)
     return since_ms + intervals.waiting_ms
@@ -320,7 +322,7 @@ def _waited_ms(situation: Situation, intervals: WriteIntervals) -> int:
 def _repeat_ms(
     told: tuple[str, str, int] | None, reason: str, words: str, intervals: WriteIntervals
 ) -> int | None:
-    """When to tell it: 0 for something new, later for other words only, None for nothing new."""
+    """When to report it: 0 for something new, later for other words only, None for nothing new."""
     if told is None or told[0] != reason:
         return 0
     return None if told[1] == words else told[2] + intervals.repeat_ms

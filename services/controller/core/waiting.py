@@ -20,7 +20,7 @@ class MarkWaiting(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: PodRef
     namespace: str
-    #: Memory of what was told.
+    #: Memory of what was reported.
     why: str
     words: str
     body: dict[str, Any]

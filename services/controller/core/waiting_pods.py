@@ -2,7 +2,7 @@
 
 A gang's first few pods come before all other gangs' rest, so that every gang has an Event soon
 after it began to wait; the rest of all gangs follows one gang after the other, a pod each. A pod is
-told again when the reason of its gang has changed, not when the numbers in its sentence have.
+written again when the reason of its gang has changed, not when the numbers in its sentence have.
 """
 
 from collections import OrderedDict, deque
@@ -14,7 +14,7 @@ from shared.contracts.verdicts import PodRef, Verdict, Why
 FEW: Final = 3
 #: A gang that is placed within this time gets no such Event.
 PATIENCE_MS: Final = 2_000
-#: Gangs remembered; the one that was told longest ago is forgotten first.
+#: Gangs remembered; the one that was reported longest ago is forgotten first.
 _GANGS_MAX: Final = 20_000
 
 
@@ -33,18 +33,18 @@ class _Gang:
         self.verdict = verdict
         self.due_ms = due_ms
         self.reason = ""
-        #: UIDs of the pods that were told this reason.
+        #: UIDs of the pods that have an Event with this reason.
         self.told: set[str] = set()
         self.left: deque[PodRef] = deque()
 
 
 class WaitingPods:
-    """Pods that wait and were not told why, in the order of their turns."""
+    """Pods that wait and have no Event with the reason, in the order of their turns."""
 
     def __init__(self) -> None:
         """Nothing waits."""
         self._gangs: OrderedDict[str, _Gang] = OrderedDict()
-        #: Ids of gangs with fewer than FEW pods told, and of those with more left.
+        #: Ids of gangs with fewer than FEW pods reported, and of those with more left.
         self._first: OrderedDict[str, None] = OrderedDict()
         self._rest: OrderedDict[str, None] = OrderedDict()
 
@@ -84,7 +84,7 @@ class WaitingPods:
         return max(0, min(dues) - now_ms) if dues else None
 
     def told(self, gang_id: str, uid: str) -> None:
-        """The pod was told, or needs not be."""
+        """The pod has its Event, or needs none."""
         gang = self._gangs.get(gang_id)
         if gang is None:
             return

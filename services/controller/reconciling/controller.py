@@ -60,7 +60,7 @@ class Preparing(Protocol):
     """A reconciler that makes what others count on from the start."""
 
     async def prepared(self) -> None:
-        """Return once it is there, whoever made it."""
+        """Return once it is there, whichever client made it."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Tells in Events what controllers do, each thing once, without holding up the doing.
+"""Writes Events of what controllers do, each once, without delaying them.
 
 The same words about the same object are one Event with a count. What comes faster than it can be
 written is dropped and counted: Events are news, not state.

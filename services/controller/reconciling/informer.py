@@ -6,7 +6,7 @@ and by owner, and a call of every handler for each change, in order, with (old, 
 Invariants:
 * `get` never shows an older state than one it has shown before, whatever order news comes in
   (unless the API server itself went back: its etcd was restored from a backup).
-* What cannot be read is as good as gone: nobody acts on what it was.
+* What cannot be read is as good as gone: no controller acts on what it was.
 * After a gap in the watch, what vanished meanwhile is reported as gone, with its last known state.
 * Handlers run before the next batch is read; they must be quick and must not raise.
 """

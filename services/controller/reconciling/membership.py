@@ -1,4 +1,4 @@
-"""Who acts on which key, among replicas that know each other by their last words. Pure.
+"""Which replica acts on which key, among replicas that read each other's heartbeats. Pure.
 
 Every replica says regularly that it lives, and under which *view* it acts: the members among which
 keys are divided. A key's owner is drawn from the view by a hash, so a member that comes or goes
@@ -35,7 +35,7 @@ def owner(view: View, key: str) -> str:
 
 
 class Membership:
-    """One replica's picture of the others. All instants are in its own monotonic seconds."""
+    """One replica's view of the other replicas. All instants are in its own monotonic seconds."""
 
     def __init__(self, me: str, *, expire_s: float) -> None:
         """Alone, and acting on nothing yet.
@@ -58,9 +58,9 @@ class Membership:
     def renewed(self, asked_s: float, now_s: float) -> None:
         """Our own word was taken: no sooner than it was sent, at `asked_s`.
 
-        After a silence in which the others may have divided our keys, nothing is ours any more. (A
-        slow answer may be what made the silence: so it is judged by the instant at which it came,
-        and what was passed over meanwhile is gained again.)
+        After a silence in which the other replicas may have divided our keys, nothing is ours any
+        more. (A slow answer may be what made the silence: so it is judged by the instant at which
+        it came, and what was passed over meanwhile is gained again.)
         """
         if not self._spoke_lately(now_s):
             self.view, self._agreed = (), False

@@ -2,7 +2,7 @@
 
 Each replica keeps a Lease of its own; its annotation says under which view it acts. One write and
 one list every `RENEW_S` is all that this costs. A replica that stops in order deletes its Lease,
-and the others take over at their next look.
+and the other replicas take over at their next look.
 
 Nothing is ours while Volcano's own controllers live: their Lease is renewed.
 """
@@ -89,8 +89,8 @@ class Shards:
         self._queues.append((queue, keys))
 
     async def run(self) -> None:
-        """Say that we live, and hear who else does, until cancelled. Problems of the API server
-        are waited out: meanwhile this replica stops acting.
+        """Publish our heartbeat, and read those of other replicas, until cancelled. Problems of the
+        API server are waited out: meanwhile this replica stops acting.
         """
         while not self._left.is_set():
             try:
@@ -100,7 +100,7 @@ class Shards:
             await asyncio.sleep(self._renew_s)
 
     async def leave(self) -> None:
-        """Let the others take over at once; nothing is owned any more. Never fails."""
+        """Let the other replicas take over at once; nothing is owned any more. Never fails."""
         self._left.set()
         self._members = Membership(self._identity, expire_s=0.0)
         with contextlib.suppress(KubeError):
@@ -113,7 +113,8 @@ class Shards:
         said = self._members.said
         await self._hear()
         if said != self._members.said:
-            # What we say has changed: say it, and hear at once whether the others agree.
+            # Our heartbeat has changed: publish it, and read at once whether the other replicas
+            # agree.
             await self._renew()
             await self._hear()
         if self._gained:
@@ -174,7 +175,7 @@ class Shards:
         except NotFound:
             if self._left.is_set():
                 return
-            # Somebody of our name was quicker: the next round renews it.
+            # A replica of our name was quicker: the next round renews it.
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
         self._members.renewed(asked_s, _now_s())

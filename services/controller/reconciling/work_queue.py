@@ -18,11 +18,11 @@ from shared.kube.pacing import Backoff
 
 logger = logging.getLogger(__name__)
 
-#: A first failure is mostly a conflict with a write that the watch has told of meanwhile.
+#: A first failure is mostly a conflict with a write that the watch has shown meanwhile.
 BACKOFF_S_BASE: Final = 0.05
 #: Long enough to leave a struggling API server alone, short enough that a person waits it out.
 BACKOFF_S_MAX: Final = 30.0
-#: After what is nobody's fault but ours: soon enough for a person who has mended the object.
+#: After a bug of ours: soon enough for a person who has mended the object.
 BUG_S: Final = 60.0
 
 Work = Callable[[str], Awaitable[float | None]]
@@ -152,8 +152,8 @@ class WorkQueue:
             logger.info("%s %s: %s; again in %.2f s", self._name, key, error, delay_s)
             self.after(key, delay_s)
         except Exception:
-            # A bug, met by one object: users write these, and one of them must not keep the others,
-            # nor the controllers beside this one, from being looked after.
+            # A bug, met by one object: users write these, and one of them must not keep the other
+            # objects, nor the controllers beside this one, from being looked after.
             logger.exception("%s %s: this is a bug of ours; again in %g s", self._name, key, BUG_S)
             self.after(key, BUG_S)
         else:

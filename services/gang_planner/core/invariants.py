@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class InvariantViolation(AssertionError):
-    """The planner's state contradicts itself: `subject` is what it is about, the message tells the
-    story.
+    """The planner's state contradicts itself: `subject` is what it is about, the message has its
+    history.
     """
 
     def __init__(self, subject: str, story: str) -> None:
@@ -258,8 +258,8 @@ def _check_preemptions(state: State) -> None:
 
 
 def _check_starts(state: State, now_ms: int) -> None:
-    """A starting gang that is bound in part has somebody who completes or releases it: for a second
-    nobody needs to, then a repair, and in its end a release.
+    """A starting gang that is bound in part is being completed or released: after a second by a
+    repair, and in the end by a release.
     """
     for gang in state.gangs.gangs.values():
         history = gang.history

@@ -2,8 +2,9 @@
 
 What is decided beyond that waits before the binders, and whatever is more urgent waits behind it:
 the order of gangs counts only until they are decided. What binders get done is what the API server
-takes. Who bounds what is in flight by that has all of it: with a round trip shorter than `ahead_ms`
-the bound grows by itself until binders are busy all the time, within a few round trips.
+takes. A writer that bounds its requests in flight by that uses all of it: with a round trip shorter
+than `ahead_ms` the bound grows by itself until binders are busy all the time, within a few round
+trips.
 
 An input of cycles, like the instant: it depends on when answers were read, so each cycle records
 what it was given, and a replay gives it the same.
@@ -31,7 +32,7 @@ class Pace:
         self._answered = 0
 
     def begin(self, now_ms: int, answered: int, under_way_max: int) -> None:
-        """Go on from what the planner before allowed; `answered` is what is known by now."""
+        """Continue from what the planner before allowed; `answered` is what is known by now."""
         self._answers.clear()
         self._sum = 0
         self._answered = answered

@@ -128,7 +128,7 @@ class Planner:
 
     @property
     def cluster_epoch(self) -> int:
-        """Epoch of the watcher whose picture this is."""
+        """Epoch of the watcher that published this cluster state."""
         return self._state.view.epoch
 
     @property
@@ -156,7 +156,7 @@ class Planner:
     @property
     def under_way_max(self) -> int:
         """How many pods might be in flight in the newest cycle of another planner that is known; 0:
-        any number, or nobody knows.
+        any number, or not known.
         """
         return self._state.under_way_max
 

@@ -39,7 +39,9 @@ class Comparison(NamedTuple):
 
 
 class _Deeds:
-    """What was decided of each gang: when first, where its members went, who was evicted for it."""
+    """What was decided of each gang: when first, where its members went, which pods were evicted
+    for it.
+    """
 
     def __init__(self) -> None:
         self.at_ms: dict[str, int] = {}
@@ -62,7 +64,7 @@ def compare(frames: Iterable[Frame], policy: str) -> Comparison:
         ConfigurationError: The text is not valid.
     """
     inputs = Inputs(frames)
-    # They tell what became of decisions that are not ours.
+    # They report the results of decisions that this planner did not make.
     inputs.outcomes.clear()
     planner = Planner(parse_configuration(policy))
     planner.restore(inputs.checkpoint)

@@ -55,7 +55,9 @@ class _Gang:
 
 
 class Gangs:
-    """All rows. Told of pods and groups after the picture took them, with the record's instant."""
+    """All rows. Called with pods and groups after the state took them, with the record's
+    instant.
+    """
 
     def __init__(self, cluster_state: ClusterState, *, gone_max: int) -> None:
         self._cluster_state = cluster_state
@@ -67,12 +69,12 @@ class Gangs:
         self._keys: dict[str, GangKey] = {}
         self._gone: deque[GangObserved] = deque()
         self._left_out = 0
-        #: What an earlier life told of gangs that had pods, by name.
+        #: What an earlier process reported of gangs that had pods, by name.
         self._earlier: dict[str, GangObserved] = {}
 
     def recall(self, earlier: Observation) -> None:
-        """Go on with an earlier life's report, before the first picture. Decisions are counted
-        again, since the log tells them again; instants stay.
+        """Continue with an earlier process's report, before the first snapshot. Decisions are
+        counted again, since the log is read again; instants stay.
         """
         for row in earlier.gangs:
             if row.ended_ms:
@@ -83,7 +85,7 @@ class Gangs:
         self._left_out = earlier.left_out
 
     def forget_earlier(self, at_ms: int) -> None:
-        """The first picture is told: what of the earlier life is not in it has gone."""
+        """The first snapshot is complete: gangs of the earlier report that it lacks have gone."""
         for row in self._earlier.values():
             self._end(row, at_ms)
         self._earlier = {}
@@ -112,7 +114,7 @@ class Gangs:
         Args:
             uids: Theirs.
             at_ms: When.
-            first_look: Nobody looked before: what is bound was bound before.
+            first_look: The first look: what is bound was bound before.
         """
         touched: dict[GangKey, None] = {}
         for uid in uids:
@@ -139,7 +141,7 @@ class Gangs:
         if gang is None:
             return
         row = gang.row
-        # What is decided of a gang that the rival has bound already is a repair, or an extra.
+        # A decision on a gang that the other scheduler has bound already is a repair, or an extra.
         first = not row.decided_ms and not row.whole_ms and not row.before
         count = {recount.proof: getattr(row, recount.proof) + 1}
         gang.row = msgspec.structs.replace(

@@ -30,7 +30,7 @@ class Loads(Protocol):
 
 
 def recount(decision: GangDecision, cluster_state: ClusterState, standing: Loads) -> Recount:
-    """Judge a decision by the picture, which is at least as new as the one it was made of."""
+    """Judge a decision by the cluster state, which is at least as new as the one it was made of."""
     if len(decision.bindings) < decision.quorum:
         return Recount("failed", f"{len(decision.bindings)} bindings, {decision.quorum} needed")
     taken: list[str] = []

@@ -1,9 +1,9 @@
 """Decisions that stand: made, not carried out, and not answered yet.
 
-A decision to bind stands until the rival has bound (or somebody has deleted) every pod in it, or
-its time is over. A decision to evict pods for a gang is answered at once; one to release what is
-bound of a gang stands until those pods have gone, since a planner that is told no asks again every
-ten seconds.
+A decision to bind stands until the other scheduler has bound (or a user has deleted) every pod in
+it, or its time is over. A decision to evict pods for a gang is answered at once; one to release
+what is bound of a gang stands until those pods have gone, since a planner that is refused asks
+again every ten seconds.
 """
 
 import heapq
@@ -28,8 +28,8 @@ class Stands(NamedTuple):
 
 
 class Standing:
-    """The decisions that stand, by sequence. Told of every pod that changes, so that it looks only
-    at decisions that may be over.
+    """The decisions that stand, by sequence. Called with every pod that changes, so that it looks
+    only at decisions that may be over.
     """
 
     def __init__(self, cluster_state: ClusterState) -> None:
@@ -90,7 +90,7 @@ class Standing:
                 yield uid, requests
 
     def over(self, now_ms: int) -> list[Stands]:
-        """Decisions that have stood long enough; told again until they are dropped."""
+        """Decisions that have stood long enough; returned again until they are dropped."""
         while self._due and self._due[0][0] <= now_ms:
             self._touched[heapq.heappop(self._due)[1]] = None
         for seq in self._touched:
@@ -121,7 +121,9 @@ class Standing:
 def answer(
     one: Stands, cluster_state: ClusterState, *, observer: str, incarnation: str, now_ms: int
 ) -> Outcome:
-    """What is said of a decision that stood: what the rival bound is bound, nothing else is."""
+    """What is said of a decision that stood: what the other scheduler bound is bound, nothing else
+    is.
+    """
     decision = one.decision
     members: list[Member] = []
     bound = evicted = 0
@@ -146,7 +148,7 @@ def answer(
         decision_seq=one.seq,
         epoch=decision.epoch,
         binder=observer,
-        # Nobody else is given these decisions, and nothing is sent for them.
+        # No binder gets these decisions, and nothing is sent for them.
         delivered=1,
         reason=REASON,
         bound=bound,

@@ -1,17 +1,17 @@
-"""The picture: every object that scheduling needs, by UID, and what has changed since the last
-flush.
+"""The cluster state: every object that scheduling needs, by UID, and what has changed since the
+last flush.
 
 In: neutral objects, as read from the API server's lists and watches, each from one *source* (an API
 resource; two dialects feed the same neutral kind). Out: change records, and frozen copies for
 snapshots.
 
 Invariants:
-- An object is in the picture exactly as long as its newest version is one that scheduling needs
-  (`concerns`).
+- An object is in the cluster state exactly as long as its newest version is one that scheduling
+  needs (`concerns`).
 - A change is pending exactly for objects whose neutral model, resourceVersion aside, differs from
   what the last flush left with the readers (or may: a change undone before the flush is sent all
   the same).
-- Within one picture no object's resourceVersion goes back.
+- Within one cluster state no object's resourceVersion goes back.
 
 No clock, no I/O. What a message may weigh is `core.changes`; when to flush is the service's
 business.
@@ -47,7 +47,7 @@ def concerns(observed: ClusterObject) -> bool:
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole picture at one flush boundary; `version` counts flushes that changed it."""
+    """The whole cluster state at one flush boundary; `version` counts flushes that changed it."""
 
     version: int
     objects: dict[str, tuple[ClusterObject, ...]]
@@ -58,7 +58,7 @@ class ClusterState:
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, ClusterObject]] = {kind: {} for kind in RECORDS}
-        #: (source, neutral kind) -> UIDs of its objects that are in the picture, in order of
+        #: (source, neutral kind) -> UIDs of its objects that are in the cluster state, in order of
         #: arrival. One object may be read into two kinds.
         self._sources: dict[tuple[str, str], dict[str, None]] = {}
         #: Source -> newest resourceVersion known of it, from a list, an event or a bookmark.
@@ -90,7 +90,7 @@ class ClusterState:
 
     def forget(self, source: str, kind: str, uid: str, resource_version: int) -> bool:
         """Take out what was deleted, or is none of our business any more; True when it was in the
-        picture.
+        cluster state.
         """
         known = self._objects[kind].get(uid)
         if known is None or resource_version < known.resource_version:
@@ -104,7 +104,7 @@ class ClusterState:
     def relist(
         self, source: str, kind: str, listed: Iterable[ClusterObject], resource_version: int
     ) -> int:
-        """Make the picture of one source equal to a whole list of it; returns the number of
+        """Make the state of one source equal to a whole list of it; returns the number of
         changes.
 
         Raises:
@@ -187,7 +187,7 @@ class ClusterState:
         self._version += 1
 
     def freeze(self) -> Frozen:
-        """A copy of the picture. Only at a flush boundary: nothing may be pending.
+        """A copy of the cluster state. Only at a flush boundary: nothing may be pending.
 
         Raises:
             InvariantViolation: Something is pending, so that the copy would stand for no sequence
@@ -201,11 +201,11 @@ class ClusterState:
         )
 
     def groups(self) -> list[PodGroup]:
-        """Every gang object in the picture."""
+        """Every gang object in the cluster state."""
         return [one for one in self._objects["podgroup"].values() if isinstance(one, PodGroup)]
 
     def count(self, kind: str) -> int:
-        """How many objects of a neutral kind the picture holds."""
+        """How many objects of a neutral kind the cluster state holds."""
         return len(self._objects[kind])
 
     def _mark(self, kind: str, uid: str, change: ClusterObject | Gone) -> None:

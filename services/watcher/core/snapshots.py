@@ -1,11 +1,11 @@
-"""Snapshots: frozen pictures, cut into pages that readers fetch one by one.
+"""Snapshots: frozen copies of the cluster state, cut into pages that readers fetch one by one.
 
 A reader that starts, was away too long or sees a new epoch asks for page 0 and gets a name; under
 that name the other pages stay available for `LIFETIME_MS`. Readers that ask while nothing has
-changed share one frozen picture. Pages hold references to the picture's own (immutable) objects: a
-snapshot costs little more than its encoding.
+changed share one frozen copy. Pages hold references to the cluster state's own (immutable) objects:
+a snapshot costs little more than its encoding.
 
-Pure: the caller says what time it is, and freezes the picture at a flush boundary.
+Pure: the caller says what time it is, and freezes the cluster state at a flush boundary.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from services.watcher.core.cluster_state import Frozen
 from shared.contracts.cluster import SnapshotPage, SnapshotUnavailable, Synced
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
-#: A reader fetches all pages of a 50,000-pod picture in about a second; one that is slower than
+#: A reader fetches all pages of a 50,000-pod snapshot in about a second; one that is slower than
 #: this asks again.
 LIFETIME_MS: Final = 30_000
-#: Planners, a webhook and a recorder may start at once; more distinct pictures than this would only
-#: be memory.
+#: Planners, a webhook and a recorder may start at once; more distinct snapshots than this would
+#: only be memory.
 SNAPSHOTS_MAX: Final = 4
 #: Room in a page for its own fields and those of its records.
 _PAGE_OVERHEAD_BYTES: Final = 4096
@@ -32,7 +32,7 @@ _CHUNK: Final = 1000
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One frozen picture in pages."""
+    """One frozen copy of the cluster state in pages."""
 
     name: str
     version: int
@@ -47,8 +47,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 def paginate(
     frozen: Frozen, *, kinds: tuple[str, ...], epoch: int, at_ms: int, bytes_max: int
 ) -> tuple[tuple[ChangeRecord, ...], ...]:
-    """The picture as pages of records whose encodings add up to at most `bytes_max`; at least one
-    page.
+    """The cluster state as pages of records whose encodings add up to at most `bytes_max`; at least
+    one page.
 
     `kinds` empty means all; unknown kinds are nothing to send.
     """
@@ -97,7 +97,7 @@ class SnapshotCache:
         cluster_seq: int,
         now_ms: int,
     ) -> Snapshot:
-        """Shelve a picture frozen at a flush boundary, which stands for CLUSTER up to
+        """Keep a copy frozen at a flush boundary, which corresponds to CLUSTER up to
         `cluster_seq`.
         """
         self._expire(now_ms)
@@ -124,7 +124,7 @@ class SnapshotCache:
         return snapshot
 
     def current(self, version: int, kinds: tuple[str, ...], now_ms: int) -> Snapshot | None:
-        """A snapshot of this very version of the picture with half its life left, or None."""
+        """A snapshot of this very version of the cluster state with half its time left, or None."""
         self._expire(now_ms)
         for snapshot in self._snapshots.values():
             fresh = now_ms - snapshot.frozen_ms < LIFETIME_MS // 2

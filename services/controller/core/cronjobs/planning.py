@@ -22,7 +22,7 @@ from shared.kinds.cronjob import (
 from shared.kinds.job import FINISHED_PHASES, Job
 from shared.kinds.metadata import Metadata, controlled_by
 
-#: More missed starts than this are worth a warning: a clock was wrong, or nobody was there.
+#: More missed starts than this are worth a warning: a clock was wrong, or no controller ran.
 _MISSED_MAX: Final = 100
 #: How far back the most recent start is looked for, step by step.
 _WINDOWS: Final = tuple(timedelta(days=days) for days in (1 / 1440, 1 / 24, 1, 32, 366, 9 * 366))
@@ -72,8 +72,8 @@ def plan(
     missed = [] if cron.spec.suspend else _missed(cron, now, schedule, zone)
     start = missed[-1] if missed else None
     if start is not None and any(job.metadata.name == _name(cron, start) for job in jobs):
-        # Made, by somebody who was killed or overtaken before the status said so: its own Job
-        # must not count as the one that is in its way.
+        # Created by a controller that was killed or superseded before the status showed it: its own
+        # Job must not count as the one that is in its way.
         last, start, missed = start, None, []
     if len(missed) > _MISSED_MAX:
         news.append(
@@ -176,7 +176,7 @@ def _base(cron: CronJob, schedule: Schedule, now: datetime) -> datetime:
 
 
 def _news_of_the_ended(cron: CronJob, jobs: Sequence[Job]) -> list[CronEvent]:
-    """What became of the Jobs that were active when somebody looked last."""
+    """What became of the Jobs that were active at the last look."""
     by_uid = {job.metadata.uid: job for job in jobs}
     news: list[CronEvent] = []
     for one in cron.status.active:

@@ -1,7 +1,7 @@
 """From the labels of nodes to the HyperNodes that there should be. Pure.
 
 The configuration is Volcano's: section networkTopologyDiscovery, source `label`. A topology's
-levels go from the highest domain down to the node; the last one is the node itself, the others
+levels go from the highest domain down to the node; the last one is the node itself, the upper ones
 become tiers, counted from the bottom. A domain is (topology, level's label, value), so two
 topologies never share one.
 

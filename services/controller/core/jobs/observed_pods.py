@@ -67,7 +67,7 @@ class SeenPod(KindStruct, frozen=True, kw_only=True):
 
     @property
     def index(self) -> int:
-        """Its index in the role; -1 when somebody changed it to nonsense."""
+        """Its index in the role; -1 when a user changed it to nonsense."""
         return _number(self.metadata.annotations.get(TASK_INDEX, ""))
 
     @property

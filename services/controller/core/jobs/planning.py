@@ -28,7 +28,7 @@ from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
 from shared.kinds.job_shape import completed, pod_name, replicas
 from shared.kinds.podgroup import PodGroup
 
-#: A group that has waited for so long is told of, as the status controller does by default.
+#: A group that has waited for so long is reported, as the status controller does by default.
 _PATIENCE_MS: Final = 2_000
 
 
@@ -40,11 +40,11 @@ class JobMemory(msgspec.Struct, frozen=True, kw_only=True):
     #: Delayed answers: since when they wait.
     since: dict[str, int] = {}
     group_phase: str = ""
-    #: What was told of the group's waiting.
+    #: What was reported of the group's waiting.
     group_said: str = ""
     #: Since when the group waits; None: it does not.
     group_waits_ms: int | None = None
-    #: The state of the queue that was told to keep the job from beginning again.
+    #: The state of the queue that was reported to keep the job from beginning again.
     queue_said: str = ""
     #: For which generation of what its objects and its group were brought up to date.
     ensured: str = ""
@@ -212,7 +212,7 @@ class _Planning:
             status = msgspec.structs.replace(status, retry_count=status.retry_count + 1)
         status = entered(self.job, status, kill.to, self.now_ms, why=answer.action)
         # Counted as going in the write that begins it: they may all be gone before the next one,
-        # and who watches for the phase wants to see it at work.
+        # and a client that watches for the phase expects to see it.
         going = {pod.metadata.name for pod in self._condemned(status, targets)}
         status = counted(status, counts_of(self.pods, going))
         return self._step(status=status, status_first=True, mark=targets)
@@ -330,7 +330,7 @@ class _Planning:
         stale = ensured != self.memory.ensured
         group = change = None
         if self.group is None and (self.phase == "Pending" or missing):
-            # A running job whose group somebody deleted needs none until it lacks a pod.
+            # A running job whose group was deleted needs none until it lacks a pod.
             group = group_for(job, waiting, self.priorities)
         elif self.group is not None and stale:
             change = change_of(self.group, group_for(job, waiting, self.priorities))

@@ -23,7 +23,7 @@ _TASK_MAX_RETRY: Final = 3
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened, and to whom."""
+    """Something that happened, and to which object."""
 
     event: str
     task: str = ""

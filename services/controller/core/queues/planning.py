@@ -3,7 +3,7 @@
 Pure and level-triggered: the same answer whenever it is asked, however often it was carried out,
 and from wherever the carrying out was killed.
 
-* A queue that nobody has touched yet is opened. One that names no parent gets `root`.
+* A queue without a state is opened. One that names no parent gets `root`.
 * Closing: no longer Open; Closing while unfinished groups are in it, Closed from then on. What is
   below it closes with it and is marked (annotation closed-by-parent).
 * A marked queue opens when its parent does. A Command that opens a queue below one that is not open
@@ -31,7 +31,7 @@ class QueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     state: QueueState | str = ""
     #: The annotation closed-by-parent; None without.
     mark: str | None = None
-    #: Quantities by resource; None when nobody has written any.
+    #: Quantities by resource; None when none has been written.
     allocated: Mapping[str, str] | None = None
 
 
@@ -125,7 +125,7 @@ def _obey(action: str, queue: _Queue, table: Mapping[str, _Queue]) -> None:
 def _settle(table: Mapping[str, _Queue], below: Mapping[str, Sequence[str]]) -> None:
     """Have children follow their parents, from the top down.
 
-    What hangs below nothing that exists, or in a circle of parents, follows nobody.
+    What hangs below nothing that exists, or in a circle of parents, follows no parent.
     """
     tops = [name for name, queue in table.items() if queue.parent not in table]
     waiting = sorted(tops, reverse=True)

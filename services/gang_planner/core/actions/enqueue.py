@@ -93,7 +93,7 @@ class _Round:
         state.gangs.touch(gang)
 
     def _look_again(self, bucket: AdmissionBucket) -> None:
-        """A group with a deadline is looked at again when it has waited long enough."""
+        """Assess a group with a deadline again when it has waited long enough."""
         for _, _, gang in bucket.entries:
             due_ms = self._policies.due_ms(gang)
             if due_ms > self._work.now_ms:

@@ -114,7 +114,7 @@ class BatchPlacement:
 
     def most(self, bucket: Bucket, request: BatchRequest) -> int:
         """How many of the bucket's first gangs could be gathered now, as far as quotas, nodes and
-        the cycle's budget tell; 0: those gathered must be placed first, or it is placed alone.
+        the cycle's budget show; 0: those gathered must be placed first, or it is placed alone.
         """
         session, quorum = self._work.session, request.need.quorum
         # A gang larger than the in-flight limit is placed alone.

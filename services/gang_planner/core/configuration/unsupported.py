@@ -9,8 +9,8 @@ from typing import Final
 
 #: Volcano's plugins that are not offered.
 PLUGINS: Final[Mapping[str, str]] = {
-    "capacity-card": "cards are not told apart by annotations; give each kind a resource name of "
-    "its own, which capability and deserved may name",
+    "capacity-card": "cards are not distinguished by annotations; give each kind a resource name "
+    "of its own, which capability and deserved may name",
     "deviceshare": "shared devices need the annotations of a vendor's device plugin, whose "
     "contract is not kept here; a gang that asks for them gets the condition UnsupportedDevice",
     "extender": "decisions that wait for an HTTP server cannot be replayed",
@@ -55,6 +55,6 @@ FLAGS: Final[Mapping[str, str]] = {
 
 
 def unknown(name: str) -> str:
-    """Why a plugin that nobody knows does nothing."""
+    """Why an unknown plugin has no effect."""
     del name
     return "it is none of Tutti's; a plugin of your own (.so) cannot be loaded"

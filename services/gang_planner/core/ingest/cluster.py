@@ -1,8 +1,8 @@
 """Applies the watcher's records and snapshots to the tables: the state of the cluster.
 
-A record of an epoch newer than the picture's only makes the picture stale: what it means is in that
-epoch's snapshot. A snapshot replaces the picture; what is in flight stays, and ends where the new
-picture shows pods bound or gone.
+A record of an epoch newer than the cluster state's only makes that stale: what it means is in that
+epoch's snapshot. A snapshot replaces the cluster state; what is in flight stays, and ends where the
+snapshot shows pods bound or gone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,13 +32,13 @@ from shared.contracts.cluster import (
 )
 from shared.model.objects import Node, PriorityClass, Queue
 
-#: The picture is too old for fresh decisions when the newest `synced` arrived longer ago than this;
-#: it is renewed each second.
+#: Cluster state is too old for fresh decisions when the newest `synced` arrived longer ago than
+#: this; it is renewed each second.
 FRESH_MS: Final = 5_000
 
 
 def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
-    """Apply one record of CLUSTER; records at or behind what the picture stands for are ignored."""
+    """Apply one record of CLUSTER; records that the cluster state already contains are ignored."""
     view = state.view
     if seq <= view.cluster_seq:
         return
@@ -59,7 +59,7 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
 
 
 def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
-    """Replace the picture. What the pages do not name is gone."""
+    """Replace the cluster state. Objects that the pages do not name are gone."""
     assert pages, "a snapshot has at least one page"
     view = state.view
     view.epoch = pages[0].epoch
@@ -89,7 +89,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
 
 
 def fresh(state: State, now_ms: int) -> bool:
-    """Whether the picture is new enough to decide by."""
+    """Whether the cluster state is new enough to decide by."""
     view = state.view
     return (
         view.synced is not None

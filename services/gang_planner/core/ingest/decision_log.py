@@ -144,7 +144,7 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
     its own.
     """
     if state.view.epoch and not state.unresolved:
-        # The picture is whole: what it does not show will not come back under the same UID. What
+        # The cluster state is complete: what it lacks will not come back under the same UID. What
         # is open of it is closed by the next cycle.
         remembered = state.gangs.remembered
         for gang_id in [one for one, history in remembered.items() if not history.notes]:
@@ -178,8 +178,8 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
 
 
 def forget_gone(work: CycleContext) -> None:
-    """Close what the log has open of gangs that this picture does not show: they are gone, or have
-    been made again, as another object of that name, and continue with it.
+    """Close what the log has open of gangs that the cluster state does not show: they are gone, or
+    have been made again, as another object of that name, and continue with it.
     """
     state = work.state
     for gang_id, history in list(state.gangs.remembered.items()):

@@ -149,7 +149,7 @@ def _drop(state: State, gang: Gang | None) -> None:
 
 
 def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
-    """Whether the gang is to get the room of what it lost, as the picture is now."""
+    """Whether capacity is to be reserved for what the gang lost, as the cluster state is now."""
     if successors.is_living(state, loss.workload, loss.part) and successors.is_made_again(gang):
         started = gang.history.has_started and not gang.history.releasing
         return started and gang.key[0] != "pod" and hold_ms(gang, state.defaults) > 0
@@ -211,7 +211,7 @@ def _pass_on(state: State) -> None:
 
 
 def _gang_of(state: State, hold: Hold) -> Gang | None:
-    """The gang of a hold that was read from the log; None: the picture does not show it yet."""
+    """The gang of a hold that was read from the log; None: the cluster state lacks it yet."""
     gang = state.gangs.by_id.get(hold.gang_id)
     if gang is not None or hold.gang_key is None or not _is_shown(state, hold):
         return gang
@@ -222,7 +222,7 @@ def _gang_of(state: State, hold: Hold) -> Gang | None:
 
 
 def _is_shown(state: State, hold: Hold) -> bool:
-    """Whether the picture is as new as the hold's note: before, its gang may still be to come."""
+    """Whether cluster state is as new as the hold's note: before, its gang may still be to come."""
     return bool(state.view.epoch) and state.view.cluster_seq >= hold.cluster_seq
 
 

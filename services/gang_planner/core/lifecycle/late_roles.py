@@ -1,4 +1,5 @@
-"""Late roles: roles whose pods come only when the others run, such as the launcher of an MPI job.
+"""Late roles: roles whose pods are created only when the other roles run, such as the launcher of
+an MPI job.
 
 The gang counts such a role in its minimum and waits for it, and the role's controller waits for the
 gang. So while no pod of a late role exists, the gang starts without it.

@@ -196,8 +196,8 @@ def _hopeless(gang: Gang) -> bool:
 
 
 def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -> list[Gang]:
-    """The last of the others, as few as let the first fit if their bound pods were deleted; none
-    when even all would not.
+    """The last of the other gangs, as few as let the first fit if their bound pods were deleted;
+    none when even all would not.
 
     A gang with members in flight cannot be released now, so its capacity proves nothing.
     """

@@ -1,9 +1,9 @@
 """Places several equal pods of which each counts for the next.
 
-Where what one pod does to the others is simple, all are placed at once by arrays: not at all (they
-are not among the pods that their terms are about), or by taking a domain for itself. Otherwise they
-are placed one by one, still by arrays over the candidates; nothing outside is touched meanwhile, so
-one step costs some comparisons of as many numbers as there are candidates.
+Where what one pod changes for the other pods is simple, all are placed at once by arrays: not at
+all (they are not among the pods that their terms are about), or by taking a domain for itself.
+Otherwise they are placed one by one, still by arrays over the candidates; nothing outside is
+touched meanwhile, so one step costs some comparisons of as many numbers as there are candidates.
 """
 
 from typing import Final, NamedTuple

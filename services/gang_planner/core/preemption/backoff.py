@@ -1,4 +1,4 @@
-"""Ends of preemptions: what of them is remembered, whoever ended them.
+"""Ends of preemptions: what of them is remembered, whichever planner ended them.
 
 Everything that a gang carries from one to the next follows from the record of its end, so that a
 restart, or another planner, continues alike.

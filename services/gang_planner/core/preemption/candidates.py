@@ -1,6 +1,6 @@
-"""Everybody who may be evicted in one run of an action: judged once, given to all who ask.
+"""All pods that may be evicted in one run of an action: judged once, for all preemptors.
 
-A decision changes who may go only in the gangs that it takes from: they are judged again.
+A decision changes the candidates only in the gangs that it takes from: they are judged again.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -33,7 +33,7 @@ class VictimCandidates:
         for gang in work.state.gangs.gangs.values():
             if gang.bound:
                 self._bound.setdefault(gang.queue.name, []).append(gang)
-        #: Pods that are leaving, with those whom this run evicts.
+        #: Pods that are leaving, with those that this run evicts.
         self.leaving: list[Member] = leaving(work.state)
         self._session = work.session
 
@@ -62,7 +62,7 @@ class VictimCandidates:
         return sorted((one for one in units_of(source, whole=False)), key=in_order)
 
     def eligible_ms(self, asks: Asks) -> int:
-        """When somebody else may be asked for; 0: nobody is protected by the time."""
+        """When more pods become candidates; 0: no pod is protected by the time."""
         spared = asks.gang.history.spared.values()
         instants = [at_ms for at_ms in spared if at_ms > asks.now_ms]
         reclaims = asks.kind == "reclaim"

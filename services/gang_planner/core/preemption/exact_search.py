@@ -3,7 +3,8 @@
 Units are decided one after the other, taken or left. A choice is followed no further when it costs
 as much as the best one known, when even everything that is left would not make enough room by
 amounts alone, or when a unit just like one that was left would be taken in its stead. What may
-suffice is proven. Two rounds: first the cost that counts (`_DECISIVE`), then who of equals goes.
+suffice is proven. Two rounds: first the cost that counts (`_DECISIVE`), then which of equal
+victims.
 
 All of it is counted: beyond its budget the best choice found so far stands.
 """

@@ -1,8 +1,8 @@
 """What a reclaim may take: the asking queue stays within what it deserves, and others give only
 while they hold more than they deserve, and never so that they fall below their guarantee.
 
-Nobody who takes in this way can be taken from in return: what it holds afterwards it deserves. So
-two queues cannot evict each other for ever.
+No queue that takes in this way can be taken from in return: what it holds afterwards it deserves.
+So two queues cannot evict each other for ever.
 
 Within one queue nothing is limited here: priorities are.
 """

@@ -166,7 +166,7 @@ class Growing:
             self._trial.take_away(unit.members)
 
     def clear(self) -> None:
-        """Nobody is evicted."""
+        """No pod is evicted."""
         self._trial.put_back([member for unit in self.taken for member in unit.members])
         for unit in self.taken:
             self._allowances.add(unit, -1)

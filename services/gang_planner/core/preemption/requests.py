@@ -2,7 +2,7 @@
 the evictions that make it.
 
 A gang that was refused asks again only when something has changed that could let it in: room that
-was freed, members that were placed, what queues deserve, an instant at which somebody's protection
+was freed, members that were placed, what queues deserve, an instant at which a pod's protection
 ends. So what a search found does not depend on how often it was made.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Refusals that evictions could cure.
 _WITHOUT_ROOM: Final = frozenset({"NotEnoughResources", "NotEnoughQuota", "SearchBudgetExceeded"})
-#: Preemptions that are open at a time: each keeps room that nobody can use yet.
+#: Preemptions that are open at a time: each reserves capacity that no gang can use yet.
 _OPEN_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
 
@@ -37,7 +37,7 @@ def ask(work: CycleContext, kind: Kind, *, whole: bool) -> None:
 
     Args:
         work: This cycle.
-        kind: From whom it may take.
+        kind: Which pods it may evict.
         whole: The action takes whole gangs, whatever protects a gang's quorum.
     """
     asking = _Asking(work, kind, whole=whole)
@@ -67,7 +67,7 @@ class _Asking:
         refused = [
             one
             for one in work.state.backlog.buckets.values()
-            # Who waits for binders has not tried what was freed since it was refused.
+            # A gang that waits for binders has not tried what was freed since it was refused.
             if one.reason in _WITHOUT_ROOM
             and (not work.throttled or one.refused_at == work.state.node_capacity.freed)
         ]
@@ -119,7 +119,7 @@ class _Asking:
 
     def _may_take(self, bucket: "Bucket") -> bool:
         """Whether other gangs' pods may go for it, as far as its need and priorities say. Members
-        above a minimum preempt nobody.
+        above a minimum preempt no pod.
         """
         need = bucket.need
         above_minimum = not (need.quorum or need.lacking)
@@ -172,7 +172,7 @@ def _may_ask(work: CycleContext, gang: "Gang") -> bool:
         return False
     if gang.key in work.took_over:
         # Evictions stand before bindings in a cycle's records: a log that is cut between them would
-        # tell of two preemptions of one gang. It asks for its next members in the next cycle.
+        # contain two preemptions of one gang. It asks for its next members in the next cycle.
         work.timers.set(work.now_ms, gang)
         return False
     if history.preempt_after_ms > work.now_ms:
@@ -196,8 +196,8 @@ def preempts(work: CycleContext, gang: "Gang") -> bool:
 
 
 def _wants_more_than_there_is(work: CycleContext, gang: "Gang") -> bool:
-    """Whether it declares to need more than the whole cluster has: nobody goes for a gang that its
-    user does not expect to run, even where the pods that it has so far would fit.
+    """Whether it declares to need more than the whole cluster has: no pod is evicted for a gang
+    that its user does not expect to run, even where the pods that it has so far would fit.
     """
     session = work.session
     view = AdmissionView(work.state, session.totals, work.now_ms, session.policies.without_room)
@@ -206,7 +206,7 @@ def _wants_more_than_there_is(work: CycleContext, gang: "Gang") -> bool:
 
 def _lowest_priorities(work: CycleContext) -> dict[str, int]:
     """By queue, the lowest priority of a gang that has something bound: most gangs need no search
-    to know that they may take from nobody.
+    to find that they may evict no pod.
     """
     lowest: dict[str, int] = {}
     for gang in work.state.gangs.gangs.values():
@@ -269,7 +269,7 @@ def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -
 
 
 def _why(gang: "Gang", kind: Kind, found: FoundVictims) -> str:
-    """Without names: who is evicted, and for whom, may be of different namespaces."""
+    """Without names: victim and preemptor may be of different namespaces."""
     if all(one.gang is gang for one in found.victims):
         count = len(found.victims)
         members = "1 member that counts" if count == 1 else f"{count} members that count"

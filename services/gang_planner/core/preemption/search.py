@@ -7,14 +7,14 @@ pods as possible: chosen node by node (`greedy_selection`), proven by the ordina
 placements on the node capacity without them, and then each that is not needed is left out. Of a few
 candidates every choice that costs less is looked at, so that small cases are exact (`exact`).
 
-A gang that will fit when pods that are leaving anyway have left evicts nobody.
+A gang that will fit when pods that are leaving anyway have left evicts no pod.
 
 What may go depends on which members of the gang ask:
 
 * for those that it needs to start: members above minima of their gangs, and whole gangs;
 * for those that a started gang lacks of its minima: members above minima, and pods that are gangs
   of their own;
-* for those above its minimum: by preempt nobody, by reclaim members above minima.
+* for those above its minimum: by preempt no pod, by reclaim members above minima.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ VICTIMS_MAX: Final = 2_000
 
 
 class FoundVictims(NamedTuple):
-    """Whom to evict, and where the gang goes then; nobody: it only has to wait."""
+    """Which pods to evict, and where the gang goes then; none: it only has to wait."""
 
     victims: "list[Member]"
     allocations: "tuple[Allocation, ...]"

@@ -30,7 +30,7 @@ class Source(NamedTuple):
 
 
 class Sources:
-    """Judges gangs one by one, for one action of one cycle; all who ask may have what it finds."""
+    """Judges gangs one by one, for one action of one cycle; all preemptors share what it finds."""
 
     def __init__(self, state: "State", rules: VictimRules, now_ms: int) -> None:
         self._state = state
@@ -67,7 +67,7 @@ class Sources:
         if len(members) > 1:
             members.sort(key=_first_to_go)
         structured = group is not None and bool(group.sub_groups)
-        # Who is only assumed may still come to nothing: its gang could not do without the others.
+        # An assumed member may still fail: its gang could not do without the remaining members.
         surplus = gang.placed() - going - gang.min_member
         if structured or not gang.size_known:
             surplus = 0
@@ -76,7 +76,7 @@ class Sources:
             tuple(members),
             max(min(surplus, len(members)), 0),
             tuple((role, gang.placed(role) - least) for role, least in gang.role_minima),
-            # Who is decided to go may be refused yet, and would be left alone.
+            # A chosen victim's eviction may still be refused, and the pod would stay.
             not (protected or going or gang.counts[ASSUMED]),
         )
         return found, eligible_ms

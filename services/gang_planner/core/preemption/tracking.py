@@ -59,7 +59,7 @@ def follow(work: CycleContext) -> None:
             _end(work, one, reason, words)
             continue
         if gang is None:
-            # This picture is older than the decision: a newer one knows the gang, or ends it.
+            # This cluster state is older than the decision: a newer one has the gang, or ends it.
             continue
         left = _left(work, one)
         if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):

@@ -1,7 +1,7 @@
 """The node capacity as it would be without some pods, and back again to the last unit.
 
 Pods are taken away from the real node capacity and their queues, which everybody's caches follow,
-and put back when the trial ends; what was freed meanwhile counts for nobody.
+and put back when the trial ends; what was freed meanwhile counts for no gang.
 """
 
 from typing import TYPE_CHECKING, Self

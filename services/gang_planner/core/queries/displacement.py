@@ -53,7 +53,8 @@ def displaced(
     are allowed.
 
     Args:
-        state: The picture, with the question's node capacity and shapes in the place of its own.
+        state: The planner's state, with the question's node capacity and shapes in the place of its
+            own.
         session: On that node capacity.
         gang: It is in no table; its members wait, and its queue is known.
         need: What it asks for.

@@ -35,7 +35,7 @@ _NODES_TOLD_MAX: Final = 100
 
 
 class Asker:
-    """Answers by one picture, under one configuration."""
+    """Answers from one cluster state, under one configuration."""
 
     def __init__(
         self, state: State, policies: PolicySet, actions: Iterable[str], now_ms: int

@@ -1,4 +1,4 @@
-"""What each queue deserves of contested resources, and which queues are held back by claims.
+"""What each queue deserves of contested resources, and which queues are limited by claims.
 
 A policy says by which weight and up to what a queue shares (`Policy.deserve`); here that becomes
 amounts, resource by resource and level by level: guarantees first, then every level rises by

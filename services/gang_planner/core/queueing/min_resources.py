@@ -11,9 +11,9 @@ nothing needs room for its quorum and for all of these units. How the rest is di
 | it names devices, with a common divisor above 1 | one unit per divisor, CPU and memory with it |
 | otherwise | devices alone; CPU, with memory in proportion, core by core |
 
-Units of the first kind go where that pod may go. The others go to nodes whose taints the waiting
-pods tolerate, or whose taint is named after a device that is asked for; node selectors are not
-copied, because pods of another role often have others.
+Units of the first kind go where that pod may go. The remaining units go to nodes whose taints the
+waiting pods tolerate, or whose taint is named after a device that is asked for; node selectors are
+not copied, because pods of another role often have others.
 """
 
 import math

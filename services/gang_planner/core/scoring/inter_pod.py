@@ -120,7 +120,7 @@ class Preferences:
         key = one.constraint.topology_key
         domains = rules.of_slot(key)[slots]
         scored = domains[self._scored]
-        # An empty selector means the pod itself and yet counts nobody.
+        # An empty selector means the pod itself and yet counts no pod.
         own = one.own if one.tally >= 0 else 0
         if key == HOSTNAME:
             size = len(scored)

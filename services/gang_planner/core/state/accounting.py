@@ -129,7 +129,7 @@ def settle(state: State, member: Member) -> None:
         gang.move(member, found)
         state.gangs.touch(gang)
         state.preemptions.stirred += found in {PLACED, RUNNING}
-    # What is on a node that does not exist takes room from nobody: its hold is charged instead.
+    # What is on a node that does not exist takes no capacity: its hold is charged instead.
     holds = (member.slot >= 0 and found != LOST) or member.reservation is not None
     if holds != member.charged:
         member.charged = holds
@@ -173,7 +173,7 @@ def drop_phantom(state: State, slot: int) -> None:
 
 
 def _lose(state: State, member: Member, gang: Gang, found: int) -> None:
-    """A member fails, or its node is gone; from here on its room is somebody else's."""
+    """A member fails, or its node is gone; from here on other gangs may use its capacity."""
     if member.state not in _COUNTED:
         return
     pod = member.pod

@@ -7,12 +7,12 @@ if TYPE_CHECKING:
 
 
 class ClusterView:
-    """How much of CLUSTER the picture stands for."""
+    """How much of CLUSTER the cluster state contains."""
 
     def __init__(self) -> None:
-        #: Epoch of the picture; 0 before the first snapshot.
+        #: Epoch of the cluster state; 0 before the first snapshot.
         self.epoch = 0
-        #: Newest epoch that any record named; the picture is stale while it is older.
+        #: Newest epoch that any record named; cluster state is stale while it is older.
         self.newest_epoch = 0
         self.cluster_seq = 0
         self.outcomes_seq = 0

@@ -51,7 +51,7 @@ class ResourceIndex:
         return row
 
     def find(self, name: str) -> int | None:
-        """Row of a resource, None when nobody has named it yet."""
+        """Row of a resource, None when no object has named it yet."""
         return self._rows.get(name)
 
 

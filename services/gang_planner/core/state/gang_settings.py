@@ -70,8 +70,8 @@ def minimum_run_ms(gang: Gang) -> int:
 
 
 def late_roles(gang: Gang) -> dict[str, int]:
-    """Roles that come only when the others run, as the group's annotation says, and how many pods
-    of each. A queue cannot say so: that would lower the minimum of every gang in it.
+    """Roles that come only when the other roles run, as the group's annotation says, and how many
+    pods of each. A queue cannot say so: that would lower the minimum of every gang in it.
     """
     found: dict[str, int] = {}
     text = dict(gang.group.settings).get(annotations.LATE_ROLES, "") if gang.group else ""

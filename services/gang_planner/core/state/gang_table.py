@@ -188,7 +188,9 @@ class GangTable:
         gang.queue.promise(gang.gang_id, {})
 
     def keep_vacant(self, key: GangKey, gang_id: str, kept: Kept, at_ms: int) -> Gang:
-        """The gang of a key of which the log knows a hold, and the picture shows nothing yet."""
+        """The gang of a key that has a hold in the log, and that the cluster state does not show
+        yet.
+        """
         gang = self.gangs.get(key)
         if gang is None:
             namespace, name = (key[1], key[2]) if key[0] == "name" else ("", "")

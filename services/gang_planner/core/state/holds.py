@@ -4,7 +4,7 @@ A hold is an open `hold` note in DECISIONS, known by the lost pod's UID. It has 
 the table of room: without one it stands first in line. Its reason says what was lost: PodFailed,
 PodEvicted, PodDeleted, NodeLost; of a gang that has not started, Repair.
 
-The log tells the whole of it. A note is written at the end of the cycle in which a hold was made,
+The log contains all of it. A note is written at the end of the cycle in which a hold was made,
 moved or reshaped, and a hold that ends in the cycle in which it was made is not in the log at all.
 The decision that fills a hold names it (`fills`), so that there is no instant at which a restart
 would keep both the decision's room and the hold's.
@@ -42,7 +42,7 @@ MIN_RESOURCES: Final = "MinResources"
 
 
 class Loss(NamedTuple):
-    """A member that counted and is gone, as the picture showed it."""
+    """A member that counted and is gone, as the cluster state showed it."""
 
     uid: str
     key: GangKey
@@ -57,7 +57,7 @@ class Loss(NamedTuple):
     reason: str
     #: For people: which pod, and what happened.
     message: str
-    #: Nobody but the user or its controller asked for it.
+    #: Only the user or its controller asked for it.
     plain: bool
     #: A controller would make it again.
     owned: bool
@@ -118,7 +118,7 @@ class Hold:
         #: UID of the lost pod.
         self.uid = uid
         self.gang_id = gang_id
-        #: None until the picture shows its gang.
+        #: None until the cluster state shows its gang.
         self.gang: Gang | None = None
         self.role = role
         self.shape = shape
@@ -146,7 +146,7 @@ class Hold:
         self.dirty = True
         #: The log knows it.
         self.logged = False
-        #: A picture at least this new shows its gang, if there is one.
+        #: Cluster state at least this new shows its gang, if there is one.
         self.cluster_seq = 0
         #: With what room was looked for in vain.
         self.tried: tuple[object, ...] = ()
@@ -174,17 +174,18 @@ class HoldTable:
 
     def __init__(self) -> None:
         self.by_uid: dict[str, Hold] = {}
-        #: Losses that nobody has judged yet: the record that shows them is still being applied.
+        #: Losses that have not been judged yet: the record that shows them is still being applied.
         self.losses: list[Loss] = []
-        #: Losses to become holds in the next cycle of whoever leads.
+        #: Losses to become holds in the leader's next cycle.
         self.pending: dict[str, Loss] = {}
-        #: Lost pods that the picture still shows and that had their hold, as far as the log has
-        #: told: there is no second one, whichever of the two logs is read first.
+        #: Lost pods that the cluster state still shows and that had their hold, as far as the log
+        #: was
+        #: read: there is no second one, whichever of the two logs is read first.
         self._known: dict[str, None] = {}
         self._of: dict[GangKey, dict[str, Hold]] = {}
         #: What was tried in vain for all that a gang is owed.
         self.tried: dict[GangKey, tuple[object, ...]] = {}
-        #: Grows with every row that is kept: who outranks it may look again.
+        #: Grows with every row that is kept: gangs that outrank it may try again.
         self.kept = 0
         #: How many losses of a gang have not been dealt with.
         self._lost: dict[GangKey, int] = {}
@@ -218,8 +219,8 @@ class HoldTable:
         return uid in self.by_uid or uid in self._known or uid in self.pending
 
     def forget(self, uid: str) -> None:
-        """The picture no longer shows the pod, or shows it placed again: nothing of it can be lost
-        twice.
+        """The cluster state no longer shows the pod, or shows it placed again: nothing of it can be
+        lost twice.
         """
         self._known.pop(uid, None)
 
@@ -246,7 +247,7 @@ class HoldTable:
         return losses
 
     def await_cycle(self, loss: Loss) -> None:
-        """The loss becomes a hold in the next cycle of whoever leads."""
+        """The loss becomes a hold in the leader's next cycle."""
         self.pending[loss.uid] = loss
         self._lost[loss.key] = self._lost.get(loss.key, 0) + 1
 
@@ -402,7 +403,7 @@ class HoldTable:
 
     def recall_filled(self, tables: "Tables", uids: Iterable[str]) -> None:
         """A decision in the log fills holds of these lost pods. The notes of their ends come behind
-        it; whoever leads next writes those that never came.
+        it; the next leader writes those that never came.
         """
         for uid in uids:
             self.settle(uid)

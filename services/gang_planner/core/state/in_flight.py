@@ -2,7 +2,7 @@
 
 Keyed by pod UID: one open decision per pod, whatever its group. Only CLUSTER retires a decision; an
 outcome ends the room of a member that was definitely refused, or lets the member be planned
-elsewhere while its room stays a while. What an outcome calls bound and a later epoch's picture
+elsewhere while its room stays a while. What an outcome calls bound and a later epoch's snapshot
 keeps showing unbound was forgotten by the API server.
 """
 
@@ -30,13 +30,13 @@ from shared.contracts.outcomes import MemberResult, Outcome
 #: Room of a member whose POST may still be in flight: longer than any request timeout of a binder
 #: or the API server.
 LATE_RESERVATION_MS: Final = 120_000
-#: A pod that an outcome calls bound and that the picture of a later epoch shows unbound counts as
+#: A pod that an outcome calls bound and that the snapshot of a later epoch shows unbound counts as
 #: bound this long: what was listed just before it was bound is corrected by the watch much sooner.
 #: Then the API server has forgotten it (its storage was restored from a backup).
 FORGOTTEN_MS: Final = 60_000
-#: A decision that nobody has answered for so long is no longer reckoned to be before a binder: it
-#: may be lost, or be tried again and again for a reason of its own (a webhook that answers for its
-#: namespace alone), and others must not wait for it.
+#: A decision that no binder has answered for so long is no longer reckoned to be before a binder:
+#: it may be lost, or be tried again and again for a reason of its own (a webhook that answers for
+#: its namespace alone), and others must not wait for it.
 UNANSWERED_MS: Final = 30_000
 #: A (pod, node) pair that failed is avoided this long.
 BAD_PAIR_MS: Final = 60_000
@@ -131,7 +131,7 @@ def _repeated(state: State, seq: int, decision: GangDecision) -> None:
 
 def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
     """A release or preemption read from the log continues, and so does its wait for what a binder
-    says. Victims of a preemption whose loss the picture has shown already are owed nothing.
+    says. Victims of a preemption whose loss the cluster state has shown already are owed nothing.
     """
     if decision.via == "eviction":
         state.preemptions.recall(seq, decision)
@@ -154,7 +154,7 @@ def forget_evictions(state: State, gang_id: str) -> None:
 
 
 def resolve_all(state: State) -> None:
-    """The picture moved on: settle the bindings that waited for it, oldest decision first."""
+    """Cluster state advanced: settle the bindings that waited for it, oldest decision first."""
     for seq in sorted(state.unresolved):
         _resolve_decision(state, seq)
 
@@ -169,7 +169,9 @@ def _resolve_decision(state: State, seq: int) -> None:
 
 
 def _resolved(state: State, seq: int) -> None:
-    """Every binding of a logged decision is matched with the picture; its outcome may count now."""
+    """Every binding of a logged decision is matched with the cluster state; its outcome may count
+    now.
+    """
     del state.unresolved[seq]
     act = state.open.get(seq)
     if act is not None:
@@ -186,7 +188,8 @@ def apply_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
     list are bound, which CLUSTER will show.
 
     The logs are read side by side, so that an outcome may come before its decision, or before the
-    picture in which its room is assumed: it is kept until then, or that room would never end.
+    cluster state in which its reservation is assumed: it is kept until then, or the reservation
+    would never end.
     """
     seq = outcome.decision_seq
     if seq > state.view.decisions_seq or seq in state.unresolved:
@@ -304,7 +307,8 @@ def overlook_unanswered(state: State, now_ms: int) -> int | None:
 
 def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
     """End the room of members that the API server has forgotten to be bound, so that they are
-    planned again; returns when to look next. While the picture is not `fresh`, nobody can tell.
+    planned again; returns when to check next. While the cluster state is not `fresh`, it is
+    unknown.
 
     No record of the decision's own epoch ends it: there the watch will show the binding.
     """
@@ -314,7 +318,7 @@ def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
             continue
         until_ms = one.believed_until_ms
         if not until_ms or until_ms > now_ms + FORGOTTEN_MS or (until_ms <= now_ms and not fresh):
-            # New, dated before the clock was set back, or too old a picture.
+            # New, dated before the clock was set back, or cluster state is too old.
             until_ms = one.believed_until_ms = now_ms + FORGOTTEN_MS
         if until_ms <= now_ms:
             _forget_bindings(state, one)
@@ -337,7 +341,7 @@ def _forget_bindings(state: State, act: OpenAct) -> None:
 
 
 def _resolve(state: State, pending: Unresolved) -> bool:
-    """Assume one logged binding; False while the picture is too old to tell."""
+    """Assume one logged binding; False while the cluster state is too old to decide."""
     member = state.members.get(pending.binding.uid)
     if member is None:
         return state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
@@ -355,6 +359,6 @@ def _resolve(state: State, pending: Unresolved) -> bool:
 
 
 def give_up_unresolved(state: State) -> None:
-    """No picture will ever be new enough (CLUSTER was re-created): the pods are not there."""
+    """No snapshot will ever be new enough (CLUSTER was re-created): the pods are not there."""
     for seq in sorted(state.unresolved):
         _resolved(state, seq)

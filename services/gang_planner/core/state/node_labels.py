@@ -1,7 +1,7 @@
 """Node labels as columns of small integers, one per key that a selector ever named.
 
 Values are interned: 0 means that the node lacks the label. A column is made by looking at all nodes
-once, and is kept up to date from then on; keys that nobody selects by cost nothing.
+once, and is kept up to date from then on; keys that no pod selects by cost nothing.
 """
 
 from collections.abc import Sequence

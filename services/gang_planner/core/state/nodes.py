@@ -1,9 +1,9 @@
 """The nodes: names, allocatable amounts, and what decides whether a shape may use them at all.
 
 A node has a column (a *slot*) for as long as it exists or anything is accounted on it. Pods may
-name a node that nobody has shown us (yet, or any more): such a *phantom* has a slot with nothing
-allocatable, so that accounting needs no special case. Deciding never depends on slot numbers, which
-depend on the order of arrival: ties go by name (`rank`).
+name a node that the watcher has not published (yet, or any more): such a *phantom* has a slot with
+nothing allocatable, so that accounting needs no special case. Deciding never depends on slot
+numbers, which depend on the order of arrival: ties go by name (`rank`).
 """
 
 from collections.abc import Callable

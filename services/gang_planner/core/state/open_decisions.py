@@ -21,14 +21,16 @@ class OpenAct(msgspec.Struct, eq=False, gc=False):
     #: What a binder says of it; None: POSTs may be in flight, or still to come.
     outcome: Outcome | None = None
     outcome_seq: int = 0
-    #: Until when that it bound somebody is believed although a newer epoch's picture does not show
+    #: Until when its bindings count although a newer epoch's snapshot does not show
     #: it; 0: for ever.
     believed_until_ms: int = 0
     #: Its rows are pods in flight: binders have them before them, and nothing else holds them up.
     counted: bool = True
 
     def repeat(self, seq: int, act: GangDecision) -> None:
-        """A record that repeats the decision takes its place; nobody has answered that one yet."""
+        """A record that repeats the decision takes its place; no binder has answered that one
+        yet.
+        """
         self.seq, self.act = seq, act
         self.outcome, self.outcome_seq = None, 0
         self.believed_until_ms = 0
@@ -56,10 +58,10 @@ class OpenEviction:
 
 
 class Unresolved(NamedTuple):
-    """A logged binding of a pod that this picture does not know: not yet, or no more."""
+    """A logged binding of a pod that the cluster state lacks: not yet, or no more."""
 
     binding: Binding
     gang_id: str
     act: OpenAct
-    #: A picture at least this new would know the pod if it existed.
+    #: Cluster state at least this new would have the pod if it existed.
     cluster_seq: int

@@ -35,10 +35,10 @@ class State(Tables):
         self.evictions: dict[int, OpenEviction] = {}
         #: Evictions decided for gangs, and the room kept for them.
         self.preemptions = Preemptions()
-        #: Bindings of logged decisions on pods that this picture is too old to know.
+        #: Bindings of logged decisions on pods that the cluster state is too old to have.
         #: By decision and pod.
         self.unresolved: dict[int, dict[str, Unresolved]] = {}
-        #: Outcomes that came before their decision, or before the picture it is assumed in.
+        #: Outcomes that came before their decision, or before the cluster state it is assumed in.
         self.early: dict[int, tuple[int, Outcome]] = {}
         #: What gangs that say nothing get; the configuration's.
         self.defaults = Defaults()

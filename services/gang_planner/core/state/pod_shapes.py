@@ -3,7 +3,7 @@
 A pod carries its shape as bytes. Pods with equal bytes are interchangeable for every rule that
 looks at nodes. Where terms of other pods select them by their labels they are not: an entry is a
 shape and a *profile*, which of these selectors match (`pairwise.terms`). It is empty in a cluster
-in which nobody selects pods by labels.
+in which no term selects pods by labels.
 """
 
 from typing import Final

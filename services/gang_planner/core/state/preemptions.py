@@ -2,10 +2,10 @@
 
 The decision's record opens one; the `GangDecision` that names it, or a note, ends it. After its end
 it stays in the table for as long as pods that it named are on their nodes: they are its victims
-still, and nobody is owed room for them.
+still, and no gang is owed capacity for them.
 
-Rows of room follow from the record and the picture (`sync`): whoever begins with the log has them
-from his first cycle on.
+Reservations follow from the record and the cluster state (`sync`): a planner that reads the log has
+them from his first cycle on.
 """
 
 from itertools import islice
@@ -56,9 +56,9 @@ class Preemption:
         self.seq = seq
         #: When it was decided, by a clock that may have been set back since.
         self.at_ms = act.cycle.now_ms
-        #: The gang that it is for; None while the picture does not show it.
+        #: The gang that it is for; None while the cluster state lacks it.
         self.gang: Gang | None = None
-        #: Rows kept for its bindings, by pod UID, and whom they are charged to.
+        #: Rows kept for its bindings, by pod UID, and which gangs they are charged to.
         self.reservations: dict[str, tuple[Reservation, Gang]] = {}
         self.outcome: Outcome | None = None
         self.outcome_seq = 0
@@ -86,7 +86,7 @@ class Preemptions:
         self._of: dict[GangKey, Preemption] = {}
         #: Pods that were decided to be evicted, and by which.
         self.victims: dict[str, Preemption] = {}
-        #: Grows whenever somebody may have become a victim to choose, or a gang one to choose for.
+        #: Grows whenever a pod may have become a victim, or a gang a preemptor.
         self.stirred = 0
 
     def of(self, gang: "Gang") -> Preemption | None:
@@ -130,7 +130,7 @@ class Preemptions:
 
     def end(self, tables: "Tables", one: Preemption) -> None:
         """Nothing is kept for it any more; its room is free. Pods that are not leaving, and that
-        nobody may evict on its strength any more, are its victims no longer.
+        no binder may evict for it any more, are its victims no longer.
         """
         one.ended = True
         for uid in list(one.reservations):
@@ -152,7 +152,9 @@ class Preemptions:
                 del self.victims[victim.uid]
 
     def sync(self, tables: "Tables") -> None:
-        """Bring rows and gangs in line with the picture; called before a cycle looks at room."""
+        """Bring rows and gangs in line with the cluster state; called before a cycle places
+        gangs.
+        """
         for seq, one in list(self.logged.items()):
             if one.ended:
                 self.let_go(tables, one)

@@ -1,5 +1,5 @@
-"""What waits to be placed, by queue and shape: kept up by the backlog, so that nobody has to add it
-up.
+"""What waits to be placed, by queue and shape: kept up by the backlog, so that no reader has to add
+it up.
 """
 
 from collections.abc import Iterable

@@ -5,9 +5,10 @@ with limits. A queue that exists nowhere has an entry without an object as soon 
 `default` needs no object.
 
 Parents count only while the configuration asks for a hierarchy. A queue's amounts are then those of
-its whole subtree, and whoever takes from it takes from all its ancestors. `root` is implied: it is
-nobody's parent here unless it exists and limits something. A parent that does not exist and a cycle
-make no tree: such a queue stands at the top, its `fault` says why, and no gang is admitted to it.
+its whole subtree, and what is taken from it is taken from all its ancestors. `root` is implied: it
+is no queue's parent here unless it exists and limits something. A parent that does not exist and a
+cycle make no tree: such a queue stands at the top, its `fault` says why, and no gang is admitted to
+it.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,8 +74,8 @@ class QueueEntry:
         self.declared: dict[int, int] = {}
         #: The capability, less what others are guaranteed; `QueueTable.limit` keeps it.
         self.ceiling: dict[int, int] = {}
-        #: What it deserves now, by resource row, never below its guarantee; a resource that nobody
-        #: has a share of is not in it, and nothing while it shares with nobody.
+        #: What it deserves now, by resource row, never below its guarantee; a resource that no
+        #: queue has a share of is not in it, and nothing while it shares with no queue.
         #: `queueing.fair_share` keeps it.
         self.deserved: dict[int, int] = {}
         #: Members that wait in its subtree, by shape id. `queueing.fair_share` keeps it.
@@ -91,7 +92,7 @@ class QueueEntry:
         self.promises: dict[str, dict[int, int]] = {}
         #: Their sum over its subtree.
         self.promised: dict[int, int] = {}
-        #: Promises taken back so far: who was refused for them may look again.
+        #: Promises withdrawn so far: gangs that were refused for them may try again.
         self.withdrawn = 0
         self._resources = resources
 
@@ -122,7 +123,7 @@ class QueueEntry:
 
     @property
     def reclaimable(self) -> bool:
-        """Whether other queues may take back what it has beyond its deserved share."""
+        """Whether other queues may reclaim what it has beyond its deserved share."""
         return self.queue is None or self.queue.reclaimable
 
     @property
@@ -274,7 +275,7 @@ class QueueTable:
         #: Grows when a queue, or the shape of the tree, changes.
         self.changes = 0
         self._limited_at: tuple[int, int] = (-1, -1)
-        #: What the deserved amounts of all were worked out of, where it matters to nobody what
+        #: What the deserved amounts of all were worked out of, where no reader depends on what
         #: gangs want; (): it does, or nothing is shared. `queueing.fair_share` keeps it.
         self.shared_at: tuple[object, ...] = ()
 
@@ -285,7 +286,7 @@ class QueueTable:
 
     @property
     def withdrawn(self) -> int:
-        """Promises taken back so far, of all queues."""
+        """Promises withdrawn so far, of all queues."""
         return sum(entry.withdrawn for entry in self.entries.values())
 
     def arrange(self, *, hierarchical: bool) -> None:
@@ -335,7 +336,7 @@ class QueueTable:
             self._unsettled = False
 
     def limit(self, nodes_at: int, totals: Callable[[], Sequence[int]]) -> None:
-        """Work the ceilings out: nobody may take what others are guaranteed.
+        """Work the ceilings out: no queue may take what other queues are guaranteed.
 
         Args:
             nodes_at: Position in the nodes' changes: nothing is done while neither nodes nor queues

@@ -1,8 +1,8 @@
-"""Namespaces, quotas, budgets, storage, devices, HyperNodes and workloads as the picture shows
+"""Namespaces, quotas, budgets, storage, devices, HyperNodes and workloads as CLUSTER shows
 them, by kind and UID.
 
-Kept as they are. Who works something out of them keeps the kind's `changes` with it, and does so
-again when that has moved.
+Kept as they are. A table that is computed from them keeps the kind's `changes` with it, and is
+computed again when that has moved.
 """
 
 from collections.abc import Collection

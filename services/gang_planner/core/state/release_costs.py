@@ -36,7 +36,7 @@ _NOTHING: Final = frozenset(
 
 def release_cost(owner: Owner | None) -> Cost:
     """nothing: made again; retry: counted against the job's limit (batch Job, unknown kinds); for
-    ever: nobody makes it again.
+    ever: no controller creates it again.
     """
     return "for ever" if owner is None else _of_kind(owner.api_version, owner.kind)
 

@@ -3,7 +3,7 @@
 | reason | ends by | outranked by |
 | --- | --- | --- |
 | assumed | its event: the UID is bound or gone, or definitely refused at first delivery | nothing |
-| | or it was said to be bound, and a later epoch's picture does not show it for a minute | |
+| | or it was said to be bound, and a later epoch's snapshot does not show it for a minute | |
 | late | the same events, or two minutes after the outcome | nothing |
 | repair | the end of its gang's repair, or its pod's successor | nothing |
 | hold | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
@@ -91,7 +91,7 @@ class ReservationTable:
         return len(self._rows)
 
     def settle(self, act: OpenAct, *, answered: bool) -> None:
-        """A decision's rows are no longer in flight: it is `answered`, or nobody reckons with an
+        """A decision's rows are no longer in flight: it is `answered`, or no planner expects an
         answer any more. Its room stays.
         """
         if act.counted:

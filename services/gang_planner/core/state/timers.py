@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Timers:
-    """Instants at which a gang is to be looked at again."""
+    """Instants at which a gang is to be assessed again."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, GangKey]] = []

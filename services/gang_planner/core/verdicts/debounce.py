@@ -45,7 +45,7 @@ THROTTLED: Final = "BindingThrottled"
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
-    """One gang, and what is known of it as it is held back: that is said should it go before
+    """One gang, and its verdict that is debounced: it is published should the gang go before
     anything else was.
     """
 
@@ -170,7 +170,7 @@ class HeldBack:
         return next((entry.gone(now_ms) for entry in found if entry is not None), None)
 
     def next_ms(self) -> int | None:
-        """When the next one is due; None: none is held back."""
+        """When the next one is due; None: none is debounced."""
         firsts = (next(iter(held.values()), None) for held in self._each)
         return min((entry.due_ms for entry in firsts if entry is not None), default=None)
 

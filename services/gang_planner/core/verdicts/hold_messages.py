@@ -47,7 +47,7 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
         return f"{left}; {in_words(holds, names)}"
     if leaving := gang.counts[LEAVING]:
         return f"{left}; others are still terminating ({leaving}), then their capacity is reserved"
-    return f"{left}, and no capacity is reserved for the others"
+    return f"{left}, and no capacity is reserved for the other members"
 
 
 def _one(hold: Hold) -> str:

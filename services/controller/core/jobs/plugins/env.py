@@ -1,4 +1,4 @@
-"""Plugin env: tells each container its pod's index in its role."""
+"""Plugin env: gives each container its pod's index in its role."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -45,7 +45,7 @@ class _HcclRank(Changeless):
 
 
 def _given_rank(pod: Manifest) -> str | None:
-    """The value of a RANK that a container is told already."""
+    """The value of a RANK that a container has already."""
     for container in containers(pod, init=False):
         for entry in container.get("env") or ():
             if entry.get("name") == "RANK" and entry.get("value"):

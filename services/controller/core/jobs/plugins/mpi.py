@@ -1,4 +1,4 @@
-"""Plugin mpi: tells the launcher its workers, and opens the port on which they are reached.
+"""Plugin mpi: gives the launcher its workers' names, and opens the port on which they are reached.
 
 Flags: --master, --worker (roles), --port.
 """

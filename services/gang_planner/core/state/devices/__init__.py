@@ -5,6 +5,6 @@ or gives room (`ledger`, which hangs on a `NodeCapacity`). Out: masks of nodes f
 the devices of each claim, for the decision.
 
 `demand` says what a shape's claims need, `inventory` which devices there are and which of them are
-somebody's. Devices of a driver are interchangeable here: what distinguishes them (attributes,
+in use. Devices of a driver are interchangeable here: what distinguishes them (attributes,
 partitions, shared counters) is not judged, and a claim that asks for it is never served by guess.
 """

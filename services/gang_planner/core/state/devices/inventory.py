@@ -1,4 +1,4 @@
-"""Which devices there are on nodes, and which of them are nobody's.
+"""Which devices there are on nodes, and which of them are free.
 
 Of a pool only slices of its newest generation count, and only when all of them are there and none
 names a device of another. Devices that are not on one node (network attached) are not given out.
@@ -63,7 +63,7 @@ class Inventory:
         return device in self._allocated
 
     def pick(self, driver: str, slot: int, count: int, *taken: Collection[Device]) -> list[Device]:
-        """The first devices of a driver on a node that are nobody's, nor in `taken`; fewer, if
+        """The first devices of a driver on a node that are free, and not in `taken`; fewer, if
         there are fewer.
         """
         self._refresh()

@@ -1,4 +1,5 @@
-"""Who uses which ResourceClaim where, and which devices were chosen for claims that have none.
+"""Which pods use which ResourceClaim where, and which devices were chosen for claims that have
+none.
 
 Hangs on a `NodeCapacity`, as `storage.ledger` does, and on the same terms. The first pod to take a
 claim without devices chooses them on its node; other pods of the claim can only follow it there.
@@ -189,7 +190,7 @@ class Devices:
         self._hold(pin.devices, key)
 
     def unpin(self, key: Key) -> None:
-        """Nobody will take up what was pinned for the claim."""
+        """No pod will use what was pinned for the claim."""
         pin = self._pins.pop(key, None)
         if pin is not None:
             self._release(pin.devices)

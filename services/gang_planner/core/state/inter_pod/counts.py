@@ -1,7 +1,7 @@
 """How many pods count under a tally, per node and per topology domain, on one node capacity.
 
 Per node the counts are dictionaries, of the nodes that have any. Sums per domain are arrays, made
-when somebody looks and kept in line from then on; they are dropped when there are too many or the
+at the first query and kept in line from then on; they are dropped when there are too many or the
 domains themselves changed, and made again. A copy shares everything with its original until either
 writes to it.
 """
@@ -61,11 +61,11 @@ class PairCounts:
         self._sums_count = 0
         #: Grows with every change.
         self.version = 0
-        #: Tallies of which a count more may open nodes to somebody who waits (`Terms.attracting`).
+        #: Tallies of which a count more may open nodes to a waiting gang (`Terms.attracting`).
         self.attracting: AbstractSet[int] = frozenset()
 
     def attracts(self, profile: Iterable[int]) -> bool:
-        """Whether a pod more with this profile may open nodes to somebody who waits."""
+        """Whether a pod more with this profile may open nodes to a waiting gang."""
         return any(number in self.attracting for number in profile)
 
     def add(self, slot: int, tallies: Sequence[tuple[int, int]], count: int) -> None:
@@ -112,7 +112,7 @@ class PairCounts:
         return {tally: dict(found) for tally, found in self._per_slot.items() if found}
 
     def copy(self) -> "PairCounts":
-        """Independent counts; nothing is copied before somebody writes."""
+        """Independent counts; nothing is copied before the first write."""
         counts = PairCounts(self.domains)
         counts._per_slot = dict(self._per_slot)
         counts._owned = set()
@@ -141,7 +141,7 @@ class PairCounts:
     def _add_to_sums(self, sums: _Sums, slot: int, amount: int) -> None:
         domains = self.domains.of(sums.key)
         if sums.made_at != (domains.version, sums.scope.version):
-            # Made again when somebody looks.
+            # Made again at the next query.
             return
         if sums.scope.number and (slot >= len(sums.scope.mask) or not sums.scope.mask[slot]):
             return

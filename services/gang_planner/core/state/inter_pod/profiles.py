@@ -19,7 +19,7 @@ from shared.model.objects import Pod
 
 
 def entry_of(tables: Tables, pod: Pod) -> ShapeEntry:
-    """The entry of a pod as it is. When its shape asks for labels that nobody asked for before,
+    """The entry of a pod as it is. When its shape asks for labels that no shape asked for before,
     other pods get other entries.
     """
     shapes = tables.shapes

@@ -84,7 +84,7 @@ class Spread(NamedTuple):
     constraint: SpreadConstraint
     counted: Matcher | None
     #: A pod of the shape counts for itself, whatever `counted` says: an empty selector matches it
-    #: and yet counts nobody.
+    #: and yet counts no pod.
     always_self: bool
 
 
@@ -95,7 +95,7 @@ class ShapeTerms:
 
     def __init__(self) -> None:
         #: Pods that all required affinity terms are about; None: there is no such term, or one
-        #: that is about nobody.
+        #: that selects no pod.
         self.affinity: Matcher | None = None
         self.affinity_keys: tuple[str, ...] = ()
         self.anti: tuple[tuple[Matcher, str], ...] = ()
@@ -119,9 +119,9 @@ class Terms:
         self._described: dict[int, str] = {}
         #: Numbers of matchers of which a pod more may open nodes: required affinity and spread.
         self.attracting: set[int] = set()
-        #: Carried terms by the number of the matcher that says whom they are about.
+        #: Carried terms by the number of the matcher that selects their pods.
         self.about: dict[int, list[Carried]] = {}
-        #: Matchers that nobody has been compared with yet.
+        #: Matchers that no pod has been compared with yet.
         self.fresh: list[Matcher] = []
         #: Grows with every matcher and carried term.
         self.version = 0
@@ -251,7 +251,7 @@ class Terms:
 
 
 def _pod_match(term: PodTerm) -> PodMatch | None:
-    """Which pods a term is about; None: nobody."""
+    """Which pods a term selects; None: no pod."""
     if term.selector is None:
         return None
     return PodMatch(term.selector, tuple(sorted(set(term.namespaces))), term.namespace_selector)

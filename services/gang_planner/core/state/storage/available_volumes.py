@@ -1,4 +1,4 @@
-"""Which volumes that nobody has could serve a claim, and on which nodes.
+"""Which unbound volumes could serve a claim, and on which nodes.
 
 The rules are those of the volume binder in kube-scheduler: class, size, access modes, mode and
 selector match, the volume is Available and not being deleted, and its node affinity holds. A volume

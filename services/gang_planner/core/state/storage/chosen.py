@@ -42,7 +42,7 @@ class Chosen:
         return sorted(self._keys)
 
     def put(self, uid: str, key: Key) -> None:
-        """A volume is chosen; "": one that is made, which is nobody else's anyway."""
+        """A volume is chosen; "": one that is made, which no other claim can have."""
         if uid:
             self._keys[uid] = key
             self._note(uid)
@@ -53,7 +53,7 @@ class Chosen:
             self._note(uid)
 
     def free(self, candidates: VolumeCandidates) -> Bools:
-        """One flag per volume of the list: nobody has chosen it. Not to be written to."""
+        """One flag per volume of the list: no decision has chosen it. Not to be written to."""
         if len(candidates.volumes) <= _SHORT:
             return candidates.without(self._keys)
         found = self._rests.get(id(candidates))

@@ -1,4 +1,5 @@
-"""Who uses which claim where, and what was chosen for claims that wait for their first consumer.
+"""Which pods use which claim where, and what was chosen for claims that wait for their first
+consumer.
 
 Hangs on a `NodeCapacity`: whatever takes room for a pod with claims takes them here, whatever gives
 it back gives them back, so that Statements, trial grounds, room kept and pods on nodes are all
@@ -32,7 +33,7 @@ from shared.model.reference_objects import Claim
 
 #: Shapes whose demands are kept.
 _DEMANDS_MAX = 65_536
-#: A chosen volume that so many nodes could use changes the picture for all of them at once.
+#: A chosen volume that so many nodes could use changes what all of them offer at once.
 _WIDE = 16
 #: Classes and sizes of claims for which it is kept where volumes can be made.
 _MAKERS_MAX = 1024
@@ -242,7 +243,7 @@ class Storage:
             self._pins[key] = pin
 
     def unpin(self, key: Key) -> None:
-        """Nobody will take up what was pinned for the claim."""
+        """No pod will use what was pinned for the claim."""
         pin = self._pins.pop(key, None)
         if pin is not None and pin.volume_uid:
             self._chosen.drop(pin.volume_uid)

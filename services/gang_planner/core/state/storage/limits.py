@@ -1,8 +1,9 @@
 """How many volumes of a driver a node still takes: CSINode's limits against the volumes that pods
 there use, and those that are attached although no pod uses them any more.
 
-A volume counts once per node, whoever uses it; a claim that has none yet, or one that is not in the
-picture yet, counts under its own name for the driver that makes it, as in kube-scheduler.
+A volume counts once per node, however many pods use it; a claim that has none yet, or one that is
+not in the cluster state yet, counts under its own name for the driver that makes it, as in
+kube-scheduler.
 """
 
 from collections.abc import Iterable, Mapping

@@ -40,6 +40,6 @@ def enough(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
 
 
 def _serves(one: StorageCapacity, found: StorageClass, request_bytes: int) -> bool:
-    # The largest single volume, where the driver tells it, says more than the sum.
+    # The largest single volume, where the driver reports it, limits more than the sum.
     most = one.capacity_bytes if one.volume_bytes_max < 0 else one.volume_bytes_max
     return one.storage_class == found.name and most >= request_bytes

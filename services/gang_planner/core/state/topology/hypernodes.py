@@ -1,4 +1,4 @@
-"""HyperNodes as levels: who is whose member, worked out whole.
+"""HyperNodes as levels: which is a member of which, computed as a whole.
 
 What users may get wrong is not fatal: a HyperNode that is its own member through others, members
 that do not exist, a node in two HyperNodes of one tier (it counts for the first by name). Each is a
@@ -112,7 +112,7 @@ class Built:
             )
             return []
         # A pattern that matches its own HyperNode does not mean that one. Labels of HyperNodes are
-        # not in the picture: Volcano does not match HyperNodes by them either.
+        # not in the cluster state: Volcano does not match HyperNodes by them either.
         pattern = self._pattern(hypernode, member.regex) if member.regex else None
         if pattern is None:
             return []

@@ -67,5 +67,5 @@ class Levels(NamedTuple):
     #: Beyond the levels the whole cluster is allowed: the wish is soft, or its limit is above all
     #: tiers.
     open: bool
-    #: Why there are no levels, where that is somebody's mistake; "" otherwise.
+    #: Why there are no levels, where that is a mistake in a HyperNode; "" otherwise.
     problem: str = ""

@@ -1,5 +1,5 @@
-"""The topology as the picture shows it: levels of HyperNodes and of node labels, made when a gang
-asks for them, and made again only when something that they are made of has changed.
+"""The topology as the cluster state shows it: levels of HyperNodes and of node labels, made when a
+gang asks for them, and made again only when something that they are made of has changed.
 """
 
 from collections.abc import Sequence
@@ -160,7 +160,7 @@ class TopologyTable:
         nodes = self.nodes
         values = nodes.labels.column(key, nodes.objects)[: nodes.size]
         texts: list[tuple[str, int]] = []
-        # Any node with it tells what a value is called.
+        # Any node with it has the value's name.
         examples: dict[int, int] = {value: slot for slot, value in enumerate(values.tolist())}
         for value, slot in examples.items():
             node = nodes.objects[slot]

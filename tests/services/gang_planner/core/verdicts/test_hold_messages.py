@@ -40,7 +40,8 @@ def test_the_verdict_says_for_whom_room_is_held_where_and_until_when() -> None:
     assert reason_of(scene, "RoomHeld") == "Expired"
     assert conditions(scene)["Degraded"] == (
         "True",
-        "2 of the 3 members that it needs are left, and no capacity is reserved for the others",
+        "2 of the 3 members that it needs are left, "
+        "and no capacity is reserved for the other members",
     )
     scene.put(successor(1))
     (again,) = scene.settle()
