@@ -74,9 +74,9 @@ class CertifyRun:
     def all(self, chosen: Sequence[Part], *, together: int) -> Iterator[None]:
         """Run so many parts at a time, then those that measure one by one; yield after each."""
         with ThreadPoolExecutor(together) as lanes:
-            under_way = [lanes.submit(self._one, part) for part in chosen if not part.alone]
+            pods_in_flight = [lanes.submit(self._one, part) for part in chosen if not part.alone]
             try:
-                for done in as_completed(under_way):
+                for done in as_completed(pods_in_flight):
                     done.result()
                     yield
             finally:

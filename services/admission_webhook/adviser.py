@@ -32,7 +32,7 @@ class Adviser:
         self._bus = bus
         self._timeout_s = timeout_s
         self._on_end = on_end
-        self._under_way = 0
+        self._in_flight = 0
 
     async def fit(self, question: FitRequest, *, patient: bool = False) -> FitAnswer | None:
         """The planner's answer; None when there is none in time.
@@ -42,10 +42,10 @@ class Adviser:
         """
         if not self._timeout_s:
             return None
-        if not self._bus.connected or self._under_way >= QUESTIONS_MAX:
+        if not self._bus.connected or self._in_flight >= QUESTIONS_MAX:
             self._on_end("skipped")
             return None
-        self._under_way += 1
+        self._in_flight += 1
         try:
             answer = await ask(
                 self._bus,
@@ -62,6 +62,6 @@ class Adviser:
             self._on_end("unanswered")
             return None
         finally:
-            self._under_way -= 1
+            self._in_flight -= 1
         self._on_end("answered")
         return answer

@@ -45,22 +45,22 @@ class ActiveDecision:
 
 
 def carry(
-    decision: Act, lease: DeliveryLease, sender: Sender, limits: Limits, incarnation: str
+    decision: Act, lease: DeliveryLease, sender: Sender, limits: Limits, generation: str
 ) -> ActiveDecision:
-    """Make the machine that carries out `decision`, of one generation (`incarnation`) of the
+    """Make the machine that carries out `decision`, of one generation (`generation`) of the
     stream.
     """
     if isinstance(decision, GangDecision):
-        marks = marks_of(decision, incarnation, sender.decision_seq)
+        marks = marks_of(decision, generation, sender.decision_seq)
         return ActiveDecision(lease, Machine(decision, sender, limits), marks)
     machine = Eviction if decision.via == "eviction" else Removal
     return ActiveDecision(lease, machine(decision, sender, limits), condition_of(decision))
 
 
-def marks_of(decision: GangDecision, incarnation: str, decision_seq: int) -> Marks:
+def marks_of(decision: GangDecision, generation: str, decision_seq: int) -> Marks:
     """Make the annotations that every Binding of `decision` merges into its pod."""
     return {
-        annotations.DECISION: f"{incarnation}/{decision_seq}",
+        annotations.DECISION: f"{generation}/{decision_seq}",
         annotations.TRACE_ID: decision.trace_id,
     }
 

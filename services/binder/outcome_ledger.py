@@ -59,18 +59,18 @@ class Ledger:
         for _ in range(_CLAIMS_MAX):
             record, behind = await self._newest(subject)
             if record is not None:
-                if isinstance(record, Outcome) and _same_life(record, sender.incarnation):
+                if isinstance(record, Outcome) and _same_life(record, sender.generation):
                     return "finished"
                 if _is_claim(record, sender.binder, sender.delivered):
                     return "ours"
-                if not _may_follow(record, sender.delivered, sender.incarnation):
+                if not _may_follow(record, sender.delivered, sender.generation):
                     return "overtaken"
             claim = DecisionClaimed(
                 gang_id=gang_id,
                 decision_seq=sender.decision_seq,
                 binder=sender.binder,
                 delivered=sender.delivered,
-                incarnation=sender.incarnation,
+                generation=sender.generation,
             )
             with contextlib.suppress(WrongLastSequence):
                 await self._publish(subject, encode(claim), behind)
@@ -111,11 +111,11 @@ class Ledger:
             record, behind = await self._newest(subject)
             if record is None:
                 continue
-            if isinstance(record, Outcome) and _same_life(record, outcome.incarnation):
+            if isinstance(record, Outcome) and _same_life(record, outcome.generation):
                 logger.debug("%s: another outcome was first", subject)
                 return True
             mine = _is_claim(record, outcome.binder, outcome.delivered)
-            if not mine and not _may_follow(record, outcome.delivered, outcome.incarnation):
+            if not mine and not _may_follow(record, outcome.delivered, outcome.generation):
                 return False
         return False
 
@@ -128,9 +128,9 @@ class Ledger:
         )
 
 
-def _same_life(record: OutcomeRecord, incarnation: str) -> bool:
+def _same_life(record: OutcomeRecord, generation: str) -> bool:
     """Whether it is about a decision of this DECISIONS: one that was lost had the same numbers."""
-    return not (record.incarnation and incarnation) or record.incarnation == incarnation
+    return not (record.generation and generation) or record.generation == generation
 
 
 def _is_claim(record: OutcomeRecord, binder: str, delivered: int) -> bool:
@@ -140,11 +140,11 @@ def _is_claim(record: OutcomeRecord, binder: str, delivered: int) -> bool:
     )
 
 
-def _may_follow(record: OutcomeRecord, delivered: int, incarnation: str) -> bool:
+def _may_follow(record: OutcomeRecord, delivered: int, generation: str) -> bool:
     """Whether this delivery may write behind `record`: what another life left, or an earlier
     delivery's claim.
     """
-    return not _same_life(record, incarnation) or record.delivered < delivered
+    return not _same_life(record, generation) or record.delivered < delivered
 
 
 async def acknowledge(delivery: Delivery) -> None:

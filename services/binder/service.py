@@ -147,7 +147,7 @@ class Binder:
         self._looked_over = ctx.bus.connections
         info = await stream_there(ctx.bus, subjects.DECISIONS)
         self._known_to = info.last_seq
-        ctx.decisions = info.incarnation
+        ctx.decisions = info.generation
         self._state = BinderState(ctx.decisions)
         ctx.on_shutdown(Step.STOP_TAKING, "decisions", self._stop_taking)
         ctx.on_shutdown(Step.FINISH, "decisions", self._finish_all)
@@ -183,7 +183,7 @@ class Binder:
             self._reporting.abandoned()
             return
         sender = Sender(
-            self._ctx.instance, delivery.seq, self._delivered(delivery), self._state.incarnation
+            self._ctx.instance, delivery.seq, self._delivered(delivery), self._state.generation
         )
         try:
             decision = decode_act(delivery.payload)
@@ -202,7 +202,7 @@ class Binder:
             refusal = refusal_of(decision, sender, reason=reason, now_ms=now_ms)
             await self._refuse(delivery, refusal, decision)
             return
-        active = carry(decision, lease, sender, self._limits, self._state.incarnation)
+        active = carry(decision, lease, sender, self._limits, self._state.generation)
         self._active[active] = None
         self._idle.clear()
         self._reporting.in_progress(len(self._active))
@@ -256,7 +256,7 @@ class Binder:
         """Look whether DECISIONS was made again; True: it was, all sequences begin again, and what
         was held of the lost one is abandoned.
         """
-        over, before = self._ctx.bus.connections, self._state.incarnation
+        over, before = self._ctx.bus.connections, self._state.generation
         try:
             info = await self._ctx.bus.stream_info(subjects.DECISIONS)
         except BusError as error:
@@ -264,12 +264,12 @@ class Binder:
             return False
         self._looked_over = over
         self._known_to = info.last_seq
-        if info.incarnation == before:
+        if info.generation == before:
             return False
-        logger.warning("DECISIONS was created again: it is %s, not %s", info.incarnation, before)
+        logger.warning("DECISIONS was created again: it is %s, not %s", info.generation, before)
         self._same_since = over
-        self._state.follow(info.incarnation)
-        self._ctx.decisions = info.incarnation
+        self._state.follow(info.generation)
+        self._ctx.decisions = info.generation
         self._waiting.clear()
         for active in list(self._active):
             self._abandon(active)
@@ -285,7 +285,7 @@ class Binder:
             gang_id=delivery.subject.removeprefix(subjects.act("")),
             decision_seq=sender.decision_seq,
             epoch=0,
-            incarnation=sender.incarnation,
+            generation=sender.generation,
             binder=sender.binder,
             delivered=sender.delivered,
             reason="Undecodable",

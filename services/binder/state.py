@@ -6,9 +6,9 @@ from services.binder.core.epoch_check import EpochsSeen
 class BinderState:
     """Where in DECISIONS this binder is, and under which epochs it was written."""
 
-    def __init__(self, incarnation: str) -> None:
+    def __init__(self, generation: str) -> None:
         """Begin with the stream of that generation, knowing nothing of it."""
-        self.incarnation = incarnation
+        self.generation = generation
         self._epochs = EpochsSeen()
         self._newest_first_delivery = 0
 
@@ -26,9 +26,9 @@ class BinderState:
         """
         return delivered == 1 and decision_seq <= self._newest_first_delivery
 
-    def follow(self, incarnation: str) -> None:
+    def follow(self, generation: str) -> None:
         """Continue with the stream as it is now; forget everything if it is another one."""
-        if incarnation != self.incarnation:
-            self.incarnation = incarnation
+        if generation != self.generation:
+            self.generation = generation
             self._epochs = EpochsSeen()
             self._newest_first_delivery = 0

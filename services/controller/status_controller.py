@@ -132,7 +132,7 @@ class StatusController:
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.CONTROLLER_CONSUMER)
         #: Which VERDICTS the agenda's sequences count in, and the connection over which it was
         #: looked at: a server that was away may have lost it.
-        self._incarnation = ""
+        self._generation = ""
         self._looked_over = 0
         self._turn = asyncio.Lock()
         self._news = asyncio.Event()
@@ -220,15 +220,15 @@ class StatusController:
         if over == self._looked_over:
             return
         try:
-            incarnation = (await self._bus.stream_info(subjects.VERDICTS)).incarnation
+            generation = (await self._bus.stream_info(subjects.VERDICTS)).generation
         except BusError as error:
             logger.warning("cannot look at VERDICTS: %s", error)
             return
-        if self._incarnation not in {"", incarnation}:
+        if self._generation not in {"", generation}:
             logger.warning("VERDICTS was created again: its sequences start over")
             for entry in self._agenda.entries():
                 entry.seq, entry.delivery = 0, None
-        self._incarnation, self._looked_over = incarnation, over
+        self._generation, self._looked_over = generation, over
 
     async def _offer(self, verdict: Verdict, seq: int, delivery: Delivery | None) -> None:
         """Put a verdict on the agenda unless it is overtaken already."""

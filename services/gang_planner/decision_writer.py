@@ -94,13 +94,13 @@ class Writer:
             if isinstance(arrival, DecisionArrival) and arrival.seq > self._fence.last_applied:
                 raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
 
-    async def take_over(self, incarnation: str) -> bool:
+    async def take_over(self, generation: str) -> bool:
         """Open an epoch behind everything applied, in the DECISIONS of that generation; False when
         there are records still to be applied first.
         """
         applied = self._applier.decisions_seq
         fence = FencedLog(
-            self._context.bus, subjects.DECISIONS, last_applied=applied, incarnation=incarnation
+            self._context.bus, subjects.DECISIONS, last_applied=applied, generation=generation
         )
         record = EpochOpened(
             epoch=applied + 1,
@@ -122,7 +122,7 @@ class Writer:
         self._applier.decided(seq[0])
         self._checkpoint_seq = seq[0]
         now_ms = self._checkpoint_ms = self._context.now_ms()
-        self._pace.begin(now_ms, self._planner.answered, self._planner.under_way_max)
+        self._pace.begin(now_ms, self._planner.answered, self._planner.in_flight_max)
         self._context.set_active(True)
         log.info("epoch %d opened", seq[0])
         return True
@@ -137,7 +137,7 @@ class Writer:
         assert self._fence is not None
         began_s = time.perf_counter()
         now_ms, planner = self._context.now_ms(), self._planner
-        most = self._pace.under_way_max(now_ms, planner.answered)
+        most = self._pace.in_flight_max(now_ms, planner.answered)
         age_ms = self._applier.view_age_ms
         step = planner.step(now_ms, most, now_ms - age_ms if age_ms is not None else None)
         planned_s = time.perf_counter()
@@ -155,7 +155,7 @@ class Writer:
         self._reporting.observe(
             planner.gangs_by_phase(), planner.open_decisions, planner.open_holds
         )
-        self._reporting.under_way(planner.under_way, most)
+        self._reporting.pods_in_flight(planner.pods_in_flight, most)
         await self._checkpoint_if_due(self._fence)
         return step.next_wakeup_ms
 

@@ -159,7 +159,7 @@ class Follower:
         self._epoch = 0
         #: Which DECISIONS this is, and its first record while that is there; known from the first
         #: `CheckpointArrival` on.
-        self.incarnation = ""
+        self.generation = ""
         self.opened: StreamOpened | None = None
         self._opened_s = 0.0
         self._following_verdicts: asyncio.Task[None] | None = None
@@ -230,7 +230,7 @@ class Follower:
         decisions = await self._bus.stream_info(subjects.DECISIONS)
         outcomes = await stream_there(self._bus, subjects.OUTCOMES)
         verdicts = await stream_there(self._bus, subjects.VERDICTS)
-        self.incarnation = decisions.incarnation
+        self.generation = decisions.generation
         opened = await read_opened(self._bus, decisions.now_ms)
         if opened is not None:
             self.opened, age_ms = opened
@@ -306,7 +306,7 @@ class Follower:
             return _foreign_arrival(subjects.OUTCOMES, delivery)
         if isinstance(outcome, DecisionClaimed):
             return IrrelevantArrival(delivery.seq)
-        if outcome.incarnation not in {"", self.incarnation}:
+        if outcome.generation not in {"", self.generation}:
             log.warning("an outcome of a lost DECISIONS is left out: %s", delivery.subject)
             return IrrelevantArrival(delivery.seq)
         return OutcomeArrival(delivery.seq, outcome, delivery.payload, delivery.stored_ms)

@@ -41,7 +41,7 @@ class _Ahead:
     """What is decided ahead of the binders."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._under_way = metrics.gauge(
+        self._in_flight = metrics.gauge(
             "pods_under_way", "Pods decided that no binder has answered for."
         )
         self._most = metrics.gauge(
@@ -50,7 +50,7 @@ class _Ahead:
 
     def take(self, pods: int, most: int) -> None:
         """So many there are, and so many there may be."""
-        self._under_way.set(pods)
+        self._in_flight.set(pods)
         self._most.set(most)
 
 
@@ -194,7 +194,7 @@ class Reporting:
         self._starts.said(verdict)
         self.volcano.recalled(verdict)
 
-    def under_way(self, pods: int, most: int) -> None:
+    def pods_in_flight(self, pods: int, most: int) -> None:
         """Take how much is before the binders, and how much may be."""
         self._ahead.take(pods, most)
 

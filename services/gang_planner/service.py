@@ -150,7 +150,7 @@ class GangPlanner:
         if not self._applier.caught_up:
             return None
         self._context.ready.set("caught up")
-        self._context.decisions = self._follower.incarnation
+        self._context.decisions = self._follower.generation
         if not self._writer.active:
             self._standby.record(arrivals, self._context.now_ms())
             if not self._lease.held:
@@ -171,7 +171,7 @@ class GangPlanner:
         return await self._writer.decide()
 
     async def _take_over(self) -> bool:
-        return await self._writer.take_over(self._follower.incarnation)
+        return await self._writer.take_over(self._follower.generation)
 
     def _queue_figures(self) -> list[QueueFigures]:
         """For metrics: those of a standby would double every sum over the replicas."""

@@ -60,7 +60,7 @@ class Observer:
             ctx.bus, self._state, self._on_change, ctx.foreign_messages.met
         )
         self._publisher = Publisher(ctx.bus)
-        self._incarnation = ""
+        self._generation = ""
         #: What pages after the first are cut from.
         self._told: Observation | None = None
         #: Set when a decision may have become over, or another one stands.
@@ -71,7 +71,7 @@ class Observer:
         ctx = self._ctx
         ctx.ready.require("cluster")
         info = await stream_there(ctx.bus, subjects.DECISIONS)
-        self._incarnation = ctx.decisions = info.incarnation
+        self._generation = ctx.decisions = info.generation
         await self._recall()
         await serve_questions(
             ctx.bus, subjects.ASK_OBSERVATION, codec.decode_observation_request, self._answer
@@ -150,7 +150,7 @@ class Observer:
             one,
             self._state.cluster_state,
             observer=self._ctx.instance,
-            incarnation=self._incarnation,
+            generation=self._generation,
             now_ms=self._ctx.now_ms(),
         )
         subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)

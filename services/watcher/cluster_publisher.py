@@ -85,7 +85,7 @@ class ClusterPublisher:
         self._reporting = reporting
         self._log: FencedLog | None = None
         self._bus: Bus | None = None
-        self._incarnation = ""
+        self._generation = ""
         self._stuck = ""
         self._synced: Synced | None = None
         self._due = asyncio.Event()
@@ -116,7 +116,7 @@ class ClusterPublisher:
             Superseded: Another watcher appended at this very moment.
         """
         self._bus = bus
-        self._incarnation = (await bus.stream_info(subjects.CLUSTER)).incarnation
+        self._generation = (await bus.stream_info(subjects.CLUSTER)).generation
         last = await bus.get_last(subjects.CLUSTER, subjects.CLUSTER_SUBJECTS)
         # Empty after more than an hour without watcher: its records have aged out. Nothing in them
         # would matter to us, so the stream's own count serves as well.
@@ -148,7 +148,7 @@ class ClusterPublisher:
                 self._bus,
                 subjects.CLUSTER,
                 last_applied=last_applied,
-                incarnation=self._incarnation,
+                generation=self._generation,
             )
             epoch = last_applied + 1
             self._synced = self._renewed(epoch)

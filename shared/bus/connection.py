@@ -36,7 +36,7 @@ from shared.bus.errors import (
     describe,
 )
 from shared.bus.jetstream_api import (
-    INCARNATION,
+    GENERATION,
     NO_MESSAGE_FOUND,
     ApiAnswer,
     GetRequest,
@@ -90,10 +90,10 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream holds. `incarnation` is the id that setup gave it when it was made."""
+    """What a stream holds. `generation` is the id that setup gave it when it was made."""
 
     stream: str
-    incarnation: str
+    generation: str
     messages: int
     first_seq: int
     last_seq: int
@@ -417,7 +417,7 @@ class Bus:
         answer = await self.api(f"STREAM.INFO.{stream}", None, StreamAnswer)
         return StreamInfo(
             stream=stream,
-            incarnation=answer.config.metadata.get(INCARNATION, ""),
+            generation=answer.config.metadata.get(GENERATION, ""),
             messages=answer.state.messages,
             first_seq=answer.state.first_seq,
             last_seq=answer.state.last_seq,

@@ -75,15 +75,15 @@ class FencedLog:
     One append at a time; a second concurrent call is a misuse.
     """
 
-    def __init__(self, bus: Bus, stream: str, *, last_applied: int, incarnation: str = "") -> None:
+    def __init__(self, bus: Bus, stream: str, *, last_applied: int, generation: str = "") -> None:
         """Begin behind record `last_applied`, the last that this process has read and applied.
 
-        The fencing token is (generation, sequence). `incarnation` is that of the stream in which
+        The fencing token is (generation, sequence). `generation` is that of the stream in which
         it was read; "": that of the stream which is there at the first append.
         """
         self._bus = bus
         self._stream = stream
-        self._incarnation = incarnation
+        self._generation = generation
         #: The connection (`Bus.connections`) over which the stream was last seen to be ours: a
         #: server that was away may have lost its storage.
         self._seen_over = -1
@@ -207,10 +207,10 @@ class FencedLog:
         """Ask which stream this is; returns the other's generation if it is not ours, else ""."""
         await self._bus.wait_connected()
         over = self._bus.connections
-        incarnation = (await self._bus.stream_info(self._stream)).incarnation
-        self._incarnation = self._incarnation or incarnation
-        if incarnation != self._incarnation:
-            return incarnation or "one without a name"
+        generation = (await self._bus.stream_info(self._stream)).generation
+        self._generation = self._generation or generation
+        if generation != self._generation:
+            return generation or "one without a name"
         self._seen_over = over
         return ""
 

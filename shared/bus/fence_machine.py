@@ -188,11 +188,11 @@ class FenceMachine:
             return self._overtake(f"refused behind {self._expected}, where nothing stands")
         return self._read()  # it arrived between the two questions
 
-    def on_replaced(self, incarnation: str) -> Action:
+    def on_replaced(self, generation: str) -> Action:
         """The stream is another one by now: its sequences mean nothing to this log, even where they
         are the same.
         """
-        return self._overtake(f"the stream was created again: it is {incarnation} by now")
+        return self._overtake(f"the stream was created again: it is {generation} by now")
 
     def on_read_failed(self) -> Action:
         """The leader did not answer a `Read`."""

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 #: Key in a stream's metadata with the id that setup gave it when it was made.
-INCARNATION: Final = "tutti.incarnation"
+GENERATION: Final = "tutti.incarnation"
 
 NANOSECONDS: Final = 1_000_000_000
 

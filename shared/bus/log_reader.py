@@ -45,7 +45,7 @@ class LogReader:
         #: Full speed, unless set otherwise.
         self.pace = ReadingPace()
         self._next = 1
-        self._incarnation = ""
+        self._generation = ""
         #: Where the log ended when reading (re)began, the server's time then, and ours.
         self._backlog_end = 0
         self._server_ms: int | None = None
@@ -58,9 +58,9 @@ class LogReader:
         return self._next - 1
 
     @property
-    def incarnation(self) -> str:
+    def generation(self) -> str:
         """Id of the stream that is being read; "" before the first contact."""
-        return self._incarnation
+        return self._generation
 
     def age_ms(self, delivery: Delivery) -> int:
         """How long ago a record was stored that was in the log before reading (re)began; 0 for one
@@ -144,7 +144,7 @@ class LogReader:
         while True:
             try:
                 info = await self._bus.stream_info(self._stream)
-                self._check(info.incarnation, info.first_seq, info.last_seq)
+                self._check(info.generation, info.first_seq, info.last_seq)
                 self._backlog_end, self._server_ms = info.last_seq, info.now_ms
                 self._began_s = asyncio.get_running_loop().time()
                 await self._bus.reset_consumer(self._stream, self._consumer, self._next)
@@ -163,12 +163,12 @@ class LogReader:
     def _topic(self) -> str:
         return f"log {self._stream}"
 
-    def _check(self, incarnation: str, first_seq: int, last_seq: int) -> None:
-        if self._incarnation not in {"", incarnation}:
+    def _check(self, generation: str, first_seq: int, last_seq: int) -> None:
+        if self._generation not in {"", generation}:
             raise StreamReplaced(self._stream)
         if last_seq < self._next - 1:
             # Nothing that was acknowledged is ever lost by a server that keeps its files.
             raise StreamReplaced(self._stream)
-        self._incarnation = incarnation
+        self._generation = generation
         if first_seq > self._next:
             raise LogGap(self._stream, self._next, first_seq)

@@ -22,7 +22,7 @@ import msgspec
 from shared.bus.connection import Bus
 from shared.bus.errors import ApiRefused, BusError, BusUnavailable
 from shared.bus.jetstream_api import (
-    INCARNATION,
+    GENERATION,
     NANOSECONDS,
     STREAM_NOT_FOUND,
     WRONG_LAST_SEQUENCE,
@@ -283,18 +283,18 @@ async def _ensure_stream(bus: Bus, config: Config) -> None:
     """Make the stream with a new generation, or give it today's configuration and keep its own."""
     name = config["name"]
     try:
-        incarnation = (await bus.stream_info(name)).incarnation
+        generation = (await bus.stream_info(name)).generation
     except ApiRefused as error:
         if error.err_code != STREAM_NOT_FOUND:
             raise
         await bus.api(f"STREAM.CREATE.{name}", _born(config, secrets.token_hex(8)), StreamAnswer)
     else:
-        kept = incarnation or secrets.token_hex(8)
+        kept = generation or secrets.token_hex(8)
         await bus.api(f"STREAM.UPDATE.{name}", _born(config, kept), StreamAnswer)
 
 
-def _born(config: Config, incarnation: str) -> Config:
-    return {**config, "metadata": {INCARNATION: incarnation}}
+def _born(config: Config, generation: str) -> Config:
+    return {**config, "metadata": {GENERATION: generation}}
 
 
 async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str = "") -> str:
@@ -303,10 +303,10 @@ async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str =
     """
     info = await bus.stream_info(stream)
     if info.last_seq > 0:
-        return info.incarnation
+        return info.generation
     record = StreamOpened(
         stream=stream,
-        incarnation=info.incarnation,
+        generation=info.generation,
         at_ms=time.time_ns() // 1_000_000,
         replaces=replaces,
     )
@@ -319,7 +319,7 @@ async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str =
     error = msgspec.json.decode(answer.payload, type=PublishAnswer).error
     if error is not None and error.err_code != WRONG_LAST_SEQUENCE:
         raise ApiRefused(subject, error.code, error.err_code, error.description)
-    return info.incarnation
+    return info.generation
 
 
 async def _lost(bus: Bus, wait_s: float, remembered: str) -> str:

@@ -215,7 +215,7 @@ class StreamOpened(
     """Record 1 of every fenced stream, written by setup: sequences count from here."""
 
     stream: str
-    incarnation: str
+    generation: str = msgspec.field(name="incarnation")
     at_ms: int
     #: Generation of the stream that services still remembered when this one was made: its storage
     #: was lost, and what was decided there may be in flight still. "": no service remembered one.

@@ -25,7 +25,7 @@ class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     now_ms: int
     configuration: str
     #: How many pods might be decided and not answered yet; 0: any number.
-    under_way_max: int = 0
+    in_flight_max: int = msgspec.field(default=0, name="under_way_max")
     #: When the newest `cluster.synced` had arrived at the planner, on the clock of `now_ms`. None:
     #: in a record of an older version, which used the watcher's own instant.
     synced_ms: int | None = None

@@ -63,7 +63,7 @@ class Outcome(
     members: tuple[Member, ...] = ()
     #: Generation of the DECISIONS in which `decision_seq` counts: the subject of another life's
     #: outcome may be the same. "": not reported.
-    incarnation: str = ""
+    generation: str = msgspec.field(default="", name="incarnation")
     received_ms: int = 0
     preflight_ms: int = 0
     first_bound_ms: int = 0
@@ -81,7 +81,7 @@ class DecisionClaimed(
     decision_seq: int
     binder: str
     delivered: int
-    incarnation: str = ""
+    generation: str = msgspec.field(default="", name="incarnation")
 
 
 OutcomeRecord: TypeAlias = Outcome | DecisionClaimed

@@ -182,7 +182,8 @@ def _extended(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
 
 
 def _documented(struct: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
-    """Fields, their types as written, and the `#:` comment above each."""
+    """Fields as the wire names them, their types as written, and the `#:` comment above each."""
+    wire_names = {field.name: field.encode_name for field in msgspec.structs.fields(struct)}
     lines = inspect.getsource(struct).splitlines()
     (body,) = ast.parse("\n".join(lines)).body
     assert isinstance(body, ast.ClassDef)
@@ -194,7 +195,7 @@ def _documented(struct: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
                 comment.insert(0, lines[above].strip().removeprefix("#:").strip())
                 above -= 1
             yield (
-                f"`{ast.unparse(field.target)}`",
+                f"`{wire_names[ast.unparse(field.target)]}`",
                 f"`{ast.unparse(field.annotation)}`",
                 " ".join(comment),
             )

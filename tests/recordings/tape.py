@@ -179,16 +179,16 @@ def _encode(method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -
         case "decided":
             yield codec.encode(arguments[0])
         case "step":
-            now_ms, under_way_max, synced_ms = _step_arguments(*arguments, **named)
-            yield from map(codec.encode, (now_ms, under_way_max, synced_ms))
+            now_ms, in_flight_max, synced_ms = _step_arguments(*arguments, **named)
+            yield from map(codec.encode, (now_ms, in_flight_max, synced_ms))
         case _:
             yield from map(codec.encode, arguments)
 
 
 def _step_arguments(
-    now_ms: int, under_way_max: int = 0, synced_ms: int | None = None
+    now_ms: int, in_flight_max: int = 0, synced_ms: int | None = None
 ) -> tuple[int, int, int | None]:
-    return now_ms, under_way_max, synced_ms
+    return now_ms, in_flight_max, synced_ms
 
 
 def _encoded_step(

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from shared.bus.connection import RECONNECT_WAIT_S, Bus
 from tests.simulation.connections import Link, Received
-from tests.simulation.loop import Incarnation, incarnation_or_none
+from tests.simulation.loop import Generation, generation_or_none
 from tests.simulation.nats_server import SimNats
 from tests.simulation.stream_store import Headers
 
@@ -88,7 +88,7 @@ class SimWire:
 
     def __init__(self, server: SimNats) -> None:
         self._server = server
-        self._owner: Incarnation | None = incarnation_or_none()
+        self._owner: Generation | None = generation_or_none()
         self._context = copy_context()
         self._link: Link | None = None
         self._closed = False

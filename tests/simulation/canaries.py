@@ -204,7 +204,7 @@ def _answers_not_taken_off() -> Replaced:
 
     def leaking(self: ReservationTable, room: Reservation, *, handed_over: bool = False) -> None:
         end(self, room, handed_over=handed_over)
-        self.under_way += room.act is not None and room.act.counted
+        self.pods_in_flight += room.act is not None and room.act.counted
 
     return [(ReservationTable, "end", leaking)]
 

@@ -148,7 +148,7 @@ class Checkers:
                 self._evictions.judge(self.truth.unanswered[seq])
             self._victims.update(victim.uid for victim in record.victims)
         if isinstance(record, Outcome) and record.members:
-            key = self.truth.incarnations.get(subjects.DECISIONS, ""), record.decision_seq
+            key = self.truth.generations.get(subjects.DECISIONS, ""), record.decision_seq
             stored = self.truth.acts.get(key)
             if stored is not None and isinstance(stored.act, GangDecision):
                 self._answered(seq, stored, stored.act, record)
@@ -159,11 +159,11 @@ class Checkers:
         several = outcome.delivered > 1 or act.again
         for one in outcome.members:
             if one.result != "bound" and (several or one.late or one.result not in _DEFINITE):
-                self._left_open[one.uid, one.node] = self.loop.now_ms, stored.incarnation
+                self._left_open[one.uid, one.node] = self.loop.now_ms, stored.generation
         life = self._life_of_act(act)
         if life is not None and any(one.result == "refused" for one in outcome.members):
             watched = self.watch(life)
-            watched.refused_in, watched.refused_seq = stored.incarnation, stored.seq
+            watched.refused_in, watched.refused_seq = stored.generation, stored.seq
             watched.refused_told = seq
             watched.refused_ms = stored.at_ms
 
@@ -229,8 +229,8 @@ class Checkers:
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         life = self.world.lives.life_of(pod)
         name = life.name if life is not None else uid
-        incarnation, _, text = pod["metadata"]["annotations"][annotations.DECISION].rpartition("/")
-        stored = self.truth.acts.get((incarnation, int(text)))
+        generation, _, text = pod["metadata"]["annotations"][annotations.DECISION].rpartition("/")
+        stored = self.truth.acts.get((generation, int(text)))
         if stored is None or not isinstance(stored.act, GangDecision):
             self.broken(name, f"{uid} is bound by decision {text}, which no stream holds")
             return
@@ -239,7 +239,7 @@ class Checkers:
         if stored.act.epoch != stored.epoch_in_force:
             self.broken(name, f"{uid} is bound by decision {text} of a stale epoch")
         # Sequences of a CLUSTER that is lost say nothing of the one there is.
-        same = incarnation == self.truth.incarnations.get(subjects.DECISIONS)
+        same = generation == self.truth.generations.get(subjects.DECISIONS)
         self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
             self._not_refused(life, stored, stored.act.cycle.outcomes_seq)
@@ -275,7 +275,7 @@ class Checkers:
         pairs = {(binding.uid, binding.node) for binding in act.bindings}
         nodes = {node for _, node in pairs}
         self._forget_answered()
-        asking = (*self.world.api.under_way.values(), *self._left_open)
+        asking = (*self.world.api.pods_in_flight.values(), *self._left_open)
         late = {one for one in asking if one[1] in nodes} - pairs
         if not late or act.again or self._lately_restored():
             return
@@ -295,9 +295,9 @@ class Checkers:
     def _forget_answered(self) -> None:
         """After so long no request is in flight any more."""
         ends_ms = self.loop.now_ms - _LEFT_OPEN_MS
-        incarnation = self.truth.incarnations.get(subjects.DECISIONS)
+        generation = self.truth.generations.get(subjects.DECISIONS)
         for pair, (since_ms, of) in list(self._left_open.items()):
-            if since_ms <= ends_ms or of != incarnation:
+            if since_ms <= ends_ms or of != generation:
                 del self._left_open[pair]
 
     def _not_refused(self, life: Life, stored: Stored, told: int) -> None:
@@ -305,7 +305,7 @@ class Checkers:
         cycle that had been `told` of the refusal: outcomes up to there.
         """
         watched = self.watch(life)
-        seq, incarnation = stored.seq, stored.incarnation
+        seq, generation = stored.seq, stored.generation
         needed = life.minimum > life.size - 1
         if (
             watched.refused_seq
@@ -316,8 +316,8 @@ class Checkers:
             and not life.resized
             and not life.healed
             and not watched.started
-            and incarnation == watched.refused_in
-            and incarnation == self.truth.incarnations.get(subjects.DECISIONS)
+            and generation == watched.refused_in
+            and generation == self.truth.generations.get(subjects.DECISIONS)
         ):
             self.broken(
                 life.name,

@@ -45,7 +45,7 @@ class ClaimFaults:
         """A binder dies between the writes of claims and the binding of their pods."""
 
         def strike() -> None:
-            for one in self._loop.incarnations:
+            for one in self._loop.generations:
                 if one.alive and not one.paused and one.name.startswith("binder"):
                     one.kill_at_effect = one.effects + rng.randint(1, 6)
 

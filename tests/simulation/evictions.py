@@ -70,10 +70,10 @@ class Evictions:
         going = {victim.uid for victim in act.victims}
         for other in self._truth.preempting.values():
             going.update(victim.uid for victim in other.victims)
-        for under_way in self._truth.unanswered.values():
+        for pods_in_flight in self._truth.unanswered.values():
             # Its preemption may have ended: its victims are still being evicted.
-            if isinstance(under_way.act, EvictionDecision):
-                going.update(victim.uid for victim in under_way.act.victims)
+            if isinstance(pods_in_flight.act, EvictionDecision):
+                going.update(victim.uid for victim in pods_in_flight.act.victims)
         going.update(uid for uid, pod in pods.items() if pod["metadata"].get("deletionTimestamp"))
         for node in sorted({binding.node for binding in act.bindings}):
             kubelet = self._world.nodes.kubelets.get(node)

@@ -30,7 +30,7 @@ from shared.kube.resources import (
 from tests.simulation.kube_api import ENDED, ApiServer, KubeRates, delete
 from tests.simulation.kube_client import SimKubeClient
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
-from tests.simulation.loop import Dice, Incarnation, SimLoop
+from tests.simulation.loop import Dice, Generation, SimLoop
 from tests.simulation.patches import on_virtual_time
 
 NAMESPACE: Final = "work"
@@ -113,12 +113,12 @@ class JobRun:
         self.kills += 1
         self.loop.at(0.2 + self.rng.random(), self._start, name)
 
-    async def _live(self, incarnation: Incarnation) -> None:
-        client = SimKubeClient(self.api, incarnation)
+    async def _live(self, generation: Generation) -> None:
+        client = SimKubeClient(self.api, generation)
         runtime = Runtime(client, writes_per_s=1_000)
         shards = Shards(
             client,
-            incarnation.name,
+            generation.name,
             ["job"],
             namespace="kube-system",
             others=OtherControllers(client, ()),

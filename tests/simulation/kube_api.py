@@ -75,7 +75,7 @@ class ApiServer:
         #: Lists whose later pages have not been asked for, by their version.
         self._paged: dict[str, list[Row]] = {}
         #: Bindings that a client has sent and that have not arrived: (pod UID, node).
-        self.under_way: dict[int, tuple[str, str]] = {}
+        self.pods_in_flight: dict[int, tuple[str, str]] = {}
         #: Virtual seconds: refuses connections until then; carries nothing out until then.
         self.down_until_s = 0.0
         self.hung_until_s = 0.0
@@ -117,11 +117,11 @@ class ApiServer:
         if kind not in _FAILURES and request.path.endswith("/binding") and not request.params:
             binding: Obj = _decode(request.body)
             pair = binding["metadata"].get("uid", ""), binding["target"]["name"]
-            self.under_way[self.requests] = pair
+            self.pods_in_flight[self.requests] = pair
         at(delay_s, self._arrive, request, kind, answered, self.requests)
 
     def _arrive(self, request: Request, kind: str, answered: Answered, number: int) -> None:
-        self.under_way.pop(number, None)
+        self.pods_in_flight.pop(number, None)
         if self.loop.time() < self.down_until_s:
             answered(ConnectionLost("the server went away"))
             return

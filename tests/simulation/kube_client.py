@@ -18,7 +18,7 @@ from shared.kube.errors import ConnectionLost, KubeError, RequestTimeout, api_er
 from shared.kube.transport import TIMEOUT_S, Reply
 from tests.simulation.kube_api import ApiServer, Refusal, Request
 from tests.simulation.kube_server import Watch
-from tests.simulation.loop import Incarnation
+from tests.simulation.loop import Generation
 
 _NO_PARAMS: Final[Mapping[str, str]] = {}
 
@@ -26,10 +26,10 @@ _NO_PARAMS: Final[Mapping[str, str]] = {}
 class SimKubeClient(KubeClient):
     """Who asks is the generation; its name is what the server's truth records as the writer."""
 
-    def __init__(self, server: ApiServer, incarnation: Incarnation) -> None:
+    def __init__(self, server: ApiServer, generation: Generation) -> None:
         # Not super().__init__: there are no credentials and no connections here.
         self._sim = server
-        self._incarnation = incarnation
+        self._generation = generation
 
     @override
     async def __aenter__(self) -> Self:
@@ -74,9 +74,9 @@ class SimKubeClient(KubeClient):
                 answer.set_result(reply)
 
         # One that died at its last effect would only do here what it would have done next.
-        if self._incarnation.alive:
-            self._sim.submit(Request(self._incarnation.name, method, path, params, body), answered)
-            self._incarnation.effect()
+        if self._generation.alive:
+            self._sim.submit(Request(self._generation.name, method, path, params, body), answered)
+            self._generation.effect()
         try:
             async with asyncio.timeout(timeout_s):
                 return await answer
@@ -95,14 +95,14 @@ class SimKubeClient(KubeClient):
     ) -> AsyncIterator[Any]:
         await asyncio.sleep(0.001)
         try:
-            watch = self._sim.watch(Request(self._incarnation.name, "GET", path, params, b""))
+            watch = self._sim.watch(Request(self._generation.name, "GET", path, params, b""))
         except Refusal as refusal:
             body = b'{"kind":"Status","reason":"%s","message":"%s"}' % (
                 refusal.reason.encode(),
                 refusal.message.encode(),
             )
             raise api_error(refusal.status, body) from None
-        self._incarnation.on_death.append(lambda: self._sim.close(watch))
+        self._generation.on_death.append(lambda: self._sim.close(watch))
         try:
             yield SimLines(watch, path, silence_s)
         finally:

@@ -46,7 +46,7 @@ HURRIES_MAX: Final = 20
 #: Waits that one coroutine may have in its `finally` blocks.
 _CLOSINGS_MAX: Final = 50
 
-_incarnation: ContextVar["Incarnation"] = ContextVar("incarnation")
+_generation: ContextVar["Generation"] = ContextVar("generation")
 
 
 class Stuck(Exception):
@@ -70,7 +70,7 @@ class Dice:
         return found
 
 
-class Incarnation:
+class Generation:
     """One life of one simulated process.
 
     Attributes:
@@ -118,20 +118,20 @@ class Incarnation:
 class SimHandle:
     """A callback that waits for its turn or its time."""
 
-    __slots__ = ("_when", "args", "callback", "context", "dropped", "incarnation")
+    __slots__ = ("_when", "args", "callback", "context", "dropped", "generation")
 
     def __init__(
         self,
         callback: Action,
         args: tuple[Any, ...],
         context: Context | None,
-        incarnation: Incarnation | None,
+        generation: Generation | None,
         when: float = 0.0,
     ) -> None:
         self.callback = callback
         self.args = args
         self.context = context
-        self.incarnation = incarnation
+        self.generation = generation
         self.dropped = False
         self._when = when
 
@@ -161,14 +161,14 @@ class SimTask(asyncio.Task[T]):
         return self._number
 
 
-def current_incarnation() -> Incarnation:
+def current_generation() -> Generation:
     """Whose code is running. Raises LookupError outside of any simulated process."""
-    return _incarnation.get()
+    return _generation.get()
 
 
-def incarnation_or_none() -> Incarnation | None:
+def generation_or_none() -> Generation | None:
     """The same; None outside of any."""
-    return _incarnation.get(None)
+    return _generation.get(None)
 
 
 class SimLoop:
@@ -185,16 +185,16 @@ class SimLoop:
         self._numbers = 0
         self._heap: list[tuple[float, int, SimHandle]] = []
         #: Incarnations that are alive, not paused, and have something ready.
-        self._runnable: list[Incarnation] = []
+        self._runnable: list[Generation] = []
         self._graveyard: list[object] = []
         self._ended = False
         self._stopping = False
         self._task_numbers = 0
         #: The world's own coroutines; never killed.
-        self.world = Incarnation(self, "world")
-        self.incarnations: list[Incarnation] = []
+        self.world = Generation(self, "world")
+        self.generations: list[Generation] = []
         #: Told before each kill; for the story and the totals.
-        self.on_kill: list[Callable[[Incarnation], object]] = []
+        self.on_kill: list[Callable[[Generation], object]] = []
         #: What the loop's exception handler was told: each one is a bug.
         self.unhandled: list[dict[str, Any]] = []
         self.steps = 0
@@ -234,64 +234,64 @@ class SimLoop:
 
     # ---- processes
 
-    def incarnate(self, name: str) -> Incarnation:
+    def incarnate(self, name: str) -> Generation:
         """A new life of the process `name`."""
-        life = 1 + sum(other.name == name for other in self.incarnations)
-        made = Incarnation(self, name, life)
-        self.incarnations.append(made)
+        life = 1 + sum(other.name == name for other in self.generations)
+        made = Generation(self, name, life)
+        self.generations.append(made)
         return made
 
     def spawn(
-        self, incarnation: Incarnation, work: Coroutine[Any, Any, T], *, name: str = ""
+        self, generation: Generation, work: Coroutine[Any, Any, T], *, name: str = ""
     ) -> asyncio.Task[T]:
         """Run a coroutine as (part of) that process."""
         context = copy_context()
-        context.run(_incarnation.set, incarnation)
-        return self.create_task(work, name=name or incarnation.name, context=context)
+        context.run(_generation.set, generation)
+        return self.create_task(work, name=name or generation.name, context=context)
 
-    def kill(self, incarnation: Incarnation) -> None:
+    def kill(self, generation: Generation) -> None:
         """SIGKILL: nothing of it ever runs again, not even a `finally`."""
-        if not incarnation.alive:
+        if not generation.alive:
             return
         for listener in self.on_kill:
-            listener(incarnation)
-        self.end(incarnation)
+            listener(generation)
+        self.end(generation)
 
-    def end(self, incarnation: Incarnation) -> None:
+    def end(self, generation: Generation) -> None:
         """The process is over, by whatever means. What it has left is abandoned."""
-        if not incarnation.alive:
+        if not generation.alive:
             return
-        incarnation.alive = False
-        self._graveyard.extend(incarnation.tasks)
-        self._graveyard.extend(incarnation.ready)
-        incarnation.ready.clear()
-        if incarnation in self._runnable:
-            self._runnable.remove(incarnation)
-        for listener in incarnation.on_death:
+        generation.alive = False
+        self._graveyard.extend(generation.tasks)
+        self._graveyard.extend(generation.ready)
+        generation.ready.clear()
+        if generation in self._runnable:
+            self._runnable.remove(generation)
+        for listener in generation.on_death:
             listener()
 
-    def pause(self, incarnation: Incarnation) -> None:
+    def pause(self, generation: Generation) -> None:
         """SIGSTOP: its callbacks and timers wait while time continues."""
-        if not incarnation.paused:
-            incarnation.paused = True
-            if incarnation in self._runnable:
-                self._runnable.remove(incarnation)
+        if not generation.paused:
+            generation.paused = True
+            if generation in self._runnable:
+                self._runnable.remove(generation)
 
-    def resume(self, incarnation: Incarnation) -> None:
+    def resume(self, generation: Generation) -> None:
         """SIGCONT: everything that came due meanwhile is done now, late."""
-        if incarnation.paused:
-            incarnation.paused = False
-            if incarnation.alive and incarnation.ready:
-                self._runnable.append(incarnation)
+        if generation.paused:
+            generation.paused = False
+            if generation.alive and generation.ready:
+                self._runnable.append(generation)
 
-    def send_signal(self, incarnation: Incarnation, number: int = signal.SIGTERM) -> None:
+    def send_signal(self, generation: Generation, number: int = signal.SIGTERM) -> None:
         """Deliver a signal to its handler; without one it dies of it."""
-        handler = incarnation.handlers.get(number)
+        handler = generation.handlers.get(number)
         if handler is None:
-            self.kill(incarnation)
-        elif incarnation.alive:
+            self.kill(generation)
+        elif generation.alive:
             context = copy_context()
-            context.run(_incarnation.set, incarnation)
+            context.run(_generation.set, generation)
             self.call_soon(handler, context=context)
 
     # ---- running
@@ -357,28 +357,28 @@ class SimLoop:
         runnable, random, count = self._runnable, self._random, 0
         while runnable and not self._stopping:
             index = int(random() * len(runnable)) if len(runnable) > 1 else 0
-            incarnation = runnable[index]
-            ready = incarnation.ready
+            generation = runnable[index]
+            ready = generation.ready
             handle = ready.popleft()
             if not ready:
                 runnable[index] = runnable[-1]
                 runnable.pop()
             if handle.dropped:
                 continue
-            incarnation.steps += 1
+            generation.steps += 1
             count += 1
-            if incarnation.steps == incarnation.kill_at_step:
+            if generation.steps == generation.kill_at_step:
                 self._graveyard.append(handle)
-                self.kill(incarnation)
+                self.kill(generation)
                 continue
             assert handle.context is not None
             handle.context.run(handle.callback, *handle.args)
             if count >= INSTANT_STEPS_MAX:
-                self._hurry(incarnation)
+                self._hurry(generation)
                 break
         self.steps += count
 
-    def _hurry(self, incarnation: Incarnation) -> None:
+    def _hurry(self, generation: Generation) -> None:
         """So much in one instant takes time on any machine: let some pass, but not for ever."""
         self._now += HURRY_S
         if self._now - self._hurried_at > 4 * HURRY_S:
@@ -386,14 +386,14 @@ class SimLoop:
         self._hurried_at = self._now
         self._hurries += 1
         if self._hurries > HURRIES_MAX:
-            raise Stuck(f"{incarnation} runs and never waits")
+            raise Stuck(f"{generation} runs and never waits")
 
     def discard(self) -> None:
         """Forget the run, dead and living: what their coroutines still do finds no loop that cares,
         and is not heard.
         """
         self._ended = True
-        tasks = [task for one in (self.world, *self.incarnations) for task in one.tasks]
+        tasks = [task for one in (self.world, *self.generations) for task in one.tasks]
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
             with self._running_here(), warnings.catch_warnings():
@@ -404,10 +404,10 @@ class SimLoop:
                 tasks.clear()
                 self._graveyard.clear()
                 self._heap.clear()
-                for incarnation in (self.world, *self.incarnations):
-                    incarnation.ready.clear()
-                    incarnation.on_death.clear()
-                    incarnation.handlers.clear()
+                for generation in (self.world, *self.generations):
+                    generation.ready.clear()
+                    generation.on_death.clear()
+                    generation.handlers.clear()
                 gc.collect()
         finally:
             sys.unraisablehook = hook
@@ -415,21 +415,21 @@ class SimLoop:
     # ---- what asyncio asks of a loop
 
     def _enqueue(self, handle: SimHandle) -> None:
-        incarnation = handle.incarnation
-        assert incarnation is not None
-        if not incarnation.alive:
+        generation = handle.generation
+        assert generation is not None
+        if not generation.alive:
             if not self._ended:
                 self._graveyard.append(handle)
             return
-        ready = incarnation.ready
+        ready = generation.ready
         ready.append(handle)
-        if len(ready) == 1 and not incarnation.paused:
-            self._runnable.append(incarnation)
+        if len(ready) == 1 and not generation.paused:
+            self._runnable.append(generation)
 
     def call_soon(self, callback: Action, *args: Any, context: Context | None = None) -> Any:
         if context is None:
             context = copy_context()
-        handle = SimHandle(callback, args, context, context.get(_incarnation, self.world))
+        handle = SimHandle(callback, args, context, context.get(_generation, self.world))
         self._enqueue(handle)
         return handle
 
@@ -448,8 +448,8 @@ class SimLoop:
     ) -> Any:
         if context is None:
             context = copy_context()
-        incarnation = context.get(_incarnation, self.world)
-        handle = SimHandle(callback, args, context, incarnation, when)
+        generation = context.get(_generation, self.world)
+        handle = SimHandle(callback, args, context, generation, when)
         self._numbers += 1
         heapq.heappush(self._heap, (when, self._numbers, handle))
         return handle
@@ -470,11 +470,11 @@ class SimLoop:
         task: SimTask[T] = SimTask(
             self._task_numbers, coro, loop=self, name=name or "task", context=context
         )
-        context.get(_incarnation, self.world).tasks.add(task)
+        context.get(_generation, self.world).tasks.add(task)
         return task
 
     def add_signal_handler(self, sig: int, callback: Action, *args: Any) -> None:
-        current_incarnation().handlers[sig] = lambda: callback(*args)
+        current_generation().handlers[sig] = lambda: callback(*args)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         if not self._ended:

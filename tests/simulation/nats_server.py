@@ -65,12 +65,12 @@ class Observer(Protocol):
     """Told of every record at the moment it is stored."""
 
     def appended(
-        self, stream: str, incarnation: str, seq: int, subject: str, payload: bytes
+        self, stream: str, generation: str, seq: int, subject: str, payload: bytes
     ) -> None:
         """A record is stored."""
         ...
 
-    def recreated(self, stream: str, incarnation: str) -> None:
+    def recreated(self, stream: str, generation: str) -> None:
         """A stream that was lost begins again."""
         ...
 
@@ -307,7 +307,7 @@ class SimNats:
     def _tell(self, stream: SimStream, record: Stored) -> None:
         for observer in self.observers:
             observer.appended(
-                stream.name, stream.incarnation, record.seq, record.subject, record.payload
+                stream.name, stream.generation, record.seq, record.subject, record.payload
             )
 
     # ---- what the server sends
@@ -460,7 +460,7 @@ class SimNats:
         self._owners.clear()
         if name in self._lost:
             for observer in self.observers:
-                observer.recreated(name, made.incarnation)
+                observer.recreated(name, made.generation)
         return made.describe()
 
     def _forget(self, stream: SimStream, seq: int) -> None:

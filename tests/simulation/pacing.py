@@ -39,7 +39,7 @@ class Pacing:
 
     def judge(self, stored: Stored, act: GangDecision) -> None:
         """A fresh gang goes within the bound, or alone."""
-        most = act.cycle.under_way_max
+        most = act.cycle.in_flight_max
         if not most or not self._fresh(act):
             return
         others = sum(

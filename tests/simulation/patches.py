@@ -31,7 +31,7 @@ from shared.telemetry.metrics import Metrics
 from tests.simulation.bus import bus_on
 from tests.simulation.kube_api import ApiServer
 from tests.simulation.kube_client import SimKubeClient
-from tests.simulation.loop import SimLoop, current_incarnation, incarnation_or_none
+from tests.simulation.loop import SimLoop, current_generation, generation_or_none
 from tests.simulation.nats_server import SimNats
 
 #: Modules in which names bound by `from … import` are replaced.
@@ -220,8 +220,8 @@ def _machine(loop: SimLoop) -> dict[tuple[Any, str], object]:
     chance = loop.dice.rng("processes")
 
     def wall_ns() -> int:
-        incarnation = incarnation_or_none()
-        offset_ms = incarnation.clock_offset_ms if incarnation is not None else 0
+        generation = generation_or_none()
+        offset_ms = generation.clock_offset_ms if generation is not None else 0
         return loop.now_ns + offset_ms * 1_000_000
 
     def token_bytes(count: int | None = None) -> bytes:
@@ -266,7 +266,7 @@ def _put_servers(put: Put, nats: SimNats, api: ApiServer) -> None:
         put(lifecycle, name, value)
 
     def client(*_: object, **__: object) -> SimKubeClient:
-        return SimKubeClient(api, current_incarnation())
+        return SimKubeClient(api, current_generation())
 
     async def nobody(*_: object) -> None:
         """Who we are matters to no simulated server."""

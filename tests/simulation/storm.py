@@ -13,7 +13,7 @@ import msgspec
 
 from shared.contracts import subjects
 from tests.simulation.kube_api import KubeRates
-from tests.simulation.loop import Incarnation, SimLoop
+from tests.simulation.loop import Generation, SimLoop
 from tests.simulation.nats_server import BusFaults, SimNats
 from tests.simulation.stream_store import Refused
 from tests.simulation.truth import STATES
@@ -129,10 +129,10 @@ class Storm:
             stream.refuses = None
         if not self.nats.is_up:
             self.nats.start()
-        for incarnation in self.loop.incarnations:
-            incarnation.kill_at_step = incarnation.kill_at_effect = 0
-            incarnation.clock_offset_ms = 0
-            self.loop.resume(incarnation)
+        for generation in self.loop.generations:
+            generation.kill_at_step = generation.kill_at_effect = 0
+            generation.clock_offset_ms = 0
+            self.loop.resume(generation)
         self.disturb(0.0)
 
     def appended(self, *_: object) -> None:
@@ -170,10 +170,10 @@ class Storm:
         """Nobody is to blame for being late for so long, and a while after it."""
         self.quiet_from_s = max(self.quiet_from_s, self.loop.time() + lasts_s + _SETTLE_S)
 
-    def _killed(self, incarnation: Incarnation) -> None:
+    def _killed(self, generation: Generation) -> None:
         self.kills += 1
         self.disturb(0.0)
-        self._on_fault("killed", repr(incarnation))
+        self._on_fault("killed", repr(generation))
 
     def _strike(self, fault: Fault) -> None:
         if self._over:
@@ -191,8 +191,8 @@ class Storm:
 
     # ---- processes
 
-    def _someone(self, rng: Random) -> Incarnation | None:
-        alive = [one for one in self.loop.incarnations if one.alive and not one.paused]
+    def _someone(self, rng: Random) -> Generation | None:
+        alive = [one for one in self.loop.generations if one.alive and not one.paused]
         return rng.choice(alive) if alive else None
 
     def _kill(self, rng: Random) -> str:
@@ -239,7 +239,7 @@ class Storm:
         self.later(rng.choice((2.0, 10.0)), self._set_clock, one, -by_ms)
         return f"{one!r} by {by_ms} ms"
 
-    def _set_clock(self, one: Incarnation, by_ms: int) -> None:
+    def _set_clock(self, one: Generation, by_ms: int) -> None:
         if not self._over:
             one.clock_offset_ms += by_ms
 

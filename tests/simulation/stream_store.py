@@ -13,7 +13,7 @@ import msgspec
 from shared.bus.jetstream_api import (
     BATCH_DUPLICATE_ID,
     BATCH_INCOMPLETE,
-    INCARNATION,
+    GENERATION,
     NANOSECONDS,
     WRONG_LAST_SEQUENCE,
 )
@@ -98,9 +98,9 @@ class SimStream:
         self.trim()
 
     @property
-    def incarnation(self) -> str:
+    def generation(self) -> str:
         """The id that setup gave it."""
-        return str(self.config.get("metadata", {}).get(INCARNATION, ""))
+        return str(self.config.get("metadata", {}).get(GENERATION, ""))
 
     def takes(self, subject: str) -> bool:
         """Whether messages on that subject are stored here."""

@@ -31,7 +31,7 @@ from shared.kube.errors import KubeError
 from shared.runtime import lifecycle
 from shared.runtime.endings import StateVoid
 from tests.simulation.bus import bus_on
-from tests.simulation.loop import Incarnation, SimLoop, incarnation_or_none
+from tests.simulation.loop import Generation, SimLoop, generation_or_none
 from tests.simulation.nats_server import SimNats
 from tutti.up.restarts import Restarts
 
@@ -57,7 +57,7 @@ class Process:
     def __init__(self, suite: "Suite", service: str, settings: Any, main: Main) -> None:
         self.name = lifecycle.instance_of(service, settings)
         self.service = service
-        self.incarnation: Incarnation | None = None
+        self.generation: Generation | None = None
         self._suite = suite
         self._settings = settings
         self._main = main
@@ -67,7 +67,7 @@ class Process:
     @property
     def alive(self) -> bool:
         """Whether it runs (or is paused) now."""
-        return self.incarnation is not None and self.incarnation.alive
+        return self.generation is not None and self.generation.alive
 
     def start(self) -> None:
         """Begin a life."""
@@ -75,21 +75,21 @@ class Process:
         if suite.stopped or self.alive:
             return
         self._started_s = suite.loop.time()
-        made = self.incarnation = suite.loop.incarnate(self.name)
+        made = self.generation = suite.loop.incarnate(self.name)
         made.on_death.append(self._died)
         suite.born(made)
         task = suite.loop.spawn(made, lifecycle.live(self.service, self._settings, self._main))
         task.add_done_callback(lambda done: self._ended(made, done))
 
-    def _ended(self, incarnation: Incarnation, task: asyncio.Task[int]) -> None:
+    def _ended(self, generation: Generation, task: asyncio.Task[int]) -> None:
         suite = self._suite
         if task.cancelled():
-            suite.crashed(incarnation, "its life was cancelled")
+            suite.crashed(generation, "its life was cancelled")
         elif task.exception() is not None:
-            suite.crashed(incarnation, "".join(traceback.format_exception(task.exception())))
+            suite.crashed(generation, "".join(traceback.format_exception(task.exception())))
         else:
             suite.note(self.name, f"ended with status {task.result()}")
-        suite.loop.end(incarnation)
+        suite.loop.end(generation)
 
     def _died(self) -> None:
         suite = self._suite
@@ -128,7 +128,7 @@ class Suite:
         self._disturbed_until_s = 0.0
         self._digest = hashlib.sha256()
         nats.observers.append(self)
-        loop.on_kill.append(lambda incarnation: self.note(incarnation.name, "killed"))
+        loop.on_kill.append(lambda generation: self.note(generation.name, "killed"))
         made = [
             *(
                 Process(
@@ -184,7 +184,7 @@ class Suite:
 
     def set_up(self) -> None:
         """Run the setup step, as its own process, until it is done."""
-        incarnation = self.loop.incarnate("setup")
+        generation = self.loop.incarnate("setup")
         wait_s, self._was_set_up = SURVIVORS_WAIT_S if self._was_set_up else 0.0, True
 
         async def run() -> None:
@@ -198,9 +198,9 @@ class Suite:
             if task.cancelled() or not task.done() or task.exception() is not None:
                 self.loop.at(0.5, self.set_up)  # its container starts again
 
-        task = self.loop.spawn(incarnation, run())
-        task.add_done_callback(lambda _: self.loop.end(incarnation))
-        incarnation.on_death.append(died)
+        task = self.loop.spawn(generation, run())
+        task.add_done_callback(lambda _: self.loop.end(generation))
+        generation.on_death.append(died)
 
     def stop(self) -> None:
         """Start nothing any more."""
@@ -216,17 +216,17 @@ class Suite:
     def disturbed(self) -> bool:
         """Something is down or paused, or was a moment ago."""
         return self.loop.time() < self._disturbed_until_s or not all(
-            process.alive and process.incarnation is not None and not process.incarnation.paused
+            process.alive and process.generation is not None and not process.generation.paused
             for process in self.processes.values()
         )
 
-    def born(self, incarnation: Incarnation) -> None:
+    def born(self, generation: Generation) -> None:
         """A life begins."""
-        self.note(incarnation.name, f"starts, life {incarnation.life}")
+        self.note(generation.name, f"starts, life {generation.life}")
 
-    def crashed(self, incarnation: Incarnation, why: str) -> None:
+    def crashed(self, generation: Generation, why: str) -> None:
         """A life ended in a way that no fault explains."""
-        self.crashes.append(f"{incarnation}: {why}")
+        self.crashes.append(f"{generation}: {why}")
         self.loop.stop_running()
 
     def bugs(self) -> list[str]:
@@ -240,18 +240,18 @@ class Suite:
     # ---- what is written
 
     def appended(
-        self, stream: str, incarnation: str, seq: int, subject: str, payload: bytes
+        self, stream: str, generation: str, seq: int, subject: str, payload: bytes
     ) -> None:
         """Part of the run's digest."""
         self._digest.update(
             b"%b %b %d %b %d "
-            % (stream.encode(), incarnation.encode(), seq, subject.encode(), self.loop.now_ns)
+            % (stream.encode(), generation.encode(), seq, subject.encode(), self.loop.now_ns)
         )
         self._digest.update(payload)
 
-    def recreated(self, stream: str, incarnation: str) -> None:
+    def recreated(self, stream: str, generation: str) -> None:
         """Likewise."""
-        self._digest.update(f"recreated {stream} {incarnation}".encode())
+        self._digest.update(f"recreated {stream} {generation}".encode())
 
     def digest(self) -> str:
         """Of every record stored, with its instant: equal runs have equal digests."""
@@ -283,18 +283,18 @@ class _Listener(logging.Handler):
     @override
     def emit(self, record: logging.LogRecord) -> None:
         suite = self._suite
-        incarnation = incarnation_or_none()
-        who = repr(incarnation) if incarnation is not None else "world"
+        generation = generation_or_none()
+        who = repr(generation) if generation is not None else "world"
         text = f"{record.levelname} {record.name}: {record.getMessage()}"
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             text += "".join(f" [{leaf!r}]" for leaf in _leaves(error))
         suite.log.append((suite.loop.now_ms, who, text))
-        if error is None or incarnation is None:
+        if error is None or generation is None:
             return
         bugs = [leaf for leaf in _leaves(error) if _is_bug(leaf)]
         if bugs:
-            suite.crashed(incarnation, "".join(traceback.format_exception(error)))
+            suite.crashed(generation, "".join(traceback.format_exception(error)))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -15,7 +15,7 @@ from shared.bus.pull import Delivery, PullLoop
 from shared.bus.setup import ensure_streams
 from shared.contracts.subjects import BINDER_CONSUMER, CLUSTER, DECISIONS, OUTCOMES, act, outcome
 from tests.simulation.bus import bus_on
-from tests.simulation.loop import Dice, Incarnation, SimLoop
+from tests.simulation.loop import Dice, Generation, SimLoop
 from tests.simulation.nats_server import SimNats
 from tests.simulation.patches import on_virtual_time
 from tests.simulation.stream_store import Refused
@@ -33,17 +33,17 @@ class Stage:
 
     def process(
         self, name: str, work: Callable[[Bus], Awaitable[object]], *, for_s: float = 0.0
-    ) -> Incarnation:
+    ) -> Generation:
         """Start a process with a bus of its own, and let some time pass."""
-        incarnation = self.loop.incarnate(name)
+        generation = self.loop.incarnate(name)
 
         async def live() -> None:
             bus = await bus_on(self.nats).connect("nats://simulated", name=name)
             await work(bus)
 
-        self.loop.spawn(incarnation, live()).add_done_callback(self._ended)
+        self.loop.spawn(generation, live()).add_done_callback(self._ended)
         self.loop.run_for(for_s)
-        return incarnation
+        return generation
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = task.exception()
@@ -197,7 +197,7 @@ def test_a_full_stream_refuses_in_its_own_words(stage: Stage) -> None:
 
 
 def test_a_wiped_server_has_streams_of_another_incarnation(stage: Stage) -> None:
-    before = stage.nats.streams[CLUSTER].incarnation
+    before = stage.nats.streams[CLUSTER].generation
     stage.nats.kill()
     stage.nats.wipe()
     stage.nats.start()
@@ -212,7 +212,7 @@ def test_a_wiped_server_has_streams_of_another_incarnation(stage: Stage) -> None
     stage.process("early", look, for_s=2.0)
     assert ends == ["cluster.pod: no process listens"]
     stage.process("setup", ensure_streams, for_s=2.0)
-    assert stage.nats.streams[CLUSTER].incarnation not in {"", before}
+    assert stage.nats.streams[CLUSTER].generation not in {"", before}
 
 
 def test_an_append_under_way_while_the_server_dies_is_stored_exactly_once() -> None:

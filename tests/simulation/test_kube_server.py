@@ -11,7 +11,7 @@ from shared.kube.resources import PODS
 from tests.simulation.kube_api import ApiServer, KubeRates, Refusal, delete
 from tests.simulation.kube_client import SimKubeClient
 from tests.simulation.kube_server import Etcd, Obj, with_
-from tests.simulation.loop import Dice, Incarnation, SimLoop
+from tests.simulation.loop import Dice, Generation, SimLoop
 
 
 class Scene:
@@ -22,8 +22,8 @@ class Scene:
         self.etcd = Etcd(self.loop, [PODS])
         self.faults: list[str] = []
         self.server = ApiServer(self.etcd, on_fault=self.faults.append)
-        self.incarnation = Incarnation(self.loop, "binder-0")
-        self.client = SimKubeClient(self.server, self.incarnation)
+        self.generation = Generation(self.loop, "binder-0")
+        self.client = SimKubeClient(self.server, self.generation)
 
     def pod(self, name: str) -> Obj:
         manifest: Obj = {"metadata": {"name": name, "namespace": "work"}, "spec": {}, "status": {}}
@@ -32,7 +32,7 @@ class Scene:
         return made
 
     def run(self, work: Any, *, limit_s: float = 60.0) -> Any:
-        task = self.loop.spawn(self.incarnation, work)
+        task = self.loop.spawn(self.generation, work)
         assert self.loop.run_until(task.done, limit_s=limit_s), "it never ended"
         return task.result()
 
@@ -147,7 +147,7 @@ def test_a_list_watch_ends_with_the_truth_whatever_goes_wrong(seed: int) -> None
         watch_late=0.2, watch_cut=0.05,
     )  # fmt: skip
     watch = ListWatch(scene.client, PODS, Pod, page_limit=30, random=loop.dice.rng("jitter"))
-    watching = loop.spawn(scene.incarnation, watch.run(picture.take))
+    watching = loop.spawn(scene.generation, watch.run(picture.take))
     backup = etcd.backup()
     for step in range(1200):
         loop.at(step * 0.1, churn, scene)
@@ -172,11 +172,11 @@ def test_a_killed_client_never_sees_its_answer() -> None:
         reply = await scene.client.bind("work", "a", uid, "n1", {})
         came.append(reply.status)
 
-    scene.incarnation.kill_at_effect = 1
-    task = scene.loop.spawn(scene.incarnation, bind())
+    scene.generation.kill_at_effect = 1
+    task = scene.loop.spawn(scene.generation, bind())
     scene.loop.run_for(5.0)
     assert not task.done()
     assert scene.etcd.all(PODS)[0]["spec"]["nodeName"] == "n1"
     assert not came
-    assert not scene.incarnation.alive
+    assert not scene.generation.alive
     scene.loop.discard()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.loop import Dice, SimLoop, Stuck, current_incarnation
+from tests.simulation.loop import Dice, SimLoop, Stuck, current_generation
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_what_happens_after_the_effect_that_was_the_last_reaches_nobody(loop: Si
     handed: list[int] = []
 
     async def work() -> None:
-        me = current_incarnation()
+        me = current_generation()
         for number in range(5):
             if me.alive:
                 handed.append(number)

@@ -42,7 +42,7 @@ def decided(seed: int, *, killed: str = "", again: bool = True) -> list[str]:
         run.world.lives.begin([train, plan("rival", 3_000, runs_ms=500)])
 
     def kill() -> None:
-        for one in list(run.loop.incarnations):
+        for one in list(run.loop.generations):
             if one.name == killed and one.alive:
                 run.loop.kill(one)
 

@@ -36,7 +36,7 @@ ActKey = tuple[str, int]
 class Stored(msgspec.Struct, frozen=True):
     """A decision as the stream holds it."""
 
-    incarnation: str
+    generation: str
     seq: int
     act: Act
     #: The newest epoch before it in the stream.
@@ -49,7 +49,7 @@ class Truth:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self.incarnations: dict[str, str] = {}
+        self.generations: dict[str, str] = {}
         #: Every decision ever stored, also of streams that were lost.
         self.acts: dict[ActKey, Stored] = {}
         #: Those without outcome, by sequence in the present DECISIONS.
@@ -75,14 +75,14 @@ class Truth:
     # ---- fed by the simulated NATS
 
     def appended(
-        self, stream: str, incarnation: str, seq: int, subject: str, payload: bytes
+        self, stream: str, generation: str, seq: int, subject: str, payload: bytes
     ) -> None:
         """A message is stored."""
-        self.incarnations.setdefault(stream, incarnation)
+        self.generations.setdefault(stream, generation)
         record: object = None
         if stream == subjects.DECISIONS:
             record = decided = codec.decode_decision_record(payload)
-            self._decision(incarnation, seq, decided)
+            self._decision(generation, seq, decided)
         elif stream == subjects.OUTCOMES:
             record = codec.decode_outcome(payload)
             if isinstance(record, Outcome):
@@ -96,9 +96,9 @@ class Truth:
         for listener in self.listeners:
             listener(stream, seq, record)
 
-    def recreated(self, stream: str, incarnation: str) -> None:
+    def recreated(self, stream: str, generation: str) -> None:
         """The stream's storage is lost; it begins again."""
-        self.incarnations[stream] = incarnation
+        self.generations[stream] = generation
         if stream == subjects.DECISIONS:
             self.unanswered.clear()
             self.notes.clear()
@@ -116,14 +116,14 @@ class Truth:
 
     # ---- records
 
-    def _decision(self, incarnation: str, seq: int, record: DecisionRecord) -> None:
+    def _decision(self, generation: str, seq: int, record: DecisionRecord) -> None:
         match record:
             case GangDecision() | EvictionDecision():
                 self.counts["decisions" if isinstance(record, GangDecision) else "releases"] += 1
                 if isinstance(record, GangDecision):
                     self.counts["volumes"] += len(record.volumes)
                     self.counts["devices"] += len(record.devices)
-                stored = Stored(incarnation, seq, record, self.planner_epoch, self._now_ms())
+                stored = Stored(generation, seq, record, self.planner_epoch, self._now_ms())
                 if record.epoch != self.planner_epoch:
                     self.on_violation(
                         record.gang_id,
@@ -131,7 +131,7 @@ class Truth:
                         f"{self.planner_epoch} is in force",
                     )
                 self._check_open(stored)
-                self.acts[incarnation, seq] = stored
+                self.acts[generation, seq] = stored
                 self.unanswered[seq] = stored
                 self._preemption(seq, record)
             case EpochOpened():
@@ -162,7 +162,7 @@ class Truth:
         self.counts["evictions"] += 1
         taken = pods_of(act)
         for before, other in self.preempting.items():
-            answer = self.outcomes.get((self.incarnations[subjects.DECISIONS], before))
+            answer = self.outcomes.get((self.generations[subjects.DECISIONS], before))
             if answer is not None and not answer.evicted:
                 continue  # it came to nothing: the note that says so comes with this cycle
             if other.gang_id == act.gang_id:
@@ -215,8 +215,8 @@ class Truth:
 
     def _outcome(self, outcome: Outcome, subject: str) -> None:
         # An outcome of a DECISIONS that is lost may be replaced by one of the stream as it is.
-        incarnation = outcome.incarnation or self.incarnations.get(subjects.DECISIONS, "")
-        key = incarnation, outcome.decision_seq
+        generation = outcome.generation or self.generations.get(subjects.DECISIONS, "")
+        key = generation, outcome.decision_seq
         self.counts["outcomes"] += 1
         if subject != subjects.outcome(outcome.gang_id, outcome.decision_seq):
             self.on_violation(outcome.gang_id, f"outcome on {subject}")
@@ -228,7 +228,7 @@ class Truth:
                 outcome.gang_id, f"decision {outcome.decision_seq} has a second outcome"
             )
         self.outcomes[key] = outcome
-        if incarnation == self.incarnations.get(subjects.DECISIONS):
+        if generation == self.generations.get(subjects.DECISIONS):
             self.unanswered.pop(outcome.decision_seq, None)
 
     def _cluster(self, seq: int, record: object) -> None:

@@ -36,7 +36,7 @@ _decode_verdict: Final = unless_foreign(VERDICTS, decode_verdict)
 
 class _Stream(msgspec.Struct, frozen=True, kw_only=True):
     stream: str
-    incarnation: str
+    generation: str
     messages: int
     first_seq: int
     last_seq: int
@@ -84,7 +84,7 @@ async def streams(archive: Archive, bus: Bus) -> None:
         told.append(
             _Stream(
                 stream=name,
-                incarnation=info.incarnation,
+                generation=info.generation,
                 messages=info.messages,
                 first_seq=info.first_seq,
                 last_seq=info.last_seq,

@@ -80,7 +80,7 @@ class Attempt(ABC, Generic[D_co]):
         self._sender = sender
         self._limits = limits
         self._instants = Instants()
-        self._under_way: set[int] = set()
+        self._in_flight: set[int] = set()
         self._doubts: dict[int, Doubt] = {}
         self._findings: dict[int, Finding] = {}
 
@@ -150,13 +150,13 @@ class Attempt(ABC, Generic[D_co]):
 
     def _give_out(self, requests: Sequence[Request]) -> tuple[Command, ...]:
         """Send the first requests of a phase; without any, it is over."""
-        self._under_way.update(request.index for request in requests)
+        self._in_flight.update(request.index for request in requests)
         return tuple(requests) if requests else self._next(self._instants.received_ms)
 
     def _returned(self, index: int, *phases: Phase) -> None:
-        if self.phase not in phases or index not in self._under_way:
+        if self.phase not in phases or index not in self._in_flight:
             raise InvariantViolation("answer to no request", index=index, **self._story())
-        self._under_way.remove(index)
+        self._in_flight.remove(index)
 
     def _doubted(
         self, index: int, answer: Answer, now_ms: int, *, read: bool
@@ -168,7 +168,7 @@ class Attempt(ABC, Generic[D_co]):
         doubt.posts += 1
         doubt.last = answer
         doubt.unanswered |= answer.status == 0 or answer.status >= 500
-        self._under_way.add(index)
+        self._in_flight.add(index)
         if not read:
             delay_ms = self._delay_ms(index, doubt.posts, answer.retry_after_ms)
             if self._may_try(doubt, now_ms, delay_ms):
@@ -187,7 +187,7 @@ class Attempt(ABC, Generic[D_co]):
         """Read again, or leave the pod untold."""
         delay_ms = self._delay_ms(index, doubt.reads, answer.retry_after_ms)
         if doubt.reads < self._limits.reads_max and delay_ms <= self._limits.patience_ms:
-            self._under_way.add(index)
+            self._in_flight.add(index)
             return (Read(index, delay_ms),)
         if not doubt.posts:
             doubt.last = answer
@@ -197,7 +197,7 @@ class Attempt(ABC, Generic[D_co]):
     def _still_there(self, index: int, doubt: Doubt, now_ms: int) -> tuple[Command, ...]:
         """Try again after a 409 whose reason is no longer there; else nothing settled it."""
         if self._may_try_again(doubt, now_ms):
-            self._under_way.add(index)
+            self._in_flight.add(index)
             return (self._ask_again(index, self._delay_ms(index, doubt.posts, 0)),)
         self._findings[index] = self._never_told(doubt)
         return self._next(now_ms)
@@ -228,5 +228,5 @@ class Attempt(ABC, Generic[D_co]):
             "gang": self._decision.gang,
             "decision_seq": self._sender.decision_seq,
             "phase": self.phase,
-            "under_way": len(self._under_way),
+            "pods_in_flight": len(self._in_flight),
         }

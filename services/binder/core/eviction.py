@@ -108,7 +108,7 @@ class Eviction(Removal):
 
     @override
     def _next(self, now_ms: int) -> tuple[Command, ...]:
-        if self._under_way:
+        if self._in_flight:
             return NOTHING
         if self.phase != "proving":
             return super()._next(now_ms)

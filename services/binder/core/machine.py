@@ -134,7 +134,7 @@ class Machine(Attempt[GangDecision]):
             delay_ms = min(limits.backoff_ms_min << min(tries - 1, 10), limits.backoff_ms_max)
             delay_ms = max(delay_ms, progress.retry_after_ms)
             if now_ms + delay_ms - self._preparing_ms <= limits.claims_ms:
-                self._under_way.add(index)
+                self._in_flight.add(index)
                 return (Prepare(index, again=progress.state == "waiting", delay_ms=delay_ms),)
             what = progress.message or "no retry completed it"
             self._unprepared[index] = f"{self._named(index)} after {limits.claims_ms} ms: {what}"
@@ -145,7 +145,7 @@ class Machine(Attempt[GangDecision]):
         self._returned(index, "undoing")
         tries = self._undoing[index] = self._undoing.get(index, 0) + 1
         if not settled and tries < self._limits.posts_max:
-            self._under_way.add(index)
+            self._in_flight.add(index)
             return (Undo(index, delay_ms=self._limits.backoff_ms_min << min(tries, 4)),)
         if not settled:
             self._in_doubt.add(index)
@@ -176,7 +176,7 @@ class Machine(Attempt[GangDecision]):
 
     @override
     def _next(self, now_ms: int) -> tuple[Command, ...]:
-        if self._under_way:
+        if self._in_flight:
             return NOTHING
         if self.phase == "proving":
             self._instants.preflight_ms = now_ms

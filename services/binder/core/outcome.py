@@ -51,7 +51,7 @@ class Sender(msgspec.Struct, frozen=True):
     #: At least 1; above 1 another binder may have requests in flight.
     delivered: int
     #: Of the DECISIONS in which `decision_seq` counts.
-    incarnation: str = ""
+    generation: str = ""
 
 
 def outcome_of(
@@ -78,7 +78,7 @@ def outcome_of(
         notes=notes,
         bound=bound,
         evicted=evicted,
-        incarnation=sender.incarnation,
+        generation=sender.generation,
         members=_members(findings),
         received_ms=instants.received_ms,
         preflight_ms=instants.preflight_ms,

@@ -97,7 +97,7 @@ class Removal(Attempt[EvictionDecision]):
             self._unmarked = f"{unmarked.status} {unmarked.reason} {unmarked.message}"
         self._marked.add(index)
         self._doubts.pop(index, None)
-        self._under_way.add(index)
+        self._in_flight.add(index)
         return (self._removal(index, 0),)
 
     @override
@@ -114,7 +114,7 @@ class Removal(Attempt[EvictionDecision]):
 
     @override
     def _next(self, now_ms: int) -> tuple[Command, ...]:
-        if self._under_way:
+        if self._in_flight:
             return NOTHING
         return self._finish("BinderGaveUp" if self.phase == "reading" else "")
 

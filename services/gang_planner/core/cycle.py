@@ -89,7 +89,7 @@ class CycleRunner:
         self._policies = policies
         self._session = session
 
-    def run(self, now_ms: int, under_way_max: int, synced_ms: int | None) -> Step:
+    def run(self, now_ms: int, in_flight_max: int, synced_ms: int | None) -> Step:
         """Run one cycle; the arguments are those of `Planner.step`."""
         state = self._state
         # Time passes: gangs whose instant has come are assessed, decisions in flight expire.
@@ -99,7 +99,7 @@ class CycleRunner:
         resolved = self._resolved(now_ms)
         decisive = resolved and expired.fresh
         # From here on the amounts that nodes and queues have are those of this cycle.
-        work = self._begin(now_ms, under_way_max, synced_ms)
+        work = self._begin(now_ms, in_flight_max, synced_ms)
         # What the log is about to lose is repeated. It depends on bindings that the view shows.
         if resolved:
             self._repeat(work)
@@ -152,7 +152,7 @@ class CycleRunner:
         in_flight.give_up_unresolved(state)
         return True
 
-    def _begin(self, now_ms: int, under_way_max: int, synced_ms: int | None) -> CycleContext:
+    def _begin(self, now_ms: int, in_flight_max: int, synced_ms: int | None) -> CycleContext:
         """The context of this cycle, with full budgets; rows of preemptions follow the view."""
         state = self._state
         cycle = Cycle(
@@ -160,11 +160,11 @@ class CycleRunner:
             outcomes_seq=state.view.outcomes_seq,
             now_ms=now_ms,
             configuration=self._configuration.digest,
-            under_way_max=under_way_max,
+            in_flight_max=in_flight_max,
             synced_ms=synced_ms,
         )
         work = CycleContext(state, self._session, cycle, self._timers)
-        self._session.begin(state.reservations.under_way, under_way_max)
+        self._session.begin(state.reservations.pods_in_flight, in_flight_max)
         state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
         if state.preemptions.logged:
             state.preemptions.sync(state)

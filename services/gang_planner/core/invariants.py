@@ -157,9 +157,9 @@ def _check_reservations(state: State) -> None:
         if act is not None and act.rows != kept:
             wrong = f"believes to have {act.rows} rows of room, and has {kept}"
             raise InvariantViolation(f"decision {act.seq}", wrong)
-    under_way = sum(kept for act, kept in rows.items() if act is not None and act.counted)
-    if state.reservations.under_way != under_way:
-        wrong = f"are believed to be {state.reservations.under_way}, and are {under_way}"
+    pods_in_flight = sum(kept for act, kept in rows.items() if act is not None and act.counted)
+    if state.reservations.pods_in_flight != pods_in_flight:
+        wrong = f"are believed to be {state.reservations.pods_in_flight}, and are {pods_in_flight}"
         raise InvariantViolation("pods in flight", wrong)
     for seq, act in state.open.items():
         if not rows[act] and seq not in state.unresolved:

@@ -31,14 +31,14 @@ class Pace:
         self._sum = 0
         self._answered = 0
 
-    def begin(self, now_ms: int, answered: int, under_way_max: int) -> None:
+    def begin(self, now_ms: int, answered: int, in_flight_max: int) -> None:
         """Continue from what the planner before allowed; `answered` is what is known by now."""
         self._answers.clear()
         self._sum = 0
         self._answered = answered
-        self._count(now_ms, under_way_max)
+        self._count(now_ms, in_flight_max)
 
-    def under_way_max(self, now_ms: int, answered: int) -> int:
+    def in_flight_max(self, now_ms: int, answered: int) -> int:
         """How many pods may be in flight, given how many were answered so far; 0: any number."""
         if not self._ahead_ms:
             return 0

@@ -149,16 +149,16 @@ class Planner:
         return len(self._state.open)
 
     @property
-    def under_way(self) -> int:
+    def pods_in_flight(self) -> int:
         """Pods that are decided, and that binders have not answered for."""
-        return self._state.reservations.under_way
+        return self._state.reservations.pods_in_flight
 
     @property
-    def under_way_max(self) -> int:
+    def in_flight_max(self) -> int:
         """How many pods might be in flight in the newest cycle of another planner that is known; 0:
         any number, or not known.
         """
-        return self._state.under_way_max
+        return self._state.in_flight_max
 
     @property
     def answered(self) -> int:
@@ -178,12 +178,12 @@ class Planner:
 
     # -------------------------------------------------------------------- cycle
 
-    def step(self, now_ms: int, under_way_max: int = 0, synced_ms: int | None = None) -> Step:
+    def step(self, now_ms: int, in_flight_max: int = 0, synced_ms: int | None = None) -> Step:
         """Run one cycle.
 
         Args:
             now_ms: The instant.
-            under_way_max: How many pods may be decided and not answered; 0: any number. Only fresh
+            in_flight_max: How many pods may be decided and not answered; 0: any number. Only fresh
                 gangs wait for that: what is owed, repaired or evicted for continues.
             synced_ms: When the newest `cluster.synced` arrived here, on the clock of `now_ms`.
                 None: at the instant that the watcher wrote into it.
@@ -194,7 +194,7 @@ class Planner:
         """
         if self._undecided:
             raise InvariantViolation("step", f"{len(self._undecided)} records are not in the log")
-        step = self._cycle.run(now_ms, under_way_max, synced_ms)
+        step = self._cycle.run(now_ms, in_flight_max, synced_ms)
         self._undecided.extend(step.decisions)
         self._undecided.extend(step.notes)
         return step

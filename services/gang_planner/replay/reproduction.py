@@ -100,7 +100,7 @@ def reproduce(frames: Iterable[Frame]) -> Report:
             return Report(equal, differences, len(inputs.decisions) - number)
         if not waiting:
             apply_up_to(planner, inputs, cycle)
-            step = planner.step(cycle.now_ms, cycle.under_way_max, cycle.synced_ms)
+            step = planner.step(cycle.now_ms, cycle.in_flight_max, cycle.synced_ms)
             waiting.extend([*step.decisions, *step.notes])
         if not waiting:
             differences.append(

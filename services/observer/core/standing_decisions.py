@@ -119,7 +119,7 @@ class Standing:
 
 
 def answer(
-    one: Stands, cluster_state: ClusterState, *, observer: str, incarnation: str, now_ms: int
+    one: Stands, cluster_state: ClusterState, *, observer: str, generation: str, now_ms: int
 ) -> Outcome:
     """What is said of a decision that stood: what the other scheduler bound is bound, nothing else
     is.
@@ -154,7 +154,7 @@ def answer(
         bound=bound,
         evicted=evicted,
         members=tuple(members),
-        incarnation=incarnation,
+        generation=generation,
         received_ms=now_ms,
     )
 

@@ -42,9 +42,9 @@ async def test_a_decision_is_bound_answered_once_and_acknowledged(nats_server: N
         assert (outcome.bound, outcome.members, outcome.reason) == (3, (), "")
         assert (outcome.delivered, outcome.epoch, outcome.binder) == (1, EPOCH, "binder-0")
         assert pods.bound == {"w-0": "n-0", "w-1": "n-1", "w-2": "n-2"}
-        incarnation = (await desk.bus.stream_info(subjects.DECISIONS)).incarnation
+        generation = (await desk.bus.stream_info(subjects.DECISIONS)).generation
         assert pods.marks["w-1"] == {
-            annotations.DECISION: f"{incarnation}/{seq}",
+            annotations.DECISION: f"{generation}/{seq}",
             annotations.TRACE_ID: "0" * 32,
         }
         await all_acknowledged(desk)
@@ -370,8 +370,8 @@ async def test_a_stream_made_anew_begins_anew(nats_server: NatsServer) -> None:
         again = await desk.decide(make_decision(8, epoch=EPOCH))
         assert again < epoch
         assert (await answered(desk, again)).reason == ""
-        incarnation = (await desk.bus.stream_info(subjects.DECISIONS)).incarnation
-        assert pods.marks["w-7"][annotations.DECISION] == f"{incarnation}/{again}"
+        generation = (await desk.bus.stream_info(subjects.DECISIONS)).generation
+        assert pods.marks["w-7"][annotations.DECISION] == f"{generation}/{again}"
 
 
 async def test_what_was_held_of_a_lost_stream_gets_no_outcome_in_the_new_one(
@@ -392,7 +392,7 @@ async def test_what_was_held_of_a_lost_stream_gets_no_outcome_in_the_new_one(
         assert new == old, "the number is the same"
         outcome = await answered(desk, new)
         assert (outcome.evicted, outcome.bound) == (1, 0)
-        assert outcome.incarnation == (await desk.bus.stream_info(subjects.DECISIONS)).incarnation
+        assert outcome.generation == (await desk.bus.stream_info(subjects.DECISIONS)).generation
 
 
 async def test_an_outcome_of_another_life_is_no_outcome_of_this_decision(
@@ -411,7 +411,7 @@ async def test_an_outcome_of_another_life_is_no_outcome_of_this_decision(
                 epoch=9,
                 binder="late",
                 delivered=1,
-                incarnation="another",
+                generation="another",
             )
         )
         pods.open.set()

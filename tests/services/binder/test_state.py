@@ -16,5 +16,5 @@ def test_epochs_of_another_stream_say_nothing_about_this_one() -> None:
     state.follow("one")
     assert state.judge(2, 41, delivered=1) == "StaleEpoch", "the same stream is not forgotten"
     state.follow("two")
-    assert state.incarnation == "two"
+    assert state.generation == "two"
     assert state.judge(2, 41, delivered=1) == ""

@@ -5,7 +5,7 @@ from shared.contracts.cluster import StreamOpened
 
 
 def opened(*, at_ms: int, replaces: str) -> StreamOpened:
-    return StreamOpened(stream="DECISIONS", incarnation="b", at_ms=at_ms, replaces=replaces)
+    return StreamOpened(stream="DECISIONS", generation="b", at_ms=at_ms, replaces=replaces)
 
 
 def test_a_first_start_waits_for_nothing() -> None:

@@ -374,7 +374,7 @@ async def test_when_storage_is_lost_planners_start_cold_and_wait_for_what_may_be
         await hall.wait_active()
         await hall.watcher.submit("first", 3)
         await hall.wait_decided("first")
-        lost = (await hall.bus.stream_info(subjects.DECISIONS)).incarnation
+        lost = (await hall.bus.stream_info(subjects.DECISIONS)).generation
         await nats_server.kill()
         await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
         await nats_server.start()
@@ -410,7 +410,7 @@ async def test_an_outcome_of_a_lost_life_frees_no_room(
             epoch=decision.epoch,
             binder="late",
             delivered=1,
-            incarnation="another",
+            generation="another",
             members=refused,
         )
         await hall.bus.publish(subjects.outcome(outcome.gang_id, seq), codec.encode(outcome))

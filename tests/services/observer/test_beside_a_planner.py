@@ -86,7 +86,7 @@ class Observed(Scene):
         for stands in self.state.standing.over(self.now_ms):
             self.outcome_seq += 1
             outcome = answer(
-                stands, self.state.cluster_state, observer="o", incarnation="", now_ms=self.now_ms
+                stands, self.state.cluster_state, observer="o", generation="", now_ms=self.now_ms
             )
             self.planner.apply_outcome(self.outcome_seq, outcome)
             self.state.standing.drop(stands.seq)

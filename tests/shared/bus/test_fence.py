@@ -277,7 +277,7 @@ async def test_an_append_of_unknown_fate_is_not_repeated_into_a_stream_made_anew
 
 
 async def test_a_log_that_was_read_from_another_stream_writes_nothing(bus: LossyBus) -> None:
-    log = FencedLog(bus, CLUSTER, last_applied=1, incarnation="another")
+    log = FencedLog(bus, CLUSTER, last_applied=1, generation="another")
     with pytest.raises(Superseded, match="created again"):
         await log.append(SUBJECT, b"a")
     assert await stored(bus) == []

@@ -77,7 +77,7 @@ async def test_a_reader_may_start_behind_the_last_record(bus: LossyBus) -> None:
 @pytest.mark.real_server_only
 async def test_a_message_lost_on_the_way_is_read_again(bus: LossyBus) -> None:
     follower = Follower(bus, start=2)
-    await eventually(lambda: follower.reader.incarnation)
+    await eventually(lambda: follower.reader.generation)
     dropped: list[bytes] = []
     process = bus._client._process_msg
 
@@ -176,7 +176,7 @@ async def test_the_first_record_after_a_silence_comes_at_once_to_a_resting_reade
 ) -> None:
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(60.0)
-    await eventually(lambda: follower.reader.incarnation)
+    await eventually(lambda: follower.reader.generation)
     await append(bus, 1)
     await follower.reader.wait_caught_up(2)
     follower.task.cancel()

@@ -56,7 +56,7 @@ async def test_a_fenced_stream_begins_with_its_incarnation(bus: LossyBus, stream
     record = codec.decode_cluster(first.payload)
     assert isinstance(record, StreamOpened)
     seen = await bus.stream_info(stream)
-    assert (record.stream, record.incarnation) == (stream, seen.incarnation)
+    assert (record.stream, record.generation) == (stream, seen.generation)
     assert seen.last_seq == 1
 
 
@@ -113,7 +113,7 @@ async def test_a_stream_made_in_place_of_a_lost_one_says_so(
         version="",
         http_port=0,
         ready=False,
-        decisions=first.incarnation,
+        decisions=first.generation,
     )
 
     async def answer(_: StatusRequest) -> ServiceStatus:
@@ -125,15 +125,15 @@ async def test_a_stream_made_in_place_of_a_lost_one_says_so(
     await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=2.0)
     await ensure_streams(bus)
     second = await _opened(bus)
-    assert second.replaces == first.incarnation
-    assert second.incarnation != first.incarnation
+    assert second.replaces == first.generation
+    assert second.generation != first.generation
 
 
 async def test_who_sets_up_again_knows_the_lost_stream_though_every_service_has_died(
     bus: LossyBus,
 ) -> None:
     first = await ensure_streams(bus)
-    assert first == (await _opened(bus)).incarnation
+    assert first == (await _opened(bus)).generation
     await ensure_streams(bus, remembered=first)
     assert (await _opened(bus)).replaces == "", "nothing was lost"
     await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=2.0)

@@ -169,7 +169,7 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         changed=(PriorityClass(uid="pc-1", name="high", resource_version=1, value=1000),),
     ),
     _SYNCED,
-    StreamOpened(stream="CLUSTER", incarnation="a1", at_ms=1),
+    StreamOpened(stream="CLUSTER", generation="a1", at_ms=1),
     SnapshotRequest(snapshot="s1", page=1, kinds=("pod",)),
     SnapshotPage(
         snapshot="s1",
@@ -378,7 +378,7 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         decision_seq=12,
         binder="binder-1",
         delivered=2,
-        incarnation="5f1c",
+        generation="5f1c",
     ),
     Outcome(
         gang_id="group-1",
@@ -387,9 +387,9 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         binder="binder-0",
         delivered=1,
         bound=2,
-        incarnation="5f1c",
+        generation="5f1c",
     ),
-    StreamOpened(stream="DECISIONS", incarnation="77aa", at_ms=1, replaces="5f1c"),
+    StreamOpened(stream="DECISIONS", generation="77aa", at_ms=1, replaces="5f1c"),
     ObservationRequest(),
     Observation(
         since_ms=1,

@@ -158,7 +158,7 @@ async def test_a_suite_that_was_killed_starts_again_with_the_same_keys_and_strea
     (tmp_path / "ready.json").unlink()
     async with suite(kubeconfig, tmp_path, "--no-webhook") as second:
         ready = await second.wait_ready()
-        assert (await look(ready.nats_url, keys)).incarnation == before.incarnation
+        assert (await look(ready.nats_url, keys)).generation == before.generation
         assert seed_of(keys, "gang-planner") == seed
         os.kill(ready.nats_pid, signal.SIGKILL)
         await eventually(lambda: "nats was killed by SIGKILL" in second.errors)
@@ -168,7 +168,7 @@ async def test_a_suite_that_was_killed_starts_again_with_the_same_keys_and_strea
                 found = await look(ready.nats_url, keys)
             except BusError:
                 return False
-            return found.incarnation == before.incarnation
+            return found.generation == before.generation
 
         await eventually(again, timeout_s=30.0, because="NATS is started with the same users")
 

@@ -65,7 +65,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             assert_never(record)
     if record.cycle is not None:
         state.holds.recall_cycle(state, record.cycle.cluster_seq)
-        state.under_way_max = record.cycle.under_way_max
+        state.in_flight_max = record.cycle.in_flight_max
         state.view.consumed_seq = max(state.view.consumed_seq, record.cycle.outcomes_seq)
     note_record(state, seq, record)
     gang = state.gangs.by_id.get(record.gang_id)

@@ -79,7 +79,7 @@ def advance(work: CycleContext, gang: Gang) -> None:
             if _may_ask(work, gang, member.pod.uid):
                 victims.append(member)
             waits = True
-        elif (member.state == LEAVING and member.slot >= 0) or _under_way(work, gang, member):
+        elif (member.state == LEAVING and member.slot >= 0) or _in_flight(work, gang, member):
             waits = True
     if victims:
         _decide(work, gang, victims)
@@ -113,7 +113,7 @@ def _may_ask(work: CycleContext, gang: Gang, uid: str) -> bool:
     return False
 
 
-def _under_way(work: CycleContext, gang: Gang, member: Member) -> bool:
+def _in_flight(work: CycleContext, gang: Gang, member: Member) -> bool:
     """Whether a late POST may still bind it."""
     rows = work.state.reservations.rows(member.pod.uid)
     for reservation in rows:

@@ -67,8 +67,8 @@ class Session:
         self.score_cache = ScoreCache(node_capacity, policies)
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
-        self._under_way = 0
-        self._under_way_max = _UNBOUNDED
+        self._in_flight = 0
+        self._in_flight_max = _UNBOUNDED
         self.free_on_usable = FreeOnUsable(node_capacity)
         #: What gangs can use, as worked out in this cycle (`usable_amounts`); None: it is not yet.
         self.usable: list[int] | None = None
@@ -76,15 +76,15 @@ class Session:
         #: Position in the nodes' changes that the totals are of; -1: of none.
         self._totals_at = -1
 
-    def begin(self, under_way: int = 0, under_way_max: int = 0) -> None:
+    def begin(self, pods_in_flight: int = 0, in_flight_max: int = 0) -> None:
         """A new cycle: full budgets. So many pods are in flight, and so many may be; 0: any number
         of them.
         """
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
         self.usable = None
-        self._under_way = under_way
-        self._under_way_max = under_way_max or _UNBOUNDED
+        self._in_flight = pods_in_flight
+        self._in_flight_max = in_flight_max or _UNBOUNDED
         nodes = self.node_capacity.nodes
         if self._totals_at != nodes.changes.position:
             self._totals_at = nodes.changes.position
@@ -98,23 +98,23 @@ class Session:
     def spend(self, bindings: int) -> None:
         """So many bindings are decided."""
         self.bindings_left -= bindings
-        self._under_way += bindings
+        self._in_flight += bindings
 
     def admits(self, pods: int) -> bool:
         """Whether as many more pods may be in flight; what is larger than the bound goes alone."""
-        return self._under_way + pods <= self._under_way_max or not self._under_way
+        return self._in_flight + pods <= self._in_flight_max or not self._in_flight
 
     @property
     def admitted(self) -> int:
         """How many more pods may be in flight."""
-        return max(self._under_way_max - self._under_way, 0)
+        return max(self._in_flight_max - self._in_flight, 0)
 
     @property
     def worth_a_look(self) -> bool:
         """Whether so many more pods may be in flight that it is worth trying the next gang: each
         answer of a binder makes room for some, and a look costs the same for few as for many.
         """
-        return not self._under_way or self.admitted * _LOOKS >= self._under_way_max
+        return not self._in_flight or self.admitted * _LOOKS >= self._in_flight_max
 
     @property
     def totals(self) -> Sequence[int]:

@@ -34,8 +34,8 @@ class Budgets:
             self._left[uid] = one.disruptions_allowed
         self._matched: dict[tuple[str, bytes], tuple[str, ...]] = {}
         if self._by_namespace:
-            under_way = [state.members.get(uid) for uid in state.preemptions.victims]
-            for member in under_way:
+            pods_in_flight = [state.members.get(uid) for uid in state.preemptions.victims]
+            for member in pods_in_flight:
                 if member is not None and member.slot >= 0 and not member.pod.deleting:
                     for uid in self.of(member):
                         self._left[uid] -= 1

@@ -48,7 +48,7 @@ class Sources:
         members: list[Member] = []
         going = protected = eligible_ms = 0
         victims = self._state.preemptions.victims
-        under_way = _under_way(gang)
+        pods_in_flight = _in_flight(gang)
         for member in gang.members.values():
             if member.state not in _BOUND:
                 continue
@@ -58,7 +58,7 @@ class Sources:
             young_ms = self._young_ms(member, lasts_ms)
             if young_ms:
                 eligible_ms = min(eligible_ms, young_ms) if eligible_ms else young_ms
-            if member.pod.uid not in under_way and not young_ms and self._allows(member):
+            if member.pod.uid not in pods_in_flight and not young_ms and self._allows(member):
                 members.append(member)
             else:
                 protected += 1
@@ -101,7 +101,7 @@ def _is_left_alone(gang: "Gang") -> bool:
     return gang.group is not None and gang.group.preemptable == "false"
 
 
-def _under_way(gang: "Gang") -> frozenset[str]:
+def _in_flight(gang: "Gang") -> frozenset[str]:
     """Pods that a decision names of which a member is not seen bound yet: it may still be carried
     out, and a pod is in one such decision at a time.
     """

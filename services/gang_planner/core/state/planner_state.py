@@ -47,7 +47,7 @@ class State(Tables):
         #: Gangs with an open repair, as of their last assessment.
         self.repairs: dict[GangKey, Gang] = {}
         #: How many pods might be in flight in the newest cycle that was read from the log.
-        self.under_way_max = 0
+        self.in_flight_max = 0
         #: Newest planner epoch seen in DECISIONS.
         self.epoch = 0
 

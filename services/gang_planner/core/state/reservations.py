@@ -81,7 +81,7 @@ class ReservationTable:
         self.promised: dict[str, Reservation] = {}
         #: Rows of decisions that wait for nothing but binders, which have not answered: what these
         #: have before them.
-        self.under_way = 0
+        self.pods_in_flight = 0
         #: Of such rows, how many were ended so far by a pod that is bound, or by an answer.
         self.answered = 0
 
@@ -96,7 +96,7 @@ class ReservationTable:
         """
         if act.counted:
             act.counted = False
-            self.under_way -= act.rows
+            self.pods_in_flight -= act.rows
             self.answered += act.rows if answered else 0
 
     def keep(self, reservation: Reservation, *, adopted: bool) -> None:
@@ -108,7 +108,7 @@ class ReservationTable:
         self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
         if reservation.act is not None:
             reservation.act.rows += 1
-            self.under_way += reservation.act.counted
+            self.pods_in_flight += reservation.act.counted
 
     def adopt(self, act: OpenAct, members: Sequence[Reserving], slots: Sequence[int]) -> None:
         """Add a row for each member of a decision, on the node at the same place in `slots`; its
@@ -128,7 +128,7 @@ class ReservationTable:
             member.reservation = reservation
         pods = len(members)
         act.rows += pods
-        self.under_way += pods if act.counted else 0
+        self.pods_in_flight += pods if act.counted else 0
 
     def end(self, reservation: Reservation, *, handed_over: bool = False) -> None:
         """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""
@@ -140,7 +140,7 @@ class ReservationTable:
         self._uncount(reservation.slot)
         if reservation.act is not None:
             reservation.act.rows -= 1
-            self.under_way -= reservation.act.counted
+            self.pods_in_flight -= reservation.act.counted
             self.answered += reservation.act.counted and handed_over
         if not handed_over:
             self._node_capacity.give(reservation.slot, reservation.shape)

@@ -42,7 +42,7 @@ def prove_replay(story: Recorded) -> None:
                 planner.apply_cluster(*cluster.pop(0))
             while outcomes and outcomes[0][0] <= cycle.outcomes_seq:
                 planner.apply_outcome(*outcomes.pop(0))
-            step = planner.step(cycle.now_ms, cycle.under_way_max, cycle.synced_ms)
+            step = planner.step(cycle.now_ms, cycle.in_flight_max, cycle.synced_ms)
             waiting = [*step.decisions, *step.notes]
         assert waiting, f"nothing was decided where the log has {record}"
         again = waiting.pop(0)

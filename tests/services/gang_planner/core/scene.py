@@ -126,7 +126,7 @@ class Scene:
         self.told: list[Verdict] = []
         self.wakeup_ms: int | None = None
         #: What cycles are told of how many pods may be in flight.
-        self.under_way_max = 0
+        self.in_flight_max = 0
         self.load_snapshot(nodes=list(nodes))
         if leading:
             self.planner.lead(self.decision_seq)
@@ -243,7 +243,7 @@ class Scene:
         self.now_ms += after_ms
         if fresh:
             self.heartbeat()
-        step = self.planner.step(self.now_ms, self.under_way_max, self.synced_ms)
+        step = self.planner.step(self.now_ms, self.in_flight_max, self.synced_ms)
         for record in (*step.decisions, *step.notes):
             self.decision_seq += 1
             self.planner.decided(self.decision_seq, record)

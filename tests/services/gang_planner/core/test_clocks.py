@@ -96,7 +96,7 @@ def test_a_cycle_records_when_the_watchers_report_arrived_and_is_reproduced(ahea
     cycle = decided.cycle
     assert cycle.synced_ms == first.now_ms - 4_000
     # Beside the recorded cycles there were others, which wrote nothing.
-    (again,) = second.planner.step(cycle.now_ms, cycle.under_way_max, cycle.synced_ms).decisions
+    (again,) = second.planner.step(cycle.now_ms, cycle.in_flight_max, cycle.synced_ms).decisions
     assert codec.encode(again) == codec.encode(decided)
 
 
@@ -109,5 +109,5 @@ def test_a_cycle_of_an_older_version_is_reproduced_by_the_watchers_instant() -> 
     submit(scene, "train", 3)
     cycle = Cycle(cluster_seq=1, outcomes_seq=0, now_ms=scene.now_ms, configuration="")
     assert cycle.synced_ms is None
-    (decision,) = planner.step(cycle.now_ms, cycle.under_way_max, cycle.synced_ms).decisions
+    (decision,) = planner.step(cycle.now_ms, cycle.in_flight_max, cycle.synced_ms).decisions
     assert decision.cycle.synced_ms is None, "the same bytes as the older version wrote"

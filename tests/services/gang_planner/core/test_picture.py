@@ -109,7 +109,7 @@ def test_record_one_of_the_stream_changes_nothing() -> None:
     scene = Scene([make_node("n0")])
     scene.cluster_seq += 1
     scene.planner.apply_cluster(
-        scene.cluster_seq, StreamOpened(stream="CLUSTER", incarnation="i", at_ms=1)
+        scene.cluster_seq, StreamOpened(stream="CLUSTER", generation="i", at_ms=1)
     )
     scene.planner.validate()
 

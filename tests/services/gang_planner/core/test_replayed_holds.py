@@ -21,7 +21,7 @@ def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     bound = random.Random(seed)
     story.put(PriorityClass(uid="pc", name="high", resource_version=1, value=9))
     for serial in range(STEPS):
-        story.under_way_max = bound.choice(bounds)
+        story.in_flight_max = bound.choice(bounds)
         story.now_ms += chance.choice([1, 200, 2_000, 20_000])
         _something_happens(story, chance, serial)
         if chance.random() < 0.7:

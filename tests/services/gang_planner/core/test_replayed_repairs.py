@@ -31,7 +31,7 @@ def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     bound = random.Random(seed)
     made: list[Any] = []
     for serial in range(STEPS):
-        story.under_way_max = bound.choice(bounds)
+        story.in_flight_max = bound.choice(bounds)
         story.now_ms += chance.choice([1, 200, 1_500, 12_000])
         match chance.randrange(6):
             case 0 if len(story.pods) < 20:

@@ -20,7 +20,7 @@ def over(told: Telling, later_ms: int = 0) -> list[int]:
 def answered(told: Telling) -> Outcome:
     (one,) = told.state.standing.over(told.at_ms + 60_000)
     return answer(
-        one, told.state.cluster_state, observer="observer-0", incarnation="life", now_ms=told.at_ms
+        one, told.state.cluster_state, observer="observer-0", generation="life", now_ms=told.at_ms
     )
 
 
@@ -50,7 +50,7 @@ def test_what_the_rival_bound_is_bound_and_the_rest_conflicts_so_that_it_is_plan
     take(told, told.binds("a", "b", "c"))
     told.pods(pod("a", on="n0"))
     outcome = answered(told)
-    assert (outcome.bound, outcome.delivered, outcome.incarnation) == (1, 1, "life")
+    assert (outcome.bound, outcome.delivered, outcome.generation) == (1, 1, "life")
     assert [(one.uid, one.result) for one in outcome.members] == [
         ("uid-b", "conflict"),
         ("uid-c", "gone"),

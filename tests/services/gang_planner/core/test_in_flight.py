@@ -24,9 +24,9 @@ WHOLE_NODE = make_shape({GPU: 1})
 SPAN_MS = 20_000
 
 
-def a_scene(under_way_max: int) -> Scene:
+def a_scene(in_flight_max: int) -> Scene:
     scene = Scene([make_node(f"n{one}") for one in range(4)])
-    scene.under_way_max = under_way_max
+    scene.in_flight_max = in_flight_max
     scene.put(PriorityClass(uid="pc", name="urgent", resource_version=1, value=9))
     return scene
 
@@ -171,7 +171,7 @@ def test_what_nobody_answers_for_long_keeps_nobody_waiting() -> None:
     # Its answer comes all the same, and counts once.
     scene.outcome(first)
     scene.settle()
-    assert scene.planner.under_way == 4
+    assert scene.planner.pods_in_flight == 4
 
 
 def test_what_a_gang_bound_in_part_misses_waits_for_nobody() -> None:
@@ -179,13 +179,13 @@ def test_what_a_gang_bound_in_part_misses_waits_for_nobody() -> None:
     for name in "abc":
         submit(scene, name, 4)
     first, second = scene.settle()
-    scene.under_way_max = 4
+    scene.in_flight_max = 4
     scene.bind(first, only=3)
     last = first.bindings[3].uid
     scene.outcome(first, {last: "unknown"})
     (repaired,) = scene.settle()
     assert [one.uid for one in repaired.bindings] == [last]
-    assert scene.planner.under_way == 5
+    assert scene.planner.pods_in_flight == 5
     scene.outcome(second)
     assert scene.settle() == []
     scene.outcome(repaired)
@@ -207,7 +207,7 @@ def test_pods_of_no_gang_are_decided_as_far_as_the_bound_goes() -> None:
 
 def test_gangs_that_wait_for_volumes_to_be_made_keep_nobody_else_waiting() -> None:
     scene = Scene(hosts(2))
-    scene.under_way_max = 1
+    scene.in_flight_max = 1
     scene.put(make_class("csi", provisioner="csi.example.com"))
     decisions: list[GangDecision] = []
     for name in "ab":
@@ -215,7 +215,7 @@ def test_gangs_that_wait_for_volumes_to_be_made_keep_nobody_else_waiting() -> No
         scene.put(make_group(name, 1), claim, *members(name, [(claim.name,)]))
         decisions += scene.settle()
     assert [[one.volume for one in each.volumes] for each in decisions] == [[""], [""]]
-    assert scene.planner.under_way == 0
+    assert scene.planner.pods_in_flight == 0
     scene.outcome(decisions[0])
     assert scene.planner.answered == 0
 
@@ -223,18 +223,18 @@ def test_gangs_that_wait_for_volumes_to_be_made_keep_nobody_else_waiting() -> No
 @pytest.mark.parametrize("checkpoint", [False, True], ids=["from the log", "from a checkpoint"])
 def test_a_planner_that_takes_over_counts_the_same_pods_under_way(checkpoint: bool) -> None:
     story = Story([make_node(f"n{one}") for one in range(4)])
-    story.under_way_max = 8
+    story.in_flight_max = 8
     for name in "abc":
         submit(story, name, 4)
     first, second = story.settle()
     story.bind(first, only=2)
     seq = next(seq for seq, one in story.decisions if one is second)
     story.answer(seq, second)
-    before = story.planner.under_way
+    before = story.planner.pods_in_flight
     story.pages = story.planner.checkpoint(story.outcome_seq)
     story.restart(checkpoint=checkpoint)
-    assert story.planner.under_way == before == 2
-    assert checkpoint or story.planner.under_way_max == 8
+    assert story.planner.pods_in_flight == before == 2
+    assert checkpoint or story.planner.in_flight_max == 8
     assert names(story.settle()) == ["c"]
 
 
@@ -242,6 +242,6 @@ def test_each_record_says_what_its_cycle_was_allowed() -> None:
     scene = a_scene(7)
     submit(scene, "a", 4)
     (decision,) = scene.settle()
-    assert decision.cycle.under_way_max == 7
-    unbound = msgspec.structs.replace(decision.cycle, under_way_max=0)
+    assert decision.cycle.in_flight_max == 7
+    unbound = msgspec.structs.replace(decision.cycle, in_flight_max=0)
     assert b"under_way_max" not in msgspec.msgpack.encode(unbound)
