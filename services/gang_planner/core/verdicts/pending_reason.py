@@ -378,8 +378,8 @@ def _more(resource: str, amount: int) -> str:
 
 def _throttled_words(state: State) -> str:
     return (
-        f"{state.reservations.pods_in_flight} pods are being bound, as many as the API server takes "
-        "for now; it has its turn when some of them are"
+        f"{state.reservations.pods_in_flight} pods are being bound, as many as the API server "
+        "takes for now; it has its turn when some of them are"
     )
 
 
