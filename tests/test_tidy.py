@@ -125,7 +125,7 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
     (tidy_rules.waivers_have_reasons, ":1: write", [file("tutti/a.py", "x  # type: ignore\n")]),
     (tidy_rules.markdown_opens_with_a_title, "docs/a.md", [file("docs/a.md", "\n# A\n")]),
     (readers_need_no_private_vocabulary, ":1: `Whoever`", [file("shared/a.py", "# Whoever\n")]),
-    (readers_need_no_private_vocabulary, "README.md:1", [file("README.md", "An Generation\n")]),
+    (readers_need_no_private_vocabulary, "README.md:1", [file("README.md", "An Incarnation\n")]),
     (tidy_rules.nothing_is_a_blob, "600000 bytes", [file("a.bin")._replace(size_bytes=600_000)]),
 ]
 

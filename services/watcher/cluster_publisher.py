@@ -19,7 +19,6 @@ import msgspec
 
 from services.watcher.core.changes import fitting, kind_of
 from services.watcher.core.cluster_state import Frozen
-from services.watcher.errors import InvariantViolation
 from services.watcher.reporting import Reporting
 from services.watcher.state import WatcherState
 from shared.bus.connection import Bus
@@ -29,6 +28,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.cluster import Synced
 from shared.contracts.foreign_messages import is_foreign
 from shared.kube.pacing import TokenBucket
+from shared.model.invariants import InvariantViolation
 from shared.runtime.backoff import delays_s
 
 #: How often `cluster.synced` is renewed; readers stop deciding when it is older than five seconds.
@@ -163,7 +163,7 @@ class ClusterPublisher:
                 last_applied = behind
                 continue
             if seq != epoch:
-                raise InvariantViolation(f"epoch {epoch} was opened by record {seq}")
+                raise InvariantViolation(f"epoch {epoch}", f"was opened by record {seq}")
             return epoch
 
     async def run(self, ill: Callable[[], str]) -> NoReturn:

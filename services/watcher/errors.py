@@ -1,12 +1,6 @@
 """Errors of the watcher."""
 
 
-class InvariantViolation(Exception):
-    """A bug of ours: the cluster state contradicts itself. The process ends; the next one lists
-    again.
-    """
-
-
 class ClusterWentBack(Exception):
     """A list answered with an older resourceVersion than one known before: etcd was restored from a
     backup.

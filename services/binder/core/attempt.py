@@ -26,8 +26,8 @@ from typing import Final, Generic, Literal, TypeVar
 from services.binder.core.answers import Answer, Sight
 from services.binder.core.commands import Command, Forget, Limits, LookUp, Read, Request
 from services.binder.core.outcome import Finding, Instants, Sender
-from services.binder.errors import InvariantViolation
 from shared.contracts.decisions import Binding, EvictionDecision, GangDecision, Victim
+from shared.model.invariants import InvariantViolation
 
 D_co = TypeVar("D_co", bound=GangDecision | EvictionDecision, covariant=True)
 
@@ -102,7 +102,7 @@ class Attempt(ABC, Generic[D_co]):
     def start(self, now_ms: int) -> tuple[Command, ...]:
         """Give out the first commands. Call once."""
         if self.phase != "new":
-            raise InvariantViolation("decision started twice", **self._story())
+            raise InvariantViolation("decision", "started twice", **self._story())
         self._instants.received_ms = now_ms
         if self._sender.delivered > 1:
             self.phase = "looking"
@@ -112,7 +112,7 @@ class Attempt(ABC, Generic[D_co]):
     def looked_up(self, *, outcome_exists: bool) -> tuple[Command, ...]:
         """Take the answer to `LookUp`."""
         if self.phase != "looking":
-            raise InvariantViolation("look-up answered that was not asked", **self._story())
+            raise InvariantViolation("look-up", "answered and never sent", **self._story())
         if outcome_exists:
             self.phase = "done"
             return (Forget(),)
@@ -155,7 +155,7 @@ class Attempt(ABC, Generic[D_co]):
 
     def _returned(self, index: int, *phases: Phase) -> None:
         if self.phase not in phases or index not in self._in_flight:
-            raise InvariantViolation("answer to no request", index=index, **self._story())
+            raise InvariantViolation("answer", "answer to no request", index=index, **self._story())
         self._in_flight.remove(index)
 
     def _doubted(

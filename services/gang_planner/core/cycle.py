@@ -14,7 +14,6 @@ from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.ingest import cluster, decision_log
-from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.lifecycle import (
     assessment,
     backoff,
@@ -37,6 +36,7 @@ from services.gang_planner.core.verdicts.book import Book
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.decisions import Act, Cycle, Note
 from shared.contracts.verdicts import Verdict
+from shared.model.invariants import InvariantViolation
 
 #: A view that stays older than the decisions in the log is waited for this long: the longest a
 #: POST can be in flight.

@@ -1,7 +1,7 @@
-"""What must always hold, worked out a second time from the pods and rooms themselves.
+"""The invariants of the planner's state, computed a second time from its pods and reservations.
 
-Run after every step in tests and simulation, and on a setting in production. A violation is a bug
-of ours: it carries its story and must end the process.
+Tests and the simulation check them after every step, production on a setting. A violation ends the
+process.
 """
 
 from collections import Counter
@@ -20,19 +20,10 @@ from services.gang_planner.core.state.member_states import STATE_NAMES, STATES, 
 from services.gang_planner.core.state.members import state_of
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
+from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.open_decisions import OpenAct
-
-
-class InvariantViolation(AssertionError):
-    """The planner's state contradicts itself: `subject` is what it is about, the message has its
-    history.
-    """
-
-    def __init__(self, subject: str, story: str) -> None:
-        super().__init__(f"{subject}: {story}")
-        self.subject = subject
 
 
 def validate(state: State, now_ms: int) -> None:

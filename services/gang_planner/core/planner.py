@@ -18,7 +18,6 @@ from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.cycle import CycleRunner, Step
 from services.gang_planner.core.ingest import cluster, decision_log
-from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.invariants import validate as check_invariants
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries import ledger, queue_figures
@@ -38,6 +37,7 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Outcome
 from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer
 from shared.contracts.verdicts import Verdict
+from shared.model.invariants import InvariantViolation
 
 _ACTS: Final = (GangDecision, EvictionDecision)
 

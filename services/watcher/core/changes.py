@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from services.watcher.errors import InvariantViolation
 from shared.contracts import cluster, codec
 from shared.contracts.cluster import Gone, ObjectChanges
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import ClusterObject
 
 ChangeRecord: TypeAlias = ObjectChanges
@@ -78,8 +78,8 @@ def fitting(change: ChangeRecord, bytes_max: int) -> Iterator[tuple[ChangeRecord
     changed, removed = change.changed, change.removed
     if len(changed) + len(removed) == 1:
         raise InvariantViolation(
-            f"one object takes {len(encoded)} bytes, a message holds {bytes_max}: "
-            f"{(changed or removed)[0]!r:.300}"
+            f"{(changed or removed)[0]!r:.300}",
+            f"takes {len(encoded)} bytes, and a message holds {bytes_max}",
         )
     replace = msgspec.structs.replace
     if len(changed) > 1:

@@ -23,8 +23,9 @@ from typing import Final
 import msgspec
 
 from services.watcher.core.changes import RECORDS, ChangeRecord, record
-from services.watcher.errors import ClusterWentBack, InvariantViolation
+from services.watcher.errors import ClusterWentBack
 from shared.contracts.cluster import Gone
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
 
 _NEUTRAL_KIND: Final = {struct: kind for kind, struct in KINDS.items()}
@@ -194,7 +195,7 @@ class ClusterState:
             of CLUSTER.
         """
         if self.has_pending():
-            raise InvariantViolation("the snapshot was taken with changes pending")
+            raise InvariantViolation("snapshot", "was taken with changes pending")
         return Frozen(
             version=self._version,
             objects={kind: tuple(objects.values()) for kind, objects in self._objects.items()},

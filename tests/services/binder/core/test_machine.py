@@ -10,8 +10,8 @@ from services.binder.core.commands import (
     Read,
 )
 from services.binder.core.machine import Machine
-from services.binder.errors import InvariantViolation
 from shared.contracts.outcomes import Member, Outcome
+from shared.model.invariants import InvariantViolation
 from tests.services.binder.core.samples import (
     BOUND,
     BUSY,

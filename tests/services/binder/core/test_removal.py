@@ -19,8 +19,8 @@ from services.binder.core.commands import (
 )
 from services.binder.core.outcome import Sender
 from services.binder.core.removal import Removal
-from services.binder.errors import InvariantViolation
 from shared.contracts.outcomes import Member, Outcome
+from shared.model.invariants import InvariantViolation
 from tests.services.binder.core.samples import BUSY, LIMITS, SILENT, make_release, make_removal
 
 DONE = Answer(200)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.state.planner_state import State
+from shared.model.invariants import InvariantViolation
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.state.columns import AMOUNT_MAX
 from shared.contracts.cluster import NodeChanges, PodChanges, StreamOpened, Synced
+from shared.model.invariants import InvariantViolation
 from shared.model.reference_objects import Budget
 from tests.services.gang_planner.core.scene import (
     Scene,

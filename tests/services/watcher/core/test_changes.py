@@ -3,9 +3,9 @@
 import pytest
 
 from services.watcher.core.changes import RECORDS, fitting, record
-from services.watcher.errors import InvariantViolation
 from shared.contracts import codec
 from shared.contracts.cluster import Gone
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import KINDS
 from tests.services.watcher.core.objects import pod
 
@@ -37,5 +37,5 @@ def test_a_large_record_is_cut_into_parts_that_hold_it_all(changed: int, removed
 
 
 def test_an_object_that_no_message_holds_is_our_bug() -> None:
-    with pytest.raises(InvariantViolation, match="one object takes"):
+    with pytest.raises(InvariantViolation, match="bytes, and a message holds"):
         list(fitting(record("pod", epoch=1, at_ms=2, changed=[pod("a", shape=b"x" * 999)]), 500))

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from services.watcher.core.changes import ChangeRecord
 from services.watcher.core.cluster_state import ClusterState
-from services.watcher.errors import ClusterWentBack, InvariantViolation
+from services.watcher.errors import ClusterWentBack
 from shared.contracts.cluster import Gone, NodeChanges, PodChanges
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import ClusterObject
 from tests.services.watcher.core.objects import group, node, pod
 

@@ -10,12 +10,12 @@ from services.gang_planner.core.configuration.configuration import (
     parse_configuration,
     with_defaults,
 )
-from services.gang_planner.core.invariants import InvariantViolation
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
 from shared.contracts.decisions import GangDecision, GangStarted, NoteOpened
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import MemberResult
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import Owner, Queue
 from tests.services.gang_planner.core.scene import (
     Scene,
