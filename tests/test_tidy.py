@@ -99,9 +99,10 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
         tidy_rules.modules_are_used,
         "tutti/b.py: nothing imports it",
         [
-            file("tutti/a.py", "from tutti import c\nimport tutti.a\n"),
+            file("tutti/a.py", "from tutti import c\nimport tutti.a\nLAZY = 'tutti.d:run'\n"),
             file("tutti/b.py"),
             file("tutti/c.py"),
+            file("tutti/d.py"),
             file("tests/test_b.py", "import tutti.b\n"),
         ],
     ),

@@ -1,17 +1,18 @@
 """A group of commands that are imported when they are typed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import click
 from typing_extensions import override
 
-Table: TypeAlias = Mapping[str, tuple[Callable[[], click.Command], str]]
-"""How to get each subcommand, and what it does in one line."""
+Table: TypeAlias = Mapping[str, tuple[str, str]]
+"""By name of a subcommand: its definition as "module:attribute", and its line in the help."""
 
 
 class LazyCommands(click.Group):
-    """A group whose subcommands are imported when they are asked for."""
+    """A group whose subcommands are imported one by one, each on its first use."""
 
     def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -23,8 +24,11 @@ class LazyCommands(click.Group):
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = self._table.get(cmd_name)
-        return None if entry is None else entry[0]()
+        if cmd_name not in self._table:
+            return None
+        module, _, attribute = self._table[cmd_name][0].partition(":")
+        found: click.Command = getattr(import_module(module), attribute)
+        return found
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

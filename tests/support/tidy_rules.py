@@ -35,6 +35,8 @@ PURE = re.compile(
 DISCOVERED = re.compile(
     r"^(shared/dialects|services/.+/(policies|filters|scoring|plugins))/[^/]+\.py$"
 )
+#: An import by name, at the first use.
+LAZY_IMPORT = re.compile(r"([a-z_]+(?:\.[a-z_]+)+):[a-z_]+")
 ENTRY_POINTS = re.compile(r"(^|/)(__init__|__main__)\.py$|^tutti/cli\.py$|^bench/")
 
 # Spelled in pieces, or this file would break its own rule.
@@ -315,10 +317,17 @@ def _folders(files: Iterable[File], root: str) -> list[str]:
 
 
 def _imports(file: File) -> Iterator[str]:
-    """Every dotted name that an import in the file could mean: modules, and names from modules."""
+    """Every dotted name that an import in the file could mean: modules, and names from modules.
+
+    A string "module:attribute" is an import too: the table of the command line is made of them.
+    """
     for node in ast.walk(file.tree()):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = LAZY_IMPORT.fullmatch(node.value)
+            if found is not None:
+                yield found[1]

@@ -88,8 +88,8 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
 
 _TABLE: Final[Table] = {
     **{noun: COMMANDS[noun] for noun in _NOUNS},
-    "help": (lambda: help_, "Help about any command."),
-    "version": (lambda: version, "Print the version information."),
+    "help": ("tutti.vcctl.command:help_", "Help about any command."),
+    "version": ("tutti.vcctl.command:version", "Print the version information."),
 }
 _HABITS: Final = msgspec.structs.replace(VOLCANO, help_=volcano_help)
 

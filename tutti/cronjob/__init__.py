@@ -1,1 +1,0 @@
-"""`tutti cronjob`: CronJobs of batch.volcano.sh."""

@@ -1,1 +1,0 @@
-"""`tutti jobflow`: JobFlows of flow.volcano.sh."""

@@ -1,1 +1,0 @@
-"""`tutti jobtemplate`: JobTemplates of flow.volcano.sh."""

@@ -1,0 +1,148 @@
+"""`tutti cronjob`, `jobflow`, `jobtemplate` and `podgroup`: kinds with little beyond the common
+commands.
+"""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+import click
+
+from shared.kube.resources import CRONJOBS_VOLCANO, JOBFLOWS, JOBTEMPLATES, PODGROUPS_VOLCANO
+from tutti.api import flags
+from tutti.api.access import Access, opened
+from tutti.api.ages import since
+from tutti.api.failures import run
+from tutti.api.nouns import Noun, add_reading, add_writing
+from tutti.api.objects import (
+    Object,
+    created,
+    field,
+    name_of,
+    namespace_of,
+    number,
+    text,
+    why_unschedulable,
+)
+from tutti.api.output import echo, reference
+from tutti.api.tables import Column, Layout
+
+_GAP: Final = 4
+
+
+def _age(obj: Object) -> str:
+    return since(created(obj), datetime.now(UTC))
+
+
+def _last_schedule(cronjob: Object) -> str:
+    last = text(cronjob, "status.lastScheduleTime")
+    return since(last, datetime.now(UTC)) if last else "<none>"
+
+
+_NAME: Final = Column(title="Name", value=name_of)
+_NAMESPACE: Final = Column(title="Namespace", value=namespace_of)
+_AGE: Final = Column(title="Age", value=_age)
+#: Kinds whose table shows the namespace always, as Volcano's tools do.
+_JOBFLOW: Final = (
+    _NAME,
+    _NAMESPACE,
+    Column(title="Phase", value=lambda flow: text(flow, "status.state.phase"), coloured=True),
+    _AGE,
+)
+_JOBTEMPLATE: Final = (_NAME, _NAMESPACE)
+#: Kinds whose table shows the namespace in lists of all namespaces.
+_CRONJOB: Final = (
+    _NAME,
+    Column(title="Schedule", value=lambda one: text(one, "spec.schedule")),
+    Column(title="TimeZone", value=lambda one: text(one, "spec.timeZone") or "<none>"),
+    Column(title="Suspend", value=lambda one: field(one, "spec.suspend", False)),
+    Column(title="Active", value=lambda one: len(field(one, "status.active", []))),
+    Column(title="LastSchedule", value=_last_schedule),
+    _AGE,
+)
+_PODGROUP: Final = (
+    _NAME,
+    Column(title="Phase", value=lambda one: text(one, "status.phase"), coloured=True),
+    Column(title="MinMember", value=lambda one: number(one, "spec.minMember")),
+    Column(title="Running", value=lambda one: number(one, "status.running")),
+    Column(title="Succeeded", value=lambda one: number(one, "status.succeeded")),
+    Column(title="Failed", value=lambda one: number(one, "status.failed")),
+    Column(title="Queue", value=lambda one: text(one, "spec.queue") or "default"),
+    _AGE,
+    Column(title="Why", wide=True, value=why_unschedulable),
+)
+
+
+def _add_common(group: click.Group, noun: Noun) -> None:
+    add_reading(group, noun)
+    add_writing(group, noun)
+
+
+def _fixed(columns: tuple[Column, ...], _: bool) -> Layout:
+    return Layout(columns=columns, gap=_GAP)
+
+
+def _with_namespace(columns: tuple[Column, ...], everywhere: bool) -> Layout:
+    return Layout(columns=(*((_NAMESPACE,) if everywhere else ()), *columns), gap=_GAP)
+
+
+@click.group(cls=flags.PflagGroup)
+def jobflow() -> None:
+    """Create, list and delete JobFlows of flow.volcano.sh."""
+
+
+@click.group(cls=flags.PflagGroup)
+def jobtemplate() -> None:
+    """Create, list and delete JobTemplates of flow.volcano.sh."""
+
+
+@click.group(cls=flags.PflagGroup)
+def podgroup() -> None:
+    """Create, list and delete PodGroups of scheduling.volcano.sh."""
+
+
+@click.group(cls=flags.PflagGroup)
+def cronjob() -> None:
+    """Create, list, suspend, resume and delete CronJobs of batch.volcano.sh."""
+
+
+_add_common(jobflow, Noun(resource=JOBFLOWS, layout=partial(_fixed, _JOBFLOW)))
+_add_common(jobtemplate, Noun(resource=JOBTEMPLATES, layout=partial(_fixed, _JOBTEMPLATE)))
+_add_common(podgroup, Noun(resource=PODGROUPS_VOLCANO, layout=partial(_with_namespace, _PODGROUP)))
+_add_common(cronjob, Noun(resource=CRONJOBS_VOLCANO, layout=partial(_with_namespace, _CRONJOB)))
+
+
+def _add_suspension(name: str, done: str, help_: str, *, suspended: bool) -> None:
+    """Add `tutti cronjob suspend` or `resume`."""
+
+    @cronjob.command(name, help=help_)
+    @flags.namespace_flag()
+    @flags.name_flag("CronJob")
+    @flags.names_argument(CRONJOBS_VOLCANO)
+    @flags.access_flags
+    def command(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
+        run(_patch_suspend(access, namespace, name, names, suspended=suspended, done=done))
+
+
+_add_suspension(
+    "suspend", "suspended", "Start no more Jobs; running ones continue.", suspended=True
+)
+_add_suspension("resume", "resumed", "Start Jobs on schedule again.", suspended=False)
+
+
+async def _patch_suspend(
+    access: Access,
+    namespace: str,
+    name: str,
+    names: tuple[str, ...],
+    *,
+    suspended: bool,
+    done: str,
+) -> None:
+    chosen = flags.the_names("cronjob", name, names)
+    async with opened(access) as client:
+        place = flags.namespace_or_default(namespace, client.credentials.namespace)
+        for each in chosen:
+            patch = {"spec": {"suspend": suspended}}
+            await client.patch(CRONJOBS_VOLCANO, each, patch, namespace=place)
+            echo(f"{reference(CRONJOBS_VOLCANO, each)} {done}")

@@ -1,1 +1,0 @@
-"""`tutti podgroup`: PodGroups of scheduling.volcano.sh."""
