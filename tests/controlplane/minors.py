@@ -6,7 +6,6 @@ is tried is the API.
 """
 
 import hashlib
-import logging
 import os
 import shutil
 import tempfile
@@ -17,20 +16,16 @@ from typing import Final
 from tests.controlplane.binaries import (
     COMPONENTS,
     MODULE_DIR,
-    VERSION_PACKAGE,
-    cache_root,
     ensure_binaries,
-    find_go,
     kubernetes_version,
-    run_tool,
+    version_stamps,
 )
+from tests.controlplane.go_builds import GoTool, cache_root, ensure_built
 from tests.controlplane.locks import exclusive
 
 #: The oldest and the newest that are supported; the pinned one lies between.
 MINORS: Final = ("1.34", "1.37")
 _APISERVER: Final = "kube-apiserver"
-
-logger = logging.getLogger(__name__)
 
 
 def ensure_minor(minor: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -42,36 +37,21 @@ def ensure_minor(minor: str, environ: Mapping[str, str] = os.environ) -> Path:
     """
     module = MODULE_DIR / "apiservers" / minor
     pinned = ensure_binaries(environ).folder
-    root = cache_root(environ)
     digest = hashlib.sha256((module / "go.sum").read_bytes()).hexdigest()[:16]
-    folder = root / f"{_APISERVER}-{minor}-{digest}"
-    with exclusive(root / f"{folder.name}.lock"):
-        if not folder.is_dir():
-            _build(module, folder, environ)
+    version = kubernetes_version(module)
+
+    def build(go: GoTool, made: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            source = Path(scratch) / "module"
+            shutil.copytree(module, source)
+            shutil.copytree(MODULE_DIR / "cmd" / _APISERVER, source / "cmd" / _APISERVER)
+            go.build(source, "./cmd/...", made, stamps=version_stamps(version))
+
+    name = f"{_APISERVER}-{minor}-{digest}"
+    about = "5 to 10 minutes on two cores, once"
+    folder = ensure_built(name, f"{_APISERVER} {version}", build, environ, about=about)
+    with exclusive(cache_root(environ) / f"{name}.lock"):
         for component in COMPONENTS:
             if not (folder / component).exists():
                 (folder / component).symlink_to(pinned / component)
     return folder
-
-
-def _build(module: Path, folder: Path, environ: Mapping[str, str]) -> None:
-    """Build the API server and move it to ``folder`` in one rename."""
-    version = kubernetes_version(module)
-    major, minor = version.removeprefix("v").split(".")[:2]
-    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
-    ldflags = " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{k}={v}" for k, v in stamps.items())])
-    go = find_go(environ)
-    logger.warning("building %s %s (many minutes, once)", _APISERVER, version)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
-        source, made = Path(scratch) / "module", Path(scratch) / "bin"
-        shutil.copytree(module, source)
-        shutil.copytree(MODULE_DIR / "cmd" / _APISERVER, source / "cmd" / _APISERVER)
-        made.mkdir()
-        command = [go, "build", "-mod=readonly", "-trimpath", f"-ldflags={ldflags}"]
-        own = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-        run_tool(
-            [*command, "-o", f"{made}{os.sep}", "./cmd/..."],
-            cwd=source,
-            environ={**environ, **own},
-        )
-        made.rename(folder)

@@ -6,12 +6,11 @@ import pytest
 
 from tests.controlplane.binaries import (
     COMPONENTS,
-    BinariesError,
-    cache_root,
     ensure_binaries,
     kubernetes_version,
     module_digest,
 )
+from tests.controlplane.go_builds import BinariesError
 
 
 def test_kubebuilder_assets_are_used_as_they_are(tmp_path: Path) -> None:
@@ -34,11 +33,6 @@ def test_assets_that_lack_a_component_are_refused_by_name(tmp_path: Path) -> Non
 
     missing = "kube-controller-manager, kube-scheduler, kubectl"
     assert str(refused.value) == f"KUBEBUILDER_ASSETS: {tmp_path} has no executable {missing}"
-
-
-def test_the_cache_is_outside_the_checkout_and_follows_xdg() -> None:
-    assert cache_root({"XDG_CACHE_HOME": "/elsewhere"}) == Path("/elsewhere/tutti/controlplane")
-    assert not cache_root({}).is_relative_to(Path(__file__).parents[2])
 
 
 def test_a_changed_version_or_source_is_another_cache_folder(tmp_path: Path) -> None:

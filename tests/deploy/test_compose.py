@@ -1,8 +1,8 @@
 """compose.yaml starts services with flags and variables that they accept, and fits together."""
 
 import importlib
-import pathlib
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,12 +11,11 @@ import yaml
 
 from shared.bus.permissions import users
 from shared.runtime.settings import CommonSettings, parse
-from tests.controlplane.programs import ensure_compose_loader
 from tutti.nats_server import find_nats_server
 from tutti.provision.command import provision
 from tutti.provision.folder import provision as provide
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[2]
 _COMPOSE: dict[str, Any] = yaml.safe_load((_ROOT / "compose.yaml").read_text(encoding="utf-8"))
 _PYTHON = {
     name: service
@@ -55,7 +54,7 @@ def test_a_service_accepts_its_flags_and_variables_and_is_given_its_own_key(name
     assert keys["volume"]["subpath"] == user
     assert user in {one.name for one in users()}
     for path in (settings.nats_credentials, settings.nats_ca):
-        assert pathlib.Path(path).parent == pathlib.Path(keys["target"])
+        assert Path(path).parent == Path(keys["target"])
 
 
 def test_every_service_of_the_suite_is_started() -> None:
@@ -97,7 +96,7 @@ def test_metrics_of_all_services_are_collected() -> None:
     assert sorted(targets) == sorted(f"{name}:{_settings(name).http_port}" for name in _SERVICES)
 
 
-def test_nats_takes_its_configuration_with_what_is_provisioned(tmp_path: pathlib.Path) -> None:
+def test_nats_takes_its_configuration_with_what_is_provisioned(tmp_path: Path) -> None:
     """The very command of the file is read, and the real server checks what it makes."""
     _, _, *flags = _COMPOSE["services"]["provision"]["command"]
     given = provision.make_context("provision", flags).params
@@ -123,8 +122,8 @@ def test_a_provision_without_an_address_is_refused() -> None:
 
 @pytest.mark.certify
 @pytest.mark.timeout(900)
-def test_the_compose_specifications_own_loader_takes_the_file() -> None:
-    loader = [str(ensure_compose_loader()), "compose.yaml"]
+def test_the_compose_specifications_own_loader_takes_the_file(compose_loader: Path) -> None:
+    loader = [str(compose_loader), "compose.yaml"]
     done = subprocess.run(loader, cwd=_ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     loaded = yaml.safe_load(done.stdout)

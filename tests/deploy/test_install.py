@@ -11,7 +11,6 @@ import pytest
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_namespace, pod_manifest
-from tests.controlplane.programs import ensure_helm
 from tests.deploy import sandbox
 from tests.deploy.installing import Installing, installing
 from tests.deploy.rendered import CHART, FILE, file_content, objects, rendered
@@ -53,13 +52,6 @@ _SETS: Final = {
 }
 
 
-@pytest.fixture(scope="module")
-def helm() -> Path:
-    """The client, built."""
-    return ensure_helm()
-
-
-@pytest.mark.timeout(900)
 def test_the_rendered_file_is_current(helm: Path) -> None:
     assert FILE.read_text("utf-8") == file_content(helm), "make chart"
 

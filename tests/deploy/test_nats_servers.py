@@ -7,16 +7,9 @@ import pytest
 
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.programs import ensure_helm
 from tests.deploy.rendered import RELEASE, rendered
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="session")
-def helm() -> Path:
-    """The real Helm."""
-    return ensure_helm()
 
 
 @pytest.fixture

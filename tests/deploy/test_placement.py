@@ -16,7 +16,6 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import WORKLOAD_CONTROLLERS, ControlPlaneOptions
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import NodeShape, node_manifest
-from tests.controlplane.programs import ensure_helm
 from tests.deploy.rendered import CHART, objects, rendered
 from tests.support.waiting import eventually
 
@@ -49,10 +48,10 @@ async def cluster() -> AsyncIterator[RawClient]:
         await asyncio.to_thread(control_plane.stop)
 
 
-def workloads(namespace: str) -> list[Object]:
+def workloads(helm: Path, namespace: str) -> list[Object]:
     """The Deployments and StatefulSets of the chart for high availability, without volumes."""
     text = rendered(
-        ensure_helm(),
+        helm,
         f"--values={Path(CHART) / 'values-ha.yaml'}",
         "--set=nats.storage.persistent=false",
         namespace=namespace,
@@ -62,7 +61,7 @@ def workloads(namespace: str) -> list[Object]:
 
 @pytest.mark.parametrize("zones", [False, True], ids=["without zones", "with zones"])
 async def test_no_node_has_all_replicas_of_a_component_whatever_is_installed_or_updated(
-    cluster: RawClient, zones: bool
+    cluster: RawClient, helm: Path, zones: bool
 ) -> None:
     for number in range(_NODES):
         labels = {"topology.kubernetes.io/zone": f"zone-{number}"} if zones else {}
@@ -71,7 +70,7 @@ async def test_no_node_has_all_replicas_of_a_component_whatever_is_installed_or_
     for attempt in range(2):
         namespace = f"attempt-{attempt}"
         await cluster.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        made = workloads(namespace)
+        made = workloads(helm, namespace)
         for one in made:
             path = f"{_APPS}/{namespace}/{_PLURALS[one['kind']]}"
             await cluster.create(path, one)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.controlplane.binaries import ensure_built, module_digest
+from tests.controlplane.binaries import ensure_module, module_digest
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
 
@@ -26,5 +26,6 @@ def ensure_node_programs(environ: Mapping[str, str] = os.environ) -> NodeProgram
         BinariesError: The build failed.
     """
     name = f"node-{module_digest(PROGRAMS)}"
-    folder = ensure_built(name, environ, PROGRAMS)
+    title = "kubelet, kube-proxy and pause"
+    folder = ensure_module(name, title, environ, module_dir=PROGRAMS)
     return NodePrograms(folder / "kubelet", folder / "kube-proxy", folder / "pause")

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.controlplane.binaries import cache_root, ensure_binaries
+from tests.controlplane.binaries import ensure_binaries
+from tests.controlplane.go_builds import cache_root
 from tests.controlplane.locks import exclusive
 from tests.controlplane.processes import ComponentError
 from tests.controlplane.programs import ensure_helm

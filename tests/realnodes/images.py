@@ -7,7 +7,6 @@ the Dockerfile's steps are made again only if what they read has changed.
 
 import functools
 import hashlib
-import logging
 import subprocess
 import sysconfig
 from collections.abc import Sequence
@@ -16,8 +15,9 @@ from typing import Final
 
 import yaml
 
-from tests.controlplane.binaries import cache_root
+from tests.controlplane.go_builds import cache_root
 from tests.controlplane.locks import exclusive
+from tests.support.progress import reported
 
 _ROOT: Final = Path(__file__).parents[2]
 _CHART: Final = _ROOT / "deploy" / "chart"
@@ -28,8 +28,6 @@ _BASE_PACKAGES: Final = "python3,python3-venv,python3-pip,python-is-python3,ca-c
 _PIP_READS: Final = ("/etc/ssl/certs", "/etc/pip.conf")
 _BUILD_S: Final = 1800.0
 PAUSE: Final = f"{_REGISTRY}/pause:real"
-
-logger = logging.getLogger(__name__)
 
 
 class ImageError(RuntimeError):
@@ -81,10 +79,10 @@ class _Store:
         return tuple(self._archive(name) for name in names)
 
     def _make_base(self) -> None:
-        logger.warning("making a base image of Debian packages (minutes, once)")
         packed = self._folder / "base.tar"
         command = ("mmdebstrap", "--variant=minbase", f"--include={_BASE_PACKAGES}", "--mode=root")
-        _run((*command, "bookworm", str(packed)))
+        with reported("making a base image of Debian packages", "minutes, once"):
+            _run((*command, "bookworm", str(packed)))
         path = "PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
         self._make(_BASE, "scratch", packed, "/", ("--cmd", "python3", "--env", path))
         packed.unlink()
@@ -100,10 +98,10 @@ class _Store:
         self._call("commit", "--quiet", "--rm", container, name)
 
     def _make_ours(self) -> None:
-        logger.warning("building the Dockerfile (minutes where its requirements changed)")
         mounts = [f"--volume={one}:{one}:ro" for one in _PIP_READS if Path(one).exists()]
         how = ("--pull-never", "--layers", "--isolation=chroot", "--network=host", *mounts)
-        self._call("bud", *how, "--tag", tutti_image(), str(_ROOT))
+        with reported("building the Dockerfile", "minutes if its requirements changed"):
+            self._call("bud", *how, "--tag", tutti_image(), str(_ROOT))
 
     def _archive(self, name: str) -> Path:
         """Export an image unless the archive at hand is of the same one."""

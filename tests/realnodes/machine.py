@@ -28,8 +28,8 @@ _PROGRAMS: Final = {
 }
 
 
-def missing() -> str:
-    """Why no real node can run here; "" where one can. Installs packages that are absent."""
+def missing() -> str | None:
+    """Return why no real node can run here, None if one can; install absent packages."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "real nodes need root on Linux"
     absent = [name for name in CONTROLLERS if not os.access(CGROUPS / name, os.W_OK)]

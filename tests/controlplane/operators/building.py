@@ -1,8 +1,6 @@
 """Builds an operator from its Go module, once; the result is cached beside the control plane."""
 
 import hashlib
-import json
-import logging
 import os
 import shutil
 import tempfile
@@ -10,12 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.controlplane.binaries import cache_root, find_go, run_tool
-from tests.controlplane.locks import exclusive
+from tests.controlplane.go_builds import GoTool, ensure_built
 
 PROGRAM: Final = "operator"
-
-logger = logging.getLogger(__name__)
 
 
 class Recipe(NamedTuple):
@@ -46,11 +41,21 @@ def ensure_operator(recipe: Recipe, environ: Mapping[str, str] = os.environ) -> 
     Raises:
         BinariesError: The build failed.
     """
-    root = cache_root(environ)
-    folder = root / f"{recipe.name}-{recipe.version}-{_digest(recipe)}"
-    with exclusive(root / f"{folder.name}.lock"):
-        if not folder.is_dir():
-            _build(recipe, folder, environ)
+
+    def build(go: GoTool, made: Path) -> None:
+        module = go.download(recipe.module, recipe.version, made).folder
+        with tempfile.TemporaryDirectory() as scratch:
+            source = Path(scratch) / "source"
+            # Files of the module cache are read-only: only their contents are copied.
+            shutil.copytree(recipe.own_main or module, source, copy_function=shutil.copyfile)
+            main = "." if recipe.own_main is not None else f"./{recipe.main}"
+            go.build(source, main, made / PROGRAM)
+        (made / "crds").mkdir()
+        for file in recipe.crd_files:
+            shutil.copyfile(module / recipe.crds / file, made / "crds" / file)
+
+    name = f"{recipe.name}-{recipe.version}-{_digest(recipe)}"
+    folder = ensure_built(name, f"{recipe.name} {recipe.version}", build, environ)
     return BuiltOperator(folder / PROGRAM, folder / "crds")
 
 
@@ -60,29 +65,3 @@ def _digest(recipe: Recipe) -> str:
         for source in sorted(recipe.own_main.iterdir()):
             digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def _build(recipe: Recipe, folder: Path, environ: Mapping[str, str]) -> None:
-    """Build beside `folder`, and move the result there in one rename.
-
-    The module's own go.mod and go.sum decide its dependencies: `go install` of a version would ask
-    the module proxy for the list of versions, which it need not have.
-    """
-    go = find_go(environ)
-    logger.warning("building %s@%s (minutes, once)", recipe.module, recipe.version)
-    tools = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
-        made, source = Path(scratch) / "made", Path(scratch) / "source"
-        made.mkdir()
-        command = [go, "mod", "download", "-json", f"{recipe.module}@{recipe.version}"]
-        described = run_tool(command, cwd=made, environ=tools)
-        module = Path(json.loads(described)["Dir"])
-        # Files of the module cache are read-only: only their contents are copied.
-        shutil.copytree(recipe.own_main or module, source, copy_function=shutil.copyfile)
-        main = "." if recipe.own_main is not None else f"./{recipe.main}"
-        command = [go, "build", "-mod=readonly", "-trimpath", "-ldflags=-s -w"]
-        run_tool([*command, "-o", str(made / PROGRAM), main], cwd=source, environ=tools)
-        (made / "crds").mkdir()
-        for file in recipe.crd_files:
-            shutil.copyfile(module / recipe.crds / file, made / "crds" / file)
-        made.rename(folder)
