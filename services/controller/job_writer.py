@@ -10,15 +10,15 @@ import msgspec
 
 from services.controller.core.jobs.observed_pods import OUT_OF_SYNC, SeenPod
 from services.controller.core.jobs.planning import Step
-from services.controller.core.jobs.plugins.discovery import plugins_of
-from services.controller.core.jobs.plugins.plugin import Owned, PluginError
-from services.controller.core.jobs.plugins.ssh import with_keys
 from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
 from services.controller.owned_objects import NotOurs, OwnedObjects
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome, Written
 from services.controller.ssh_keys import key_pair
+from shared.job_plugins.discovery import plugins_of
+from shared.job_plugins.plugin import Owned, PluginError
+from shared.job_plugins.ssh import with_keys
 from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.job_shape import pod_name, template_spec
 from shared.kinds.podgroup import PodGroup

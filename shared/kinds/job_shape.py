@@ -12,14 +12,6 @@ from shared.kinds.queue import DEFAULT_QUEUE
 
 _MAX_RETRY: Final = 3
 
-#: Plugins that need others.
-DEPENDENCIES: Final = {
-    "mpi": ("ssh", "svc"),
-    "pytorch": ("svc",),
-    "ray": ("svc",),
-    "tensorflow": ("svc",),
-}
-
 
 def completed(job: Job) -> Job:
     """The job with every default filled in, as the webhook fills them in."""
@@ -28,10 +20,6 @@ def completed(job: Job) -> Job:
     # A webhook would have given each role its minimum: then a 0 is meant.
     bare = not spec.min_available and any(task.min_available is None for task in spec.tasks)
     minimum = sum(task_minimum(task) for task in tasks) if bare else spec.min_available
-    plugins = dict(spec.plugins)
-    for name in spec.plugins:
-        for needed in DEPENDENCIES.get(name, ()):
-            plugins.setdefault(needed, ())
     return msgspec.structs.replace(
         job,
         spec=msgspec.structs.replace(
@@ -41,7 +29,6 @@ def completed(job: Job) -> Job:
             max_retry=spec.max_retry or _MAX_RETRY,
             min_available=minimum,
             tasks=tasks,
-            plugins=plugins,
         ),
     )
 

@@ -23,7 +23,9 @@ from services.controller.reporting import Reporting as ControllerReporting
 from services.controller.volcano_metrics import ControllerMetrics
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.configuration import unsupported
+from services.gang_planner.core.constraints.filters import filter_rules
 from services.gang_planner.core.policies import discovered
+from services.gang_planner.core.scoring import scoring_rules
 from services.gang_planner.reporting import Reporting as PlannerReporting
 from services.observer.config import ObserverSettings
 from services.observer.reporting import Reporting as ObserverReporting
@@ -76,7 +78,14 @@ def tables() -> dict[str, str]:
     made["values"] = table_of(("value", "default", "what it is"), values_told())
     made |= rights_tables()
     made["gang marks"] = table_of(("mark", "whose"), _gang_marks())
-    made["policies"] = table_of(("plugin", "what it decides", "how it is told"), _policies())
+    made["policies"] = table_of(("plugin", "what it decides", "arguments and flags"), _policies())
+    made["scoring rules"] = table_of(
+        ("argument of `nodeorder`", "default weight", "what it prefers"), _scoring_rules()
+    )
+    made["filter rules"] = table_of(
+        ("filter", "argument of `predicates` that switches it off", "what it refuses"),
+        _filter_rules(),
+    )
     for name, found in (
         ("policies left-out", unsupported.PLUGINS),
         ("actions left-out", unsupported.ACTIONS),
@@ -97,6 +106,19 @@ def _policies() -> Iterable[tuple[str, ...]]:
     for name, build in discovered().items():
         module = inspect.getdoc(sys.modules[build.__module__]) or ""
         yield f"`{name}`", _first(module), _first(inspect.getdoc(build) or "")
+
+
+def _scoring_rules() -> Iterable[tuple[str, ...]]:
+    for rule in scoring_rules():
+        module = inspect.getdoc(sys.modules[type(rule.score).__module__]) or ""
+        yield f"`{rule.weight_argument}`", str(rule.default_weight), _first(module)
+
+
+def _filter_rules() -> Iterable[tuple[str, ...]]:
+    for rule in filter_rules():
+        module = inspect.getdoc(sys.modules[type(rule.filter).__module__]) or ""
+        switch = "none" if rule.switch is None else f"`{rule.switch}`"
+        yield f"`{rule.filter.name}`", switch, _first(module)
 
 
 def _first(text: str) -> str:

@@ -29,11 +29,11 @@ BANNED_NAMES = frozenset(
     ["util", "utils", "helper", "helpers", "common", "misc", "base", "stuff", "tools"]
 )
 PURE = re.compile(
-    r"^(shared/(model|contracts|dialects)/|services/[^/]+/(core[./]|state\.py|policies/))"
+    r"^(shared/(model|contracts|dialects|job_plugins)/|services/[^/]+/(core[./]|state\.py|policies/))"
 )
 # Found by scanning their folder, so nothing imports them by name.
 DISCOVERED = re.compile(
-    r"^(shared/dialects|services/.+/(policies|filters|scoring|plugins))/[^/]+\.py$"
+    r"^(shared/(dialects|job_plugins)|services/.+/(policies|filters|scoring))/[^/]+\.py$"
 )
 #: An import by name, at the first use.
 LAZY_IMPORT = re.compile(r"([a-z_]+(?:\.[a-z_]+)+):[a-z_]+")

@@ -1,42 +1,29 @@
-"""Job plugins as admission knows them: their names, what each brings along, and their flags."""
+"""The plugins that a Job names: unknown ones, those that it needs too, and their flags."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core.parts import as_list, as_object, text_at
 from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.field_checks import shown
 from shared.dialects.protocol import FieldError, JsonObject
+from shared.job_plugins.discovery import registered_plugins
 
-#: Plugins by name -> plugins that a Job gets with them.
-BRINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "env": (),
-    "svc": (),
-    "ssh": (),
-    "hcclrank": (),
-    "tensorflow": ("svc",),
-    "pytorch": ("svc",),
-    "mpi": ("svc", "ssh"),
-    "ray": ("svc",),
-}
 _MPI: Final = "mpi"
 _MASTER: Final = "master"
-
-
-def brought_along(plugins: JsonObject) -> list[str]:
-    """Plugins that those of a Job need, and that it does not name."""
-    needed = (one for name in plugins for one in BRINGS.get(name, ()))
-    return sorted({one for one in needed if one not in plugins})
 
 
 def plugin_errors(spec: JsonObject, hints: Hints) -> Iterator[FieldError]:
     """Plugins that there are not, and MPI without a task for its master."""
     plugins = as_object(spec.get("plugins")) or {}
+    known = registered_plugins()
     for name in plugins:
-        if name not in BRINGS:
-            near = hints.near(name, BRINGS)
-            told = f"Unsupported value: {shown(name)}: unable to find job plugin: {name[:63]}{near}"
-            yield FieldError(path=f"spec.plugins.{name[:63]}", message=told)
+        if name not in known:
+            near = hints.near(name, known)
+            message = (
+                f"Unsupported value: {shown(name)}: unable to find job plugin: {name[:63]}{near}"
+            )
+            yield FieldError(path=f"spec.plugins.{name[:63]}", message=message)
     if _MPI in plugins and not _has_master(spec, as_list(plugins[_MPI])):
         yield FieldError(
             path=f"spec.plugins.{_MPI}", message="The specified mpi master task was not found"

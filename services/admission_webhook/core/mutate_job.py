@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core.case import VOLCANO, Case
-from services.admission_webhook.core.job_plugins import brought_along
 from services.admission_webhook.core.parts import (
     as_int,
     as_list,
@@ -19,6 +18,7 @@ from services.admission_webhook.core.parts import (
 from services.admission_webhook.core.queue_tree import DEFAULT
 from services.admission_webhook.core.review import PatchOperation, added, removed
 from shared.dialects.protocol import JsonObject
+from shared.job_plugins.discovery import missing_plugins
 from shared.kube.quantities import QuantityError, cpu_milli
 
 _RETRIES: Final = 3
@@ -70,7 +70,7 @@ def _of_job(spec: JsonObject) -> Iterator[PatchOperation]:
         total = total_minimum(spec.get("tasks"))
         if total:
             yield added(total, "spec", "minAvailable")
-    for plugin in brought_along(as_object(spec.get("plugins")) or {}):
+    for plugin in missing_plugins(as_object(spec.get("plugins")) or {}):
         yield added([], "spec", "plugins", plugin)
 
 

@@ -24,6 +24,7 @@ from services.controller.core.jobs.requests import (
 )
 from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, after_sync
 from shared.dialects.job_groups import priority_of
+from shared.job_plugins.discovery import with_needed_plugins
 from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
 from shared.kinds.job_shape import completed, pod_name, replicas
 from shared.kinds.podgroup import PodGroup
@@ -102,7 +103,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan(observed: Observed, now_ms: int) -> Step:
     """The next step of a job that is not being deleted."""
-    job = completed(observed.job)
+    job = with_needed_plugins(completed(observed.job))
     if not job.status.state.phase:
         status = msgspec.structs.replace(job.status, min_available=job.spec.min_available)
         begun = entered(job, status, "Pending", now_ms)

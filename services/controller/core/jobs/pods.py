@@ -6,10 +6,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from services.controller.core.jobs.observed_pods import JOB_NAME, JOB_VERSION
-from services.controller.core.jobs.plugins.discovery import plugin_builders
-from services.controller.core.jobs.plugins.plugin import JobPlugin
 from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC
 from shared.dialects.job_groups import PARTITION
+from shared.job_plugins.discovery import registered_plugins
+from shared.job_plugins.plugin import JobPlugin
 from shared.kinds.job import Job, TaskSpec, VolumeSpec
 from shared.kinds.job_shape import group_name, partition_of, pod_name
 from shared.kinds.metadata import controlled_by
@@ -112,7 +112,7 @@ def claim_for(job: Job, volume: VolumeSpec) -> Manifest:
 
 def controlled_resources(job: Job) -> dict[str, str]:
     """What the job's status lists as made for it."""
-    known = plugin_builders()
+    known = registered_plugins()
     made = {
         f"plugin-{name}": name
         for name in sorted(job.spec.plugins)

@@ -1,5 +1,5 @@
-"""One file per preference among nodes that fit. Points as in kube-scheduler, 0 to 100, in
-thousandths.
+"""One file per preference among nodes that fit, with a `RULE`. Points as in kube-scheduler, 0 to
+100, in thousandths.
 
 A score is linear in the number of pods that a decision adds: `score` is what the first pod of the
 shape would earn on a node, `slope` how much less (or more) each further one earns. So a whole gang
@@ -7,7 +7,10 @@ is spread or packed by arithmetic on arrays (`placement.distribution`), with the
 pod-by-pod loop would have.
 """
 
-from typing import Final, Protocol
+import importlib
+import pkgutil
+from functools import cache
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -78,3 +81,21 @@ class NodeScore(Protocol):
     def slope(self, nodes: ScoredNodes) -> Ints | None:
         """Change of points per further pod; None: none."""
         ...
+
+
+class ScoringRule(NamedTuple):
+    """A score as its file registers it: the module constant `RULE`."""
+
+    #: The argument of the policy `nodeorder` that sets its weight.
+    weight_argument: str
+    #: Its weight where the argument is absent; 0 leaves the score out.
+    default_weight: int
+    score: NodeScore
+
+
+@cache
+def scoring_rules() -> tuple[ScoringRule, ...]:
+    """The rules of all files in this package, in the order of the files' names."""
+    modules = sorted(entry.name for entry in pkgutil.iter_modules(__path__))
+    found = (importlib.import_module(f"{__name__}.{name}") for name in modules)
+    return tuple(module.RULE for module in found if hasattr(module, "RULE"))

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 
 
@@ -35,4 +35,6 @@ class BalancedAllocation:
         return -lost
 
 
-SCORE: Final[NodeScore] = BalancedAllocation()
+RULE: Final = ScoringRule(
+    weight_argument="balancedresource.weight", default_weight=1, score=BalancedAllocation()
+)

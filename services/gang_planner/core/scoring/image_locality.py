@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.nodes import NodeTable
 
@@ -51,4 +51,6 @@ def _have(names: tuple[str, ...], nodes: NodeTable) -> Ints:
     return have
 
 
-SCORE: Final[NodeScore] = ImageLocality()
+RULE: Final = ScoringRule(
+    weight_argument="imagelocality.weight", default_weight=1, score=ImageLocality()
+)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from services.gang_planner.core.scoring import NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 
 
@@ -24,4 +24,6 @@ class LeastRequested:
         return -((cpu + memory + 1) // 2)
 
 
-SCORE: Final[NodeScore] = LeastRequested()
+RULE: Final = ScoringRule(
+    weight_argument="leastrequested.weight", default_weight=1, score=LeastRequested()
+)

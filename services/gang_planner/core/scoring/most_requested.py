@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 
 
@@ -24,4 +24,6 @@ class MostRequested:
         return (cpu + memory + 1) // 2
 
 
-SCORE: Final[NodeScore] = MostRequested()
+RULE: Final = ScoringRule(
+    weight_argument="mostrequested.weight", default_weight=0, score=MostRequested()
+)

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.node_terms import matching
 from services.gang_planner.core.state.nodes import NodeTable
@@ -42,4 +42,6 @@ def _weights(shape: ShapeEntry, nodes: NodeTable) -> Ints:
     return weights
 
 
-SCORE: Final[NodeScore] = NodePreference()
+RULE: Final = ScoringRule(
+    weight_argument="nodeaffinity.weight", default_weight=2, score=NodePreference()
+)

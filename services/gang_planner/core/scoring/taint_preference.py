@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.scoring import FULL, NodeScore, ScoredNodes
+from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.taints import preferred_against
 
@@ -31,4 +31,6 @@ class TaintPreference:
         return None
 
 
-SCORE: Final[NodeScore] = TaintPreference()
+RULE: Final = ScoringRule(
+    weight_argument="tainttoleration.weight", default_weight=3, score=TaintPreference()
+)

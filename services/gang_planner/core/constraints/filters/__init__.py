@@ -1,15 +1,19 @@
 """One file per rule that keeps a pod off a node, each with its reason in kube-scheduler's words.
 
-Two kinds. A `NodeFilter` looks only at the node (its answers are cached per shape and repaired when
-a node changes). A `CapacityFilter` looks at what is free and says how many more pods of a shape a
-node holds. Each file has one object, `FILTER`, or a class that is made with the planner's tables.
+Two kinds. A `NodeFilter` reads only the node (its answers are cached per shape and repaired when a
+node changes). A `CapacityFilter` reads the free capacity and returns how many more pods of a shape
+a node holds. A filter that also reads something else is `Versioned`.
 
-A rule that also looks at something else than nodes and room is `Versioned`.
+A file has one object, `FILTER`, and registers it as `RULE` for the policy `predicates`. Files
+without a `RULE` apply whatever is configured (`framework.policy_set`).
 """
 
+import importlib
+import pkgutil
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, Protocol, runtime_checkable
+from functools import cache
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -86,3 +90,31 @@ def versioned(filters: Iterable[NodeFilter] | Iterable[CapacityFilter]) -> tuple
 def versions(filters: tuple[Versioned, ...], shape: ShapeEntry) -> tuple[int, ...]:
     """What the answers for this shape depend on beside nodes and room, to be compared."""
     return tuple(one.version(shape) for one in filters)
+
+
+class NodeRule(NamedTuple):
+    """A `NodeFilter` as its file registers it: the module constant `RULE`."""
+
+    filter: NodeFilter
+    #: The argument of the policy `predicates` that switches it off; None: it is always applied.
+    switch: str | None = None
+    #: A node that several filters refuse is counted for the one with the lowest position.
+    position: int = 100
+
+
+class CapacityRule(NamedTuple):
+    """A `CapacityFilter` as its file registers it: the module constant `RULE`."""
+
+    filter: CapacityFilter
+    #: As in `NodeRule`.
+    switch: str | None = None
+    position: int = 100
+
+
+@cache
+def filter_rules() -> tuple[NodeRule | CapacityRule, ...]:
+    """The rules of all files in this package, by position and then by the files' names."""
+    modules = sorted(entry.name for entry in pkgutil.iter_modules(__path__))
+    found = [importlib.import_module(f"{__name__}.{name}") for name in modules]
+    rules: list[NodeRule | CapacityRule] = [m.RULE for m in found if hasattr(m, "RULE")]
+    return tuple(sorted(rules, key=lambda rule: rule.position))

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import NodeFilter
+from services.gang_planner.core.constraints.filters import NodeFilter, NodeRule
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
@@ -36,3 +36,4 @@ class NodeAffinity:
 
 
 FILTER: Final[NodeFilter] = NodeAffinity()
+RULE: Final = NodeRule(FILTER, switch="predicate.NodeAffinityEnable", position=40)

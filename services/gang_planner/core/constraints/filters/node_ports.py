@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter, CapacityRule
 from services.gang_planner.core.state.columns import Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -37,3 +37,4 @@ class NodePorts:
 
 
 FILTER: Final[CapacityFilter] = NodePorts()
+RULE: Final = CapacityRule(FILTER, switch="predicate.NodePortsEnable", position=50)

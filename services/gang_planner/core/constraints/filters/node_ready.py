@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import NodeFilter
+from services.gang_planner.core.constraints.filters import NodeFilter, NodeRule
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -36,3 +36,4 @@ class NodeReady:
 
 
 FILTER: Final[NodeFilter] = NodeReady()
+RULE: Final = NodeRule(FILTER, position=20)

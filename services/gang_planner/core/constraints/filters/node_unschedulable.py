@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import NodeFilter
+from services.gang_planner.core.constraints.filters import NodeFilter, NodeRule
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -31,3 +31,4 @@ class NodeUnschedulable:
 
 
 FILTER: Final[NodeFilter] = NodeUnschedulable()
+RULE: Final = NodeRule(FILTER, position=10)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import NodeFilter
+from services.gang_planner.core.constraints.filters import NodeFilter, NodeRule
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -49,3 +49,4 @@ class TaintToleration:
 
 
 FILTER: Final[NodeFilter] = TaintToleration()
+RULE: Final = NodeRule(FILTER, switch="predicate.TaintTolerationEnable", position=30)

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter, CapacityRule
 from services.gang_planner.core.state.columns import Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -31,3 +31,4 @@ class NodeVolumeLimits:
 
 
 FILTER: Final[CapacityFilter] = NodeVolumeLimits()
+RULE: Final = CapacityRule(FILTER, switch="predicate.NodeVolumeLimitsEnable", position=60)

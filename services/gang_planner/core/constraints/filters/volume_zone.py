@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter, CapacityRule
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
@@ -77,3 +77,4 @@ def _labelled(nodes: NodeTable) -> Bools:
 
 
 FILTER: Final[CapacityFilter] = VolumeZone()
+RULE: Final = CapacityRule(FILTER, switch="predicate.VolumeZoneEnable", position=70)

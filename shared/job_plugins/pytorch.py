@@ -5,8 +5,9 @@ Flags: --master, --worker (roles), --port, --wait-master-enabled, --wait-master-
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from services.controller.core.jobs.plugins.plugin import (
+from shared.job_plugins.plugin import (
     Changeless,
     Flags,
     JobPlugin,
@@ -17,6 +18,8 @@ from services.controller.core.jobs.plugins.plugin import (
 )
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts, task_named
+
+NEEDS: Final = ("svc",)
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.controller.core.jobs.plugins.plugin import Flags
+from shared.job_plugins.plugin import Flags
 
 
 @pytest.mark.parametrize("text", ["-7", "8080", "0"])

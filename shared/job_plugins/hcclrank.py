@@ -6,7 +6,7 @@ Flags: --master, --worker (roles).
 from collections.abc import Sequence
 from typing import Final
 
-from services.controller.core.jobs.plugins.plugin import (
+from shared.job_plugins.plugin import (
     Changeless,
     Flags,
     JobPlugin,

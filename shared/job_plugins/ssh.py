@@ -7,7 +7,7 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
-from services.controller.core.jobs.plugins.plugin import (
+from shared.job_plugins.plugin import (
     Flags,
     JobPlugin,
     Manifest,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from services.controller.core.jobs.plugins.plugin import (
+from shared.job_plugins.plugin import (
     Changeless,
     JobPlugin,
     Manifest,

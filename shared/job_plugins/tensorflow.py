@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from services.controller.core.jobs.plugins.plugin import (
+from shared.job_plugins.plugin import (
     Changeless,
     Flags,
     JobPlugin,
@@ -19,6 +19,7 @@ from services.controller.core.jobs.plugins.plugin import (
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts, replicas, task_named
 
+NEEDS: Final = ("svc",)
 _ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 

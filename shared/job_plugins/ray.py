@@ -5,8 +5,10 @@ Flags: --head, --worker (roles), --headContainer, --workerContainer, --port, --d
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from services.controller.core.jobs.plugins.plugin import (
+from shared.contracts.annotations import TASK_SPEC
+from shared.job_plugins.plugin import (
     Flags,
     JobPlugin,
     Manifest,
@@ -17,10 +19,11 @@ from services.controller.core.jobs.plugins.plugin import (
     owned_metadata,
     selector,
 )
-from shared.contracts.annotations import TASK_SPEC
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts, task_named
 from shared.kube.resources import SERVICES
+
+NEEDS: Final = ("svc",)
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:

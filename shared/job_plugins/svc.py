@@ -5,7 +5,7 @@ Flags: --publish-not-ready-addresses, --disable-network-policy, --inject-hosts-e
 
 from collections.abc import Sequence
 
-from services.controller.core.jobs.plugins.plugin import (
+from shared.job_plugins.plugin import (
     Flags,
     JobPlugin,
     Manifest,

@@ -1,1 +1,0 @@
-"""Job plugins: one file each, found by its name. To add one, add a file with a `build`."""
