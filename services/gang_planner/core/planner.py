@@ -117,7 +117,7 @@ class Planner:
         state.queues.arrange(hierarchical=policies.hierarchical)
         for bucket in state.backlog.buckets.values():
             # Other rules may find room where these found none.
-            bucket.short_by = 0
+            bucket.shortfall = None
         state.node_capacity.freed += 1
         state.gangs.touch_all()
 

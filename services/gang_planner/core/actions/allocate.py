@@ -120,8 +120,8 @@ class _Pass:
         """The bucket's first gang does not fit now."""
         gang_allocation.refuse(self._work, bucket, limit, short=short)
         self._claims.judge(bucket)
-        bucket.impossible = bool(bucket.need.reserved) and self._never(bucket, gang)
-        if gang.queue.strict and not bucket.impossible:
+        bucket.minimum_unattainable = bool(bucket.need.reserved) and self._never(bucket, gang)
+        if gang.queue.strict and not bucket.minimum_unattainable:
             strict_order.park(self._work.state, self._line.drop(gang.queue.name), gang)
 
     def _never(self, bucket: Bucket, gang: Gang) -> bool:

@@ -140,7 +140,7 @@ class BatchPlacement:
         for shape in self._shapes:
             self._room[shape.id] -= request.taken(shape) * count
         self._work.state.backlog.take_first(bucket, count)
-        bucket.exceeded = False
+        bucket.budget_exceeded = False
         self._work.session.spend(request.need.quorum * count)
         self._runs.append(_Run(request, gangs[:count]))
         return count
@@ -188,7 +188,7 @@ class BatchPlacement:
             return True
         if request.need.signature[1:] != first.need.signature[1:]:
             return False
-        return (space.level, space.domain) not in bucket.spent_spaces(
+        return (space.level, space.domain) not in bucket.spaces_to_skip(
             self._work.session.node_capacity
         )
 
@@ -306,9 +306,9 @@ def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | N
             session.node_capacity.room_in_parts(group.shape, UNIT) for group in request.groups
         ],
     )
-    spent = bucket.spent_spaces(session.node_capacity)
+    failed = bucket.spaces_to_skip(session.node_capacity)
     for space in spaces(found, demand, slots_of(session, ()), "", base):
-        if (space.level, space.domain) not in spent:
+        if (space.level, space.domain) not in failed:
             return space
     return None
 

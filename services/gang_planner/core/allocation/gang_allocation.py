@@ -47,7 +47,7 @@ def attempt(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> Placed 
     holds = () if is_plain(state, gang) else state.holds.of(gang)
     for number, releasable in enumerate(_releasable(state, gang, holds)):
         if number:
-            gang.bucket.over = _over_mark(state, gang)
+            gang.bucket.outranking_mark = _outranking_mark(state, gang)
         released = ReleasedReservations(state, releasable)
         most = commit.members_max(state, gang, need)
         if limit.members_max is not None:
@@ -60,12 +60,12 @@ def attempt(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> Placed 
             need,
             members_max=most,
             withheld=limit.withheld,
-            spent=gang.bucket.spent_spaces(state.node_capacity) if usual else None,
+            failed_spaces=gang.bucket.spaces_to_skip(state.node_capacity) if usual else None,
         )
         fits = tried.run()
-        gang.bucket.exceeded = tried.exceeded
+        gang.bucket.budget_exceeded = tried.exceeded
         if not fits:
-            refusals.note(work.session, gang.bucket, tried.short_by)
+            gang.bucket.shortfall = refusals.shortfall_of(work.session, need, tried.missing)
             released.restore()
             continue
         # Units of `minResources` stand for all that is still to come of the gang.
@@ -172,7 +172,7 @@ def outranking(state: State) -> list[Bucket]:
         bucket
         for bucket in state.backlog.buckets.values()
         if (first := bucket.entries[0][2]).priority > lowest
-        and bucket.over != _over_mark(state, first)
+        and bucket.outranking_mark != _outranking_mark(state, first)
     ]
 
 
@@ -190,7 +190,7 @@ def _priority(hold: Hold) -> int:
     return hold.gang.priority
 
 
-def _over_mark(state: State, gang: Gang) -> tuple[object, ...]:
+def _outranking_mark(state: State, gang: Gang) -> tuple[object, ...]:
     return state.node_capacity.freed, state.holds.kept, gang.key
 
 
@@ -219,7 +219,7 @@ def refuse(
         bucket,
         state.node_capacity.freed,
         short_of_quota=short or held,
-        held_by=limit.claimants if held else (),
+        claimants=limit.claimants if held else (),
     )
     if before != bucket.reason:
         state.gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)

@@ -158,7 +158,7 @@ def _release_other_shapes(state: State, gang: Gang) -> None:
     members could use is free for others.
     """
     assert gang.bucket is not None
-    if gang.bucket.exceeded:
+    if gang.bucket.budget_exceeded:
         return
     shapes = {shape_id for _, shape_id, _ in gang.bucket.need.wanted}
     for hold in state.holds.of(gang):

@@ -32,7 +32,7 @@ def run(work: CycleContext) -> None:
         outranked = highest is not None and gang.priority < highest
         if outranked or bucket.need.best_effort:
             continue
-        if 0 <= bucket.refused_at == work.state.node_capacity.freed:
+        if bucket.refused_at == work.state.node_capacity.freed:
             continue
         if work.session.exhausted:
             return

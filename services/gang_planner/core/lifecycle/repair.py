@@ -93,7 +93,7 @@ def place_first(work: CycleContext) -> None:
     """Place what repairs miss, in order, before anything else is placed."""
     for gang in in_order(work):
         bucket = gang.bucket
-        if bucket is None or 0 <= bucket.refused_at == work.state.node_capacity.freed:
+        if bucket is None or bucket.refused_at == work.state.node_capacity.freed:
             continue
         if work.session.exhausted:
             return

@@ -99,10 +99,12 @@ class Attempt:
         *,
         members_max: int,
         withheld: Ints | None = None,
-        spent: dict[tuple[int, int], bool] | None = None,
+        failed_spaces: dict[tuple[int, int], bool] | None = None,
     ) -> None:
-        """`withheld` are slots of nodes that are left to others. `spent` are spaces that are known
-        not to hold it, and take those that turn out not to; None: no matter.
+        """Args:
+        withheld: Slots of nodes that are left to other queues.
+        failed_spaces: Spaces that are known not to hold the need; those that turn out not to are
+            added. None: every space is tried, and nothing is remembered.
         """
         self._session = session
         self._queue = queue
@@ -114,12 +116,12 @@ class Attempt:
         #: Nodes that its queue may use; None: all.
         self._base = session.policies.within(queue, None)
         self._failures_left = _FAILURES_MAX
-        self._spent = spent
+        self._failed_spaces = failed_spaces
         self.statement = Statement(session.node_capacity, queue)
         #: The search ended by its budget: whether the need fits is not known.
         self.exceeded = False
         #: Members that its quorum is short of even if every shape had all room for itself.
-        self.short_by = 0
+        self.missing = 0
         #: The domain that all of it was placed in; "": none.
         self.domain = ""
         self._parts = _parts(session, need)
@@ -127,8 +129,8 @@ class Attempt:
 
     def run(self) -> bool:
         """Place quorum and extras. False: nothing is placed, the statement is discarded."""
-        self.short_by = max(self._need.quorum, 1) - sum(group.fit for group in self.groups)
-        if self.short_by > 0:
+        self.missing = max(self._need.quorum, 1) - sum(group.fit for group in self.groups)
+        if self.missing > 0:
             # The usual case in a full cluster.
             pass
         elif self._need.structure is None:
@@ -173,8 +175,8 @@ class Attempt:
         )
         for space in self._spaces(whole, structure.home, self._base):
             place = space.level, space.domain
-            if self._spent is not None and place in self._spent:
-                self.exceeded |= self._spent[place]
+            if self._failed_spaces is not None and place in self._failed_spaces:
+                self.exceeded |= self._failed_spaces[place]
                 continue
             before, self.exceeded = self.exceeded, False
             if self._fill(space, structure):
@@ -183,8 +185,8 @@ class Attempt:
                     self.domain = space.name
                     return True
             self._undo(0, self.groups)
-            if self._spent is not None:
-                self._spent[place] = self.exceeded
+            if self._failed_spaces is not None:
+                self._failed_spaces[place] = self.exceeded
             self.exceeded |= before
             if self._gives_up():
                 break

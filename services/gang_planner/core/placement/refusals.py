@@ -19,7 +19,7 @@ from services.gang_planner.core.constraints.filters import UNLIMITED
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gangs import Bucket
-from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.needs import Need, Shortfall
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
@@ -33,7 +33,7 @@ class Shortfalls:
     def __init__(self, state: State, session: Session, buckets: Iterable[Bucket]) -> None:
         self._state = state
         self._session = session
-        self._buckets = [one for one in buckets if one.short_by]
+        self._buckets = [one for one in buckets if one.shortfall and one.shortfall.members]
         #: Gain by shape id, for each position in the node capacity's changes; None: too many have
         #: changed.
         self._gains: dict[int, dict[int, int] | None] = {}
@@ -46,23 +46,25 @@ class Shortfalls:
         self._lowest_held = min(held, default=None)
 
     def remains(self, bucket: Bucket) -> bool:
-        """Whether none of the bucket's gangs can have found room since it was refused."""
-        state = self._state
-        if not bucket.short_by or bucket.short_nodes_at != state.nodes.changes.position:
+        """Whether none of the bucket's gangs can fit, as when it was refused."""
+        state, shortfall = self._state, bucket.shortfall
+        if shortfall is None or not shortfall.members:
+            return False
+        if shortfall.nodes_at != state.nodes.changes.position:
             return False
         gang = bucket.entries[0][2]
         if state.holds.of(gang) or (
             self._lowest_held is not None and gang.priority > self._lowest_held
         ):
             return False
-        gains = self._gained(bucket.short_at)
+        gains = self._gained(shortfall.capacity_at)
         if gains is None or any(one not in gains for _, one, _ in bucket.need.wanted):
             # The latter: noted in this very pass, by a gang that then took room held for others.
             return False
-        bucket.short_by -= sum(gains[shape_id] for _, shape_id, _ in bucket.need.wanted)
-        bucket.short_at = state.node_capacity.changes.position
-        bucket.short_by = max(bucket.short_by, 0)
-        return bucket.short_by > 0
+        gained = sum(gains[shape_id] for _, shape_id, _ in bucket.need.wanted)
+        shortfall.members = max(shortfall.members - gained, 0)
+        shortfall.capacity_at = state.node_capacity.changes.position
+        return shortfall.members > 0
 
     def _gained(self, position: int) -> dict[int, int] | None:
         """How many more members of each shape changes since a position may have made room for."""
@@ -77,7 +79,7 @@ class Shortfalls:
         ids = {
             shape_id: None
             for one in self._buckets
-            if one.short_at == position
+            if one.shortfall is not None and one.shortfall.capacity_at == position
             for _, shape_id, _ in one.need.wanted
         }
         shapes = [self._state.shapes.entries[shape_id] for shape_id in ids]
@@ -86,17 +88,20 @@ class Shortfalls:
         return dict(zip(ids, gains, strict=True))
 
 
-def note(session: Session, bucket: Bucket, short_by: int) -> None:
-    """The bucket was refused because its quorum is short of `short_by` members; 0: of something
-    that cannot be added up.
+def shortfall_of(session: Session, need: Need, missing: int) -> Shortfall:
+    """What is known of a refused need: `missing` members of its quorum do not fit even if every
+    shape had all free capacity for itself.
     """
-    bucket.short_by = max(short_by, 0) if _plain(session, bucket.need) else 0
-    bucket.short_at = session.node_capacity.changes.position
-    bucket.short_nodes_at = session.node_capacity.nodes.changes.position
+    node_capacity = session.node_capacity
+    return Shortfall(
+        max(missing, 0) if _is_additive(session, need) else 0,
+        node_capacity.changes.position,
+        node_capacity.nodes.changes.position,
+    )
 
 
-def _plain(session: Session, need: Need) -> bool:
-    """Whether nothing but nodes and what is free on them decides how many members find room."""
+def _is_additive(session: Session, need: Need) -> bool:
+    """Whether nothing but nodes and their free amounts decides how many members fit."""
     entries = session.shapes.entries
     return bool(need.quorum) and not any(
         entries[one].attached or entries[one].pairwise for _, one, _ in need.wanted

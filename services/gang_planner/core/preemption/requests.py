@@ -17,6 +17,7 @@ from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVicti
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
 from services.gang_planner.core.preemption.victim_swap import swaps
 from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.state.needs import FailedSearch
 from services.gang_planner.core.state.preemptions import PREEMPTING
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
@@ -96,13 +97,13 @@ class _Asking:
             eligible_ms = self._candidates.eligible_ms(asks)
             search = Search(work, asks, bucket.need, self._rules, self._candidates)
             found = search.run()
-            bucket.exceeded |= search.exceeded
+            bucket.budget_exceeded |= search.exceeded
         if found is None and self._swaps:
             found = self._swapped(asks, bucket.need, self._candidates)
         if eligible_ms:
             work.timers.set(eligible_ms, gang)
         if found is None or not found.victims:
-            bucket.asked[self._action] = mark, eligible_ms
+            bucket.failed_searches[self._action] = FailedSearch(mark, eligible_ms or None)
             return False
         _decide(work, gang, self._kind, found)
         self._candidates.evicted(found.victims)
@@ -112,10 +113,10 @@ class _Asking:
         gang = bucket.entries[0][2]
         if not self._may_take(bucket) and not (self._swaps and _may_swap(gang, bucket.need)):
             return False
-        tried = bucket.asked.get(self._action)
-        if tried is None or tried[0] != self._mark(gang):
+        failed = bucket.failed_searches.get(self._action)
+        if failed is None or failed.mark != self._mark(gang):
             return True
-        return 0 < tried[1] <= self._work.now_ms
+        return failed.retry_ms is not None and failed.retry_ms <= self._work.now_ms
 
     def _may_take(self, bucket: "Bucket") -> bool:
         """Whether other gangs' pods may go for it, as far as its need and priorities say. Members

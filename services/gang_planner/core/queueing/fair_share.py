@@ -253,9 +253,9 @@ class Claims:
         nodes_at = state.nodes.changes.position
         if work.session.policies.deserve is None or bucket.judged_at == nodes_at:
             return
-        before = bucket.hopeless
-        state.backlog.judge(bucket, nodes_at, hopeless=_hopeless(work, bucket.need))
-        self._outdated |= before != bucket.hopeless
+        before = bucket.unsatisfiable
+        state.backlog.judge(bucket, nodes_at, unsatisfiable=_is_unsatisfiable(work, bucket.need))
+        self._outdated |= before != bucket.unsatisfiable
 
     def _limit(self, queue: QueueEntry, need: Need) -> Limit:
         claimants: tuple[Claimant, ...] = ()
@@ -316,7 +316,7 @@ class Claims:
             if limit is None:
                 limit = self.limit(self._work.state.queues.entry(need.queue), need)
                 now[need.queue, need.wanted, need.lacking] = limit
-            if limit.claimants != bucket.held_by:
+            if limit.claimants != bucket.claimants:
                 found.append(bucket)
         return found
 
@@ -396,7 +396,7 @@ def fits_otherwise(work: CycleContext, bucket: Bucket) -> bool:
     return True
 
 
-def _hopeless(work: CycleContext, need: Need) -> bool:
+def _is_unsatisfiable(work: CycleContext, need: Need) -> bool:
     state, session = work.state, work.session
     amounts = need.amounts(state.shapes)
     queue = state.queues.entry(need.queue)

@@ -21,11 +21,11 @@ def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None
         return
     lines: dict[tuple[str, bool], list[Bucket]] = {}
     for bucket in state.backlog.buckets.values():
-        if bucket.need.queue in queues and not bucket.impossible:
+        if bucket.need.queue in queues and not bucket.minimum_unattainable:
             lines.setdefault((bucket.need.queue, bucket.need.best_effort), []).append(bucket)
     for buckets in lines.values():
         first = min(buckets, key=lambda one: one.entries[0][:2])
-        if first in active or first.behind:
+        if first in active or first.blocked_by is not None:
             active.update(dict.fromkeys(buckets))
             continue
         for bucket in buckets:

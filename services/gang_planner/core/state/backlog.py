@@ -23,7 +23,7 @@ class Backlog:
         #: Buckets that no attempt has refused since they were made.
         self.fresh: dict[tuple[object, ...], Bucket] = {}
         #: `NodeCapacity.freed` when all buckets were last tried.
-        self.swept_at = -1
+        self.swept_at: int | None = None
         #: What waits, by queue and shape.
         self.demand = QueuedDemand()
         #: Buckets that leave room to claimants.
@@ -54,7 +54,7 @@ class Backlog:
             entries.append(entry)
         else:
             insort(entries, entry)
-        if not bucket.hopeless:
+        if not bucket.unsatisfiable:
             self.demand.add(need.queue, need.wanted, 1)
 
     def take(self, gang: Gang) -> None:
@@ -76,7 +76,7 @@ class Backlog:
         self._taken(bucket, gangs)
 
     def _taken(self, bucket: Bucket, gangs: int) -> None:
-        if not bucket.hopeless:
+        if not bucket.unsatisfiable:
             self.demand.add(bucket.need.queue, bucket.need.wanted, -gangs)
         if not bucket.entries:
             signature = bucket.need.signature
@@ -91,7 +91,7 @@ class Backlog:
         freed: int,
         *,
         short_of_quota: bool,
-        held_by: tuple[Claimant, ...] = (),
+        claimants: tuple[Claimant, ...] = (),
     ) -> None:
         """No gang of this signature fits until something is freed, or no queue holds it back any
         longer.
@@ -99,29 +99,31 @@ class Backlog:
         signature = bucket.need.signature
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
-        bucket.behind = ""
-        bucket.held_by = held_by
-        if held_by:
+        bucket.blocked_by = None
+        bucket.claimants = claimants
+        if claimants:
             self.held[signature] = bucket
-            bucket.explained_at = -1
+            bucket.explained_at = None
         else:
             self.held.pop(signature, None)
         self.fresh.pop(signature, None)
 
-    def park(self, bucket: Bucket, behind: str) -> None:
+    def park(self, bucket: Bucket, blocked_by: str) -> None:
         """Nothing of this signature is tried while this gang is ahead of it."""
-        bucket.behind = behind
+        bucket.blocked_by = blocked_by
         self.fresh.pop(bucket.need.signature, None)
 
-    def judge(self, bucket: Bucket, nodes_at: int, *, hopeless: bool) -> None:
+    def judge(self, bucket: Bucket, nodes_at: int, *, unsatisfiable: bool) -> None:
         """Whether the nodes as of `nodes_at` could ever hold it: if not, its queue does not demand
         it.
         """
         bucket.judged_at = nodes_at
-        if bucket.hopeless != hopeless:
-            bucket.hopeless = hopeless
+        if bucket.unsatisfiable != unsatisfiable:
+            bucket.unsatisfiable = unsatisfiable
             gangs = len(bucket.entries)
-            self.demand.add(bucket.need.queue, bucket.need.wanted, -gangs if hopeless else gangs)
+            self.demand.add(
+                bucket.need.queue, bucket.need.wanted, -gangs if unsatisfiable else gangs
+            )
 
     def active(self, freed: int) -> list[Bucket]:
         """Buckets worth an attempt: all when something was freed since the last sweep, else the

@@ -25,7 +25,13 @@ from services.gang_planner.core.state.member_states import (
     WAITING,
     task_priority,
 )
-from services.gang_planner.core.state.needs import Claimant, Explanation, Need
+from services.gang_planner.core.state.needs import (
+    Claimant,
+    Explanation,
+    FailedSearch,
+    Need,
+    Shortfall,
+)
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from shared.model.gang_keys import GangKey
@@ -72,83 +78,78 @@ class Bucket:
     """Gangs of one signature, in order."""
 
     __slots__ = (
-        "asked",
-        "behind",
+        "blocked_by",
+        "budget_exceeded",
+        "claimants",
         "entries",
-        "exceeded",
         "explained_at",
         "explanation",
-        "held_by",
-        "hopeless",
-        "impossible",
+        "failed_searches",
+        "failed_spaces",
+        "failed_spaces_at",
         "judged_at",
+        "minimum_unattainable",
         "need",
-        "over",
+        "outranking_mark",
         "refused_at",
-        "short_at",
-        "short_by",
-        "short_nodes_at",
         "short_of_quota",
-        "spent",
-        "spent_at",
+        "shortfall",
+        "unsatisfiable",
     )
 
     def __init__(self, need: Need) -> None:
         self.need = need
         self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
-        #: `NodeCapacity.freed` at its refusal; -1: not refused.
-        self.refused_at = -1
+        #: `NodeCapacity.freed` at its refusal; None: not refused.
+        self.refused_at: int | None = None
         #: Refused by the queue's ceiling, not by the nodes.
         self.short_of_quota = False
-        #: The search for room ended by its budget.
-        self.exceeded = False
-        #: Its `minResources` could not be met by all nodes, or by its queue's capability, when it
-        #: was refused: it keeps no other gang out.
-        self.impossible = False
-        #: Full name of the gang that must be placed before, its queue being strict; "": none.
-        self.behind = ""
-        #: It would fit, but leaves the room to queues that claim it: their marks.
-        self.held_by: tuple[Claimant, ...] = ()
-        #: Not even empty nodes could hold it, as of `judged_at` in the nodes' changes: it is no
-        #: part of what its queue demands.
-        self.hopeless = False
-        self.judged_at = -1
-        #: With what others were asked for room in vain, by kind, and when to ask all the same.
-        self.asked: dict[str, tuple[tuple[object, ...], int]] = {}
-        #: Members that find no room however they are placed, at least, as of these positions in the
-        #: changes of the node capacity and of the nodes; 0: not known. See `placement.refusals`.
-        self.short_by = 0
-        self.short_at = -1
-        self.short_nodes_at = -1
-        #: Spaces (level, domain) that did not hold one of its gangs, as of `spent_at`, and whether
-        #: that is not certain: the search there ended by its budget.
-        self.spent: dict[tuple[int, int], bool] = {}
-        self.spent_at: tuple[int, int] = (-1, -1)
+        #: The search for nodes ended by its budget.
+        self.budget_exceeded = False
+        #: When it was refused, all nodes together, or its queue's capability, were less than its
+        #: `minResources`: it blocks no other gang.
+        self.minimum_unattainable = False
+        #: Full name of the gang that must be placed first, because its queue is strict.
+        self.blocked_by: str | None = None
+        #: It would fit, but leaves the capacity to these queues, which claim it.
+        self.claimants: tuple[Claimant, ...] = ()
+        #: Not even empty nodes could hold it, as of `judged_at` in the nodes' changes: its queue's
+        #: demand does not count it.
+        self.unsatisfiable = False
+        self.judged_at: int | None = None
+        #: Searches for victims that failed, by action.
+        self.failed_searches: dict[str, FailedSearch] = {}
+        #: As of its refusal; None: it was not refused for nodes. See `placement.refusals`.
+        self.shortfall: Shortfall | None = None
+        #: Spaces (level, domain) that did not hold one of its gangs, as of `failed_spaces_at`.
+        #: True: that is not certain, because the search there ended by its budget.
+        self.failed_spaces: dict[tuple[int, int], bool] = {}
+        self.failed_spaces_at: tuple[int, int] | None = None
         #: Cached by `verdicts.pending_reason`, true as of `explained_at`.
         self.explanation: Explanation | None = None
-        self.explained_at = -1
-        #: What was true when its first gang last failed to take room held for gangs that it
-        #: outranks.
-        self.over: tuple[object, ...] = ()
+        self.explained_at: int | None = None
+        #: What was true when its first gang last failed to take capacity that is reserved for gangs
+        #: of lower priority.
+        self.outranking_mark: tuple[object, ...] = ()
 
-    def spent_spaces(self, node_capacity: "NodeCapacity") -> dict[tuple[int, int], bool]:
-        """Spaces that need not be tried: in vain before, and nothing has been freed since."""
+    def spaces_to_skip(self, node_capacity: "NodeCapacity") -> dict[tuple[int, int], bool]:
+        """Spaces that did not hold one of its gangs, while nothing has been freed since."""
         now = node_capacity.freed, node_capacity.nodes.changes.position
-        if self.spent_at != now:
-            self.spent_at = now
-            self.spent.clear()
-        return self.spent
+        if self.failed_spaces_at != now:
+            self.failed_spaces_at = now
+            self.failed_spaces.clear()
+        return self.failed_spaces
 
     @property
     def reason(self) -> str:
         """Why it was refused last; "" before any attempt."""
-        if self.behind:
+        if self.blocked_by is not None:
             return "BehindInQueue"
-        if self.refused_at < 0:
+        if self.refused_at is None:
             return ""
         if self.short_of_quota:
             return "NotEnoughQuota"
-        return "SearchBudgetExceeded" if self.exceeded else "NotEnoughResources"
+        return "SearchBudgetExceeded" if self.budget_exceeded else "NotEnoughResources"
 
 
 class Gang:

@@ -173,6 +173,28 @@ class Need:
         return amounts
 
 
+class FailedSearch(NamedTuple):
+    """A search for pods to evict that found none."""
+
+    #: What the search looked at.
+    mark: tuple[object, ...]
+    #: When the protection of a pod ends, so that the same search may find more; None: it cannot.
+    retry_ms: int | None
+
+
+class Shortfall:
+    """How many members of a refused gang find no free capacity, however they are placed."""
+
+    __slots__ = ("capacity_at", "members", "nodes_at")
+
+    def __init__(self, members: int, capacity_at: int, nodes_at: int) -> None:
+        #: A lower bound; 0: none are known.
+        self.members = members
+        #: Positions in the changes of the node capacity and of the nodes that it is true of.
+        self.capacity_at = capacity_at
+        self.nodes_at = nodes_at
+
+
 class Explanation(NamedTuple):
     """Why the gangs of a bucket wait: what holds for each of them."""
 

@@ -81,7 +81,7 @@ class Explainer:
     def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
         """Why the gang waits, given the reason that the assessment or the backlog found."""
         bucket = gang.bucket
-        if bucket is None or bucket.behind or gang.held or gang.history.preemption_ended:
+        if bucket is None or bucket.blocked_by or gang.held or gang.history.preemption_ended:
             return self._why(gang, reason, since_ms)
         if reason != bucket.reason or self._state.holds.of(gang) or disagreement_words(gang):
             return self._why(gang, reason, since_ms)
@@ -92,12 +92,12 @@ class Explainer:
         return said
 
     def _why(self, gang: Gang, reason: str, since_ms: int) -> Why:
-        if gang.bucket is not None and reason == gang.bucket.reason and gang.bucket.behind:
-            first = gang.bucket.behind
+        if gang.bucket is not None and reason == gang.bucket.reason and gang.bucket.blocked_by:
+            first = gang.bucket.blocked_by
             found = Explanation(passing_nobody(first, gang), ahead=(first,))
         elif gang.bucket is not None and reason == gang.bucket.reason:
             found = self.bucket(gang.bucket)
-            if gang.bucket.exceeded:
+            if gang.bucket.budget_exceeded:
                 found = found._replace(sentence=f"{_UNKNOWN}; {found.sentence}")
         elif gang.bucket is not None and reason == "RepairRoom":
             found = self.bucket(gang.bucket)
@@ -243,7 +243,7 @@ class Explainer:
         return f"queue {queue.name} may use {usable} of {nodes.count} nodes"
 
     def _quota(self, bucket: Bucket) -> Explanation:
-        if bucket.held_by:
+        if bucket.claimants:
             sentence, quota = claims_in_words(self._state, bucket)
             return Explanation(sentence, quota=quota)
         amounts = bucket.need.amounts(self._state.shapes)

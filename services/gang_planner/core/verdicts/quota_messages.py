@@ -34,8 +34,8 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
     """The queues that wait for what a bucket leaves alone: its own has what it deserves."""
     names = state.resources.names
     queue = state.queues.entry(bucket.need.queue)
-    rows = sorted({names[row]: row for _, row, _ in bucket.held_by}.items())
-    claimants = sorted({name for name, _, _ in bucket.held_by})
+    rows = sorted({names[row]: row for _, row, _ in bucket.claimants}.items())
+    claimants = sorted({name for name, _, _ in bucket.claimants})
     has = [
         f"{in_words(name, queue.used.get(row, 0))} of {in_words(name, queue.deserved.get(row, 0))}"
         for name, row in rows
