@@ -1,5 +1,5 @@
-"""The bus of a running suite, for commands that ask its services: where it is said to be, or where
-`tutti up` left word of it on this machine.
+"""How commands reach the NATS of a running Tutti: by the flags, or by the file that `tutti up`
+keeps in its data folder on this machine.
 """
 
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
@@ -15,8 +15,13 @@ import msgspec
 from shared.bus.connection import Bus
 from shared.bus.errors import NoAnswer
 from shared.bus.permissions import PEOPLES_API, READER
-from shared.contracts import subjects
+from shared.bus.questions import ask
+from shared.contracts import codec, subjects
+from shared.contracts.questions import LedgerAnswer, LedgerRequest
 from shared.kube.credentials import load
+from shared.model.invariants import required
+from tutti.api.access import Access
+from tutti.api.failures import Refusal
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
@@ -24,14 +29,26 @@ _CONNECT_S: Final = 3.0
 #: A server answers at once that no service listens; it does not answer a user without the right to
 #: ask.
 _API_S: Final = 1.0
+#: A standby answers between two reads of its streams.
+_LEDGER_S: Final = 3.0
+
+T = TypeVar("T")
+Q = TypeVar("Q", bound=msgspec.Struct)
 
 
-class NotReachable(Exception):
-    """No `tutti up` is known to run; the message says where it was looked for."""
+class NotReachable(Refusal):
+    """No `tutti up` is known to run; the message names the folder that was searched."""
+
+
+class NoStandby(Refusal):
+    """No standby planner answers questions."""
+
+    def __init__(self) -> None:
+        super().__init__("no standby planner answers")
 
 
 class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
-    """What was typed to say which suite is meant."""
+    """The flags that select a running Tutti, and its NATS."""
 
     nats: str = ""
     nats_credentials: str = ""
@@ -40,24 +57,31 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     context: str = ""
 
-    async def folder(self) -> Path | None:
-        """The data folder of the `tutti up` that is meant; None where only a NATS was given.
+    @property
+    def access(self) -> Access:
+        """How to reach the API server of its cluster."""
+        return Access(kubeconfig=self.kubeconfig, context=self.context)
 
-        Raises KubeError when the kubeconfig that names it cannot be read.
+    async def folder(self) -> Path | None:
+        """The data folder of the selected `tutti up`; None where only a NATS was given.
+
+        Raises:
+            CredentialsError: The kubeconfig that names the folder cannot be read.
         """
         if self.data_dir is not None or self.nats:
             return self.data_dir
         return default_data_dir((await load(self.kubeconfig, self.context)).server)
 
     async def find(self) -> RunningFile:
-        """Its NATS: as given, or of the `tutti up` that runs in the data folder.
+        """Its NATS: as given, or that of the `tutti up` that runs in the data folder.
 
-        Raises NotReachable, KubeError when the kubeconfig that names the folder cannot be read.
+        Raises:
+            NotReachable: No `tutti up` runs there.
+            CredentialsError: The kubeconfig that names the folder cannot be read.
         """
         if self.nats:
             return RunningFile(nats_url=self.nats, pid=0)
-        folder = await self.folder()
-        assert folder is not None, "without --nats there is one"
+        folder = required(await self.folder(), "data folder", "must be known without --nats")
         path = folder / STATE_FILE
         try:
             return msgspec.json.decode(path.read_bytes(), type=RunningFile)
@@ -66,7 +90,7 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
 
     @asynccontextmanager
     async def connected(self, name: str) -> AsyncIterator[Bus]:
-        """The bus, for as long as the block lasts. Raises as `find` does, and BusError."""
+        """A connection, for as long as the block lasts. Raises as `find` does, and BusError."""
         found = await self.find()
         credentials = self.nats_credentials or found.nats_credentials
         bus = await Bus.connect(
@@ -86,25 +110,48 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _find_api(bus: Bus) -> None:
-    """Ask for streams where the user that `tutti provision` makes for people finds them, if that is
-    our identity.
-    """
+    """Use the JetStream API that `tutti provision` exports to readers, if we are such a reader."""
     with contextlib.suppress(NoAnswer):
         subject = f"{PEOPLES_API}.STREAM.INFO.{subjects.CLUSTER}"
         await bus.request(subject, b"", timeout_s=_API_S)
         bus.api_prefix = PEOPLES_API
 
 
+async def ask_standby(
+    bus: Bus, subject: str, question: Q, decode: Callable[[bytes], T], *, timeout_s: float
+) -> T:
+    """Ask the standby planner one question.
+
+    Raises:
+        NoStandby: None answers in time.
+        BusError: NATS does not answer.
+    """
+    try:
+        return await ask(bus, subject, question, decode, timeout_s=timeout_s)
+    except NoAnswer:
+        raise NoStandby from None
+
+
+async def read_ledger(bus: Bus, *, timeout_s: float = _LEDGER_S) -> LedgerAnswer:
+    """What each queue uses, deserves and has reserved. Raises as `ask_standby` does."""
+    question = LedgerRequest()
+    decode = codec.decode_ledger_answer
+    return await ask_standby(bus, subjects.ASK_LEDGER, question, decode, timeout_s=timeout_s)
+
+
 _OPTIONS: Final = (
-    click.option("--nats", default="", metavar="URL", help="NATS of Tutti."),
+    click.option("--nats", default="", metavar="URL", help="URL of Tutti's NATS."),
     click.option(
-        "--nats-credentials", default="", metavar="FILE", help="Credentials or nkey seed."
+        "--nats-credentials",
+        default="",
+        metavar="FILE",
+        help="Credentials or nkey seed for NATS.",
     ),
     click.option("--nats-ca", default="", metavar="FILE", help="CA of the NATS servers."),
     click.option(
         "--data-dir",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Data folder of a `tutti up` on this machine; else that of the cluster.",
+        help="Data folder of a `tutti up` on this machine; default: the folder of the cluster.",
     ),
     click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster."),
     click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
@@ -112,12 +159,12 @@ _OPTIONS: Final = (
 
 
 def service_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which suite is meant, as its argument `suite`."""
+    """Give a command the flags that select a running Tutti, as its argument `services`."""
 
     @wraps(command)
     def wrapped(**arguments: Any) -> None:
         typed = {name: arguments.pop(name) for name in ServiceBus.__struct_fields__}
-        command(suite=ServiceBus(**typed), **arguments)
+        command(services=ServiceBus(**typed), **arguments)
 
     decorated: Callable[..., None] = wrapped
     for option in reversed(_OPTIONS):

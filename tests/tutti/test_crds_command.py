@@ -39,7 +39,7 @@ def test_an_api_server_that_is_away_is_one_line_and_status_1(tmp_path: Path) -> 
     done = CliRunner().invoke(crds, ["install", f"--kubeconfig={away}"])
 
     assert done.exit_code == 1
-    assert done.output.startswith("Error: ")
+    assert done.output.startswith("tutti: ")
     assert done.output.count("\n") == 1
 
 

@@ -76,8 +76,8 @@ def test_a_command_gets_all_that_was_typed_as_one_argument() -> None:
 
     @click.command()
     @service_options
-    def ask(*, suite: ServiceBus) -> None:
-        seen.append(suite)
+    def ask(*, services: ServiceBus) -> None:
+        seen.append(services)
 
     typed = ["--nats", "nats://a:1", "--nats-ca", "ca.crt", "--data-dir", "there"]
     done = CliRunner().invoke(ask, typed, catch_exceptions=False)

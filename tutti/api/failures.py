@@ -1,4 +1,8 @@
-"""Runs a command's coroutine, and reports a failure in a sentence with the remedy."""
+"""Runs a command's coroutine, and reports a failure in a sentence with the remedy.
+
+Every command fails in the same way: a line on standard error and status 1, or the status that its
+help names. An exception of any other kind is a bug, and shows its traceback.
+"""
 
 import asyncio
 import sys
@@ -7,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from shared.bus.errors import BusError
 from shared.kube.errors import (
     ApiError,
     Conflict,
@@ -28,34 +33,37 @@ _KIND_MISSING = "the server could not find the requested resource"
 
 
 class Refusal(Exception):
-    """What was asked for cannot be done; the message says why, and what would help."""
+    """A request cannot be carried out; the message names the reason and the remedy."""
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end and return what it returns; a failure is reported, and ends the program."""
+def run(work: Coroutine[Any, Any, T], *, status: int = 1, interrupted: int = _INTERRUPTED) -> T:
+    """Run a command's coroutine and return its result; an expected failure ends the program.
+
+    Args:
+        work: The command.
+        status: Exit status of a failure.
+        interrupted: Exit status after Ctrl-C; 0 for a command that runs until then.
+    """
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
-    except BaseExceptionGroup as failures:
-        # Tasks side by side fail as a group; one reason is enough.
-        found = _first(failures)
-        if not isinstance(found, KubeError | Refusal | OSError):
-            raise
-        fail(explained(found))
+        sys.exit(interrupted)
     except BrokenPipeError:
-        # The reader of our output has seen enough; click ends the program quietly.
+        # The reader of our output has closed it; click ends the program quietly.
         raise
-    except (KubeError, Refusal, OSError) as error:
-        fail(explained(error))
+    except (BaseExceptionGroup, KubeError, BusError, Refusal, OSError) as error:
+        found = first_failure(error)
+        if not isinstance(found, KubeError | BusError | Refusal | OSError):
+            raise
+        fail(explained(found), status)
 
 
-def fail(message: str) -> NoReturn:
-    """Say it and end, as the program's users expect it."""
+def fail(message: str, status: int = 1) -> NoReturn:
+    """Print the message and end the program, in the way of the program that runs."""
     habits = conventions()
     if not habits.volcano_failures:
         click.echo(f"tutti: {message}", err=True)
-        sys.exit(1)
+        sys.exit(status)
     context = click.get_current_context(silent=True)
     words = []
     while context is not None and context.parent is not None:
@@ -66,7 +74,7 @@ def fail(message: str) -> NoReturn:
 
 
 def explained(error: Exception) -> str:
-    """A failure in words."""
+    """A failure as a sentence, with the remedy where one is known."""
     match error:
         case NotFound() if _KIND_MISSING in error.message or not error.details.name:
             return (
@@ -98,6 +106,8 @@ def _cause(cause: StatusCause) -> str:
     return f"{cause.field}: {cause.message}" if cause.field else cause.message
 
 
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    found = failures.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+def first_failure(error: BaseException) -> BaseException:
+    """The first exception of a group; concurrent tasks usually fail for one and the same reason."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 from random import Random
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
 from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
+from shared.kube.objects import KubeStruct
 from shared.kube.pacing import Backoff, SystemClock
 from shared.kube.resources import Resource
 from tutti.api.objects import Object, text
@@ -22,6 +23,8 @@ _BACKOFF_S_BASE: Final = 0.1
 _BACKOFF_S_MAX: Final = 10.0
 
 Happening: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+
+T = TypeVar("T", bound=KubeStruct)
 
 _decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
 
@@ -58,6 +61,35 @@ async def fetch(client: KubeClient, wanted: Wanted) -> list[Object]:
     """List with a consistent read. Raises whatever `request` does."""
     objects, _ = await _listed(client, wanted)
     return objects
+
+
+async def list_typed(
+    client: KubeClient,
+    resource: Resource,
+    kind: type[T],
+    *,
+    namespace: str = "",
+    field_selector: str = "",
+) -> list[T]:
+    """List all objects of a kind, page by page, decoded as `kind`; undecodable ones are left out.
+
+    Raises whatever `request` does.
+    """
+    found: list[T] = []
+    token = ""
+    while True:
+        page = await client.list(
+            resource,
+            kind,
+            namespace=namespace,
+            field_selector=field_selector,
+            limit=_PAGE,
+            continue_=token,
+        )
+        found.extend(one for one in page.items if not isinstance(one, Undecodable))
+        token = page.metadata.continue_
+        if not token:
+            return found
 
 
 async def follow(

@@ -178,6 +178,17 @@ def output_flag(*formats: str, default: str = "table") -> Callable[[F], F]:
     )
 
 
+#: `--output` of commands that print a report.
+report_flag = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the report.",
+)
+
+
 def watch_flag(function: F) -> F:
     """`--watch`."""
     return click.option("--watch", "-w", is_flag=True, help="Go on with what changes, until ^C.")(

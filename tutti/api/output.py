@@ -91,6 +91,11 @@ def as_json(document: Object) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
+def echo_json(found: object) -> None:
+    """Print a result of a command with `--output json`."""
+    click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+
+
 def as_yaml(document: Object) -> str:
     """YAML in block style."""
     import yaml

@@ -1,21 +1,19 @@
-"""`tutti bundle` as it is typed."""
+"""`tutti bundle`: the files of a bug report in one archive."""
 
 import asyncio
 import importlib.metadata
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import click
 
-from shared.bus.errors import BusError
-from shared.kube.errors import CredentialsError, KubeError
-from tutti.api.access import Access, opened
-from tutti.api.failures import explained
+from shared.kube.errors import CredentialsError
+from tutti.api.access import opened
+from tutti.api.failures import Refusal, run
 from tutti.bundle import collection, pods
 from tutti.bundle.archive import Archive, Manifest
-from tutti.service_bus import NotReachable, ServiceBus, service_options
+from tutti.service_bus import ServiceBus, service_options
 
 _MIB: Final = 1 << 20
 
@@ -28,66 +26,72 @@ _MIB: Final = 1 << 20
     "-n",
     default="",
     metavar="NAME",
-    help="Namespace of Tutti in the cluster: collect the logs of its pods.",
+    help="Namespace of Tutti in the cluster: also collect the logs of its pods.",
 )
 @click.option(
     "--recordings",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Recordings of planners; else those of the data folder.",
+    help="Folder of planner recordings; default: those of the data folder.",
 )
 @click.option(
     "--recording-mib",
     default=64,
     show_default=True,
     type=click.IntRange(1, 4096),
-    help="How much of them is taken, the newest first.",
+    help="Size limit for recordings; the newest are taken first.",
 )
 def bundle(
     *,
     file: Path | None,
-    suite: ServiceBus,
+    services: ServiceBus,
     namespace: str,
     recordings: Path | None,
     recording_mib: int,
 ) -> None:
-    """Collect what a bug report needs in FILE, a .tar.gz.
+    """Collect diagnostics for a bug report in FILE, a .tar.gz.
 
-    Versions, settings without secrets, which services are ready and why not, streams, the last word
-    on each gang, metrics, logs, and the standby's recording, with which `tutti replay` decides
-    everything again. Names of pods, groups, queues and nodes are in it. What cannot be had is left
-    out, and the manifest says why.
+    It holds versions, settings without secrets, the readiness of each service, the streams, the
+    latest verdict of each gang, metrics, logs, and the standby planner's recording for
+    `tutti replay`. It contains names of pods, groups, queues and nodes. Files that cannot be
+    collected are left out, and the manifest gives the reason.
     """
     now = datetime.now(UTC)
     path = file or Path(f"tutti-bundle-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+    _report(path, run(_write(path, now, services, namespace, recordings, recording_mib * _MIB)))
+
+
+async def _write(
+    path: Path,
+    now: datetime,
+    services: ServiceBus,
+    namespace: str,
+    recordings: Path | None,
+    bytes_max: int,
+) -> Manifest:
     archive = Archive()
+    await _collect(archive, services, namespace, recordings, bytes_max)
     try:
-        asyncio.run(_collect(archive, suite, namespace, recordings, recording_mib * _MIB))
-        manifest = archive.write(
+        return archive.write(
             path,
             version=_version(),
             created_at=now.isoformat(timespec="seconds"),
             created_s=int(now.timestamp()),
         )
     except FileExistsError:
-        click.echo(f"tutti: {path} exists", err=True)
-        sys.exit(1)
-    except (BusError, KubeError, OSError, NotReachable) as error:
-        click.echo(f"tutti: {explained(error)}", err=True)
-        sys.exit(1)
-    _tell(path, manifest)
+        raise Refusal(f"{path} exists") from None
 
 
 async def _collect(
-    archive: Archive, suite: ServiceBus, namespace: str, recordings: Path | None, bytes_max: int
+    archive: Archive, services: ServiceBus, namespace: str, recordings: Path | None, bytes_max: int
 ) -> None:
-    data_dir = await suite.folder()
-    async with suite.connected("tutti-bundle") as bus:
+    data_dir = await services.folder()
+    async with services.connected("tutti-bundle") as bus:
         found = await collection.services(archive, bus)
         collection.versions(archive, bus, found, _version())
         await collection.streams(archive, bus)
     if data_dir is not None:
-        # Only of services on this machine: elsewhere their ports belong to other processes.
+        # Only services on this machine: elsewhere these ports belong to other processes.
         await collection.metrics(archive, found)
         await asyncio.to_thread(collection.logs, archive, data_dir)
     folder = recordings or (data_dir / "recordings" if data_dir is not None else None)
@@ -95,12 +99,12 @@ async def _collect(
         archive.miss("recording", "give --recordings, with a copy of the standby's folder")
     else:
         await asyncio.to_thread(collection.recordings, archive, folder, bytes_max)
-    await _of_cluster(archive, suite, namespace)
+    await _collect_from_cluster(archive, services, namespace)
 
 
-async def _of_cluster(archive: Archive, suite: ServiceBus, namespace: str) -> None:
+async def _collect_from_cluster(archive: Archive, services: ServiceBus, namespace: str) -> None:
     try:
-        async with opened(Access(kubeconfig=suite.kubeconfig, context=suite.context)) as client:
+        async with opened(services.access) as client:
             await pods.cluster(archive, client)
             if namespace:
                 await pods.logs(archive, client, namespace)
@@ -108,7 +112,7 @@ async def _of_cluster(archive: Archive, suite: ServiceBus, namespace: str) -> No
         archive.miss("version of the API server", str(error))
 
 
-def _tell(path: Path, manifest: Manifest) -> None:
+def _report(path: Path, manifest: Manifest) -> None:
     size = sum(one.size_bytes for one in manifest.files)
     click.echo(f"{path}: {len(manifest.files)} files, {size / _MIB:.1f} MiB before compression")
     for one in manifest.missing:

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from shared.bus.errors import BusError
 from shared.kube.errors import KubeError
+from tutti.api.failures import first_failure
 from tutti.demo.performance import Options, play
 from tutti.demo.processes import ProcessFailed
 from tutti.demo.screen import WIDTH
-from tutti.up.all_services import first_of
 
 #: As shells report a process that a signal ended.
 _SIGNALLED = 128
@@ -55,7 +55,7 @@ async def _run(options: Options, console: Console) -> int:
     except asyncio.CancelledError:
         return _SIGNALLED + received[0]
     except (BaseExceptionGroup, BusError, KubeError, ProcessFailed, OSError) as error:
-        reason = first_of(error) if isinstance(error, BaseExceptionGroup) else error
+        reason = first_failure(error) if isinstance(error, BaseExceptionGroup) else error
         if not isinstance(reason, BusError | KubeError | ProcessFailed | OSError):
             raise
         click.echo(f"tutti: {reason}", err=True)

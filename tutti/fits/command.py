@@ -1,6 +1,5 @@
-"""`tutti fits` as it is typed."""
+"""`tutti fits`: whether the gangs of manifests would fit now."""
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from typing import IO, Any, Final
@@ -11,30 +10,35 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from shared.bus.errors import BusError, NoAnswer
-from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.questions import FitAnswer, FitRequest
-from shared.kube.client import KubeClient
-from shared.kube.credentials import load
-from shared.kube.errors import CredentialsError, KubeError, TransportError
+from shared.kube.errors import CredentialsError, TransportError
+from tutti.api.access import opened
+from tutti.api.failures import Refusal, run
+from tutti.api.flags import report_flag
+from tutti.api.output import echo_json
 from tutti.fits.admission import Admitted, admit
-from tutti.fits.expanding import BadManifest, expand, flattened
-from tutti.service_bus import NotReachable, ServiceBus, service_options
+from tutti.fits.expanding import expand, flattened
+from tutti.service_bus import ServiceBus, ask_standby, service_options
 from tutti.up.options import SCHEDULER_NAMES
 
-#: A standby answers between two looks at its streams; a large gang takes it a while.
+#: A standby answers between two reads of its streams; a large gang takes it a while.
 _ANSWER_S: Final = 10.0
+#: Exit status when there is no answer.
+_NO_ANSWER: Final = 2
 _NODES_SHOWN_MAX: Final = 5
 _GANGS_SHOWN_MAX: Final = 10
 
 
-class Rejected(Exception):
-    """Admission would refuse the manifests; the arguments are the errors."""
+class Rejected(Refusal):
+    """Admission would refuse the manifests; one line per error."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        super().__init__("\n  ".join(["admission would refuse this:", *errors]))
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of one gang."""
+    """The planner's answer for one gang."""
 
     gang: str
     members: int
@@ -62,43 +66,34 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     help="Names that Tutti serves on this cluster; repeatable.",
 )
 @service_options
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+@report_flag
 def fits(
     *,
     files: Sequence[IO[str]],
     namespace: str,
-    suite: ServiceBus,
+    services: ServiceBus,
     scheduler_names: tuple[str, ...],
     output: str,
 ) -> None:
-    """Say whether gangs would fit now, and where, or what is missing, and whose pods would be
-    evicted for them. Nothing is created.
+    """Report whether gangs would fit now, and on which nodes; otherwise what they lack, and which
+    pods would be evicted for them. Nothing is created.
 
-    The manifests are checked first as admission would, and get their defaults: by a dry run with
-    strict field validation where an API server can be reached and the user may create them.
+    The manifests are first validated and defaulted as admission would, by a dry run with strict
+    field validation, if the API server can be reached and the user may create the objects.
 
-    Ends with status 0 when all would fit, 1 when one would have to wait, 2 when admission would
-    refuse one, with the list of errors, or when the question cannot be answered.
+    Exits with status 0 when all gangs would fit, 1 when one would have to wait, 2 when admission
+    would refuse one, with the list of errors, or when there is no answer.
     """
-    try:
-        documents = [one for file in files for one in yaml.safe_load_all(file.read())]
-        found = asyncio.run(_fits(suite, documents, namespace, scheduler_names))
-    except Rejected as rejected:
-        _fail("\n  ".join(["admission would refuse this:", *rejected.args]))
-    except NoAnswer:
-        _fail("no standby of the planner answers")
-    except (BadManifest, yaml.YAMLError, BusError, KubeError, OSError, NotReachable) as error:
-        _fail(str(error))
+    found = run(_fits(services, files, namespace, scheduler_names), status=_NO_ANSWER)
+    if output == "json":
+        echo_json(found)
     else:
-        if output == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
-        else:
-            show(found, Console())
-        sys.exit(0 if all(one.answer.fits for one in found) else 1)
+        show(found, Console())
+    sys.exit(0 if all(one.answer.fits for one in found) else 1)
 
 
 def show(found: Sequence[Fit], console: Console) -> None:
-    """Print answers for people."""
+    """Print answers as text."""
     for one in found:
         answer = one.answer
         if answer.fits:
@@ -125,56 +120,55 @@ def _displaced(answer: FitAnswer) -> str:
 
 
 async def _fits(
-    suite: ServiceBus, documents: Sequence[Any], namespace: str, scheduler_names: Sequence[str]
+    services: ServiceBus,
+    files: Sequence[IO[str]],
+    namespace: str,
+    scheduler_names: Sequence[str],
 ) -> list[Fit]:
-    """Check, expand, ask.
+    """Validate the manifests, expand them to gangs, ask the standby planner.
 
     Raises:
+        Refusal: A file is no YAML, or a document cannot be expanded.
         Rejected: Admission would refuse an object, or a gang's queue.
     """
-    admitted = await _admitted(suite, list(flattened(documents)), namespace, scheduler_names)
+    try:
+        documents = [one for file in files for one in yaml.safe_load_all(file.read())]
+    except yaml.YAMLError as error:
+        raise Refusal(str(error)) from None
+    admitted = await _admitted(services, list(flattened(documents)), namespace, scheduler_names)
     for note in admitted.notes:
         click.echo(f"tutti: {note}", err=True)
     if admitted.errors:
-        raise Rejected(*admitted.errors)
+        raise Rejected(admitted.errors)
     objects = [one for _, one in admitted.documents]
     asked = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
-    found = await _ask(suite, asked)
+    found = await _ask(services, asked)
     refused = [f"{one.gang}: {one.answer.sentence}" for one in found if one.answer.refused]
     if refused:
-        raise Rejected(*refused)
+        raise Rejected(refused)
     return found
 
 
 async def _admitted(
-    suite: ServiceBus,
+    services: ServiceBus,
     documents: Sequence[tuple[str, dict[str, Any]]],
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> Admitted:
     names = tuple(scheduler_names)
     try:
-        credentials = await load(suite.kubeconfig, suite.context)
-        async with KubeClient(credentials, user_agent="tutti-fits") as client:
+        async with opened(services.access) as client:
             return await admit(client, documents, namespace=namespace, scheduler_names=names)
     except (CredentialsError, TransportError):
         return await admit(None, documents, namespace=namespace, scheduler_names=names)
 
 
-async def _ask(suite: ServiceBus, asked: Sequence[FitRequest]) -> list[Fit]:
-    async with suite.connected("tutti-fits") as bus:
-        return [
-            Fit(
-                gang=f"{one.group.namespace}/{one.group.name}",
-                members=len(one.pods),
-                answer=await ask(
-                    bus, subjects.ASK_FIT, one, codec.decode_fit_answer, timeout_s=_ANSWER_S
-                ),
-            )
-            for one in asked
-        ]
-
-
-def _fail(message: str) -> None:
-    click.echo(f"tutti: {message}", err=True)
-    sys.exit(2)
+async def _ask(services: ServiceBus, asked: Sequence[FitRequest]) -> list[Fit]:
+    found: list[Fit] = []
+    decode = codec.decode_fit_answer
+    async with services.connected("tutti-fits") as bus:
+        for one in asked:
+            answer = await ask_standby(bus, subjects.ASK_FIT, one, decode, timeout_s=_ANSWER_S)
+            gang = f"{one.group.namespace}/{one.group.name}"
+            found.append(Fit(gang=gang, members=len(one.pods), answer=answer))
+    return found

@@ -15,12 +15,13 @@ from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.objects import Pod, PodGroup
+from tutti.api.failures import Refusal
 
 Json = dict[str, Any]
 
 
-class BadManifest(ValueError):
-    """A document cannot be expanded; the message says which and why."""
+class BadManifest(Refusal):
+    """A document cannot be expanded; the message names it and the reason."""
 
 
 def expand(

@@ -1,4 +1,4 @@
-"""`tutti migrate` as it is typed."""
+"""`tutti migrate check`: what would change if Tutti replaced another scheduler."""
 
 import asyncio
 import itertools
@@ -7,26 +7,22 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
-from rich.console import Console
 
-from shared.kube.errors import KubeError
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.access import Access, opened
-from tutti.api.failures import explained
+from tutti.api.failures import Refusal, run
+from tutti.api.flags import access_flags, report_flag
+from tutti.api.output import echo_json
 from tutti.migrate import gangs, installed, people, stored
 from tutti.migrate.findings import Check, in_order
 from tutti.migrate.gathering import look
-from tutti.migrate.judging import JudgeFailed
 from tutti.migrate.seen import QUEUES, PolicyText, Seen
 from tutti.migrate.showing import show
-from tutti.up.cluster_checks import ClusterUnreachable
+from tutti.terminal import report_console
 from tutti.up.options import SCHEDULER_NAMES
 
-#: Of a table that goes to a file or another program.
-_WIDE: Final = 200
 _BLOCKED: Final = 1
-_NOT_LOOKED: Final = 2
+_NOT_CHECKED: Final = 2
 
 
 @click.group()
@@ -35,8 +31,7 @@ def migrate() -> None:
 
 
 @migrate.command()
-@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig; else as kubectl does.")
-@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+@access_flags
 @click.option(
     "--scheduler-name",
     "scheduler_names",
@@ -44,55 +39,53 @@ def migrate() -> None:
     default=SCHEDULER_NAMES,
     show_default=True,
     metavar="NAME",
-    help="Names that Tutti would answer to; repeatable.",
+    help="Scheduler names that Tutti would serve; repeatable.",
 )
 @click.option(
     "--scheduler-conf",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A volcano-scheduler.conf to judge, instead of those of the cluster.",
+    help="Check this volcano-scheduler.conf instead of those in the cluster.",
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+@report_flag
 def check(
     *,
-    kubeconfig: str,
-    context: str,
+    access: Access,
     scheduler_names: tuple[str, ...],
     scheduler_conf: Path | None,
     output: str,
 ) -> None:
-    """Say what would change if Tutti took over: unsupported devices first.
+    """Report what would change if Tutti replaced the scheduler of this cluster: unsupported devices
+    first.
 
-    Reads only: get and list of what it looks at are enough, and what may not be read is named.
-    Ends with status 0 when nothing blocks a switch, 1 when something does, 2 when it could not
-    look.
+    Nothing is written; the rights to get and list are enough, and resources that may not be read
+    are reported. Exits with status 0 when nothing blocks a switch, 1 when something does, 2 when
+    the cluster could not be read.
     """
-    access = Access(kubeconfig=kubeconfig, context=context)
-    try:
-        conf = None
-        if scheduler_conf is not None:
-            text = scheduler_conf.read_text(encoding="utf-8")
-            conf = PolicyText(where=str(scheduler_conf), text=text)
-        found = asyncio.run(_check(access, scheduler_names, conf))
-    except (ClusterUnreachable, JudgeFailed, KubeError, OSError, ValueError) as error:
-        click.echo(f"tutti: {explained(error)}", err=True)
-        sys.exit(_NOT_LOOKED)
+    found = run(_check(access, scheduler_names, scheduler_conf), status=_NOT_CHECKED)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        echo_json(found)
     else:
-        show(found, Console(width=None if sys.stdout.isatty() else _WIDE))
+        show(found, report_console())
     sys.exit(_BLOCKED if found.blocked else 0)
 
 
 async def _check(
-    access: Access, scheduler_names: tuple[str, ...], conf: PolicyText | None
+    access: Access, scheduler_names: tuple[str, ...], scheduler_conf: Path | None
 ) -> Check:
+    conf = None
+    if scheduler_conf is not None:
+        try:
+            text = await asyncio.to_thread(scheduler_conf.read_text, encoding="utf-8")
+        except ValueError as error:
+            raise Refusal(f"{scheduler_conf}: {error}") from None
+        conf = PolicyText(where=str(scheduler_conf), text=text)
     async with opened(access) as client:
         seen = await look(client, scheduler_names, conf)
         return judge(seen, client.credentials.server)
 
 
 def judge(seen: Seen, server: str) -> Check:
-    """Everything that follows from what was seen."""
+    """All findings about a cluster."""
     modules = (gangs, installed, people, stored)
     findings = itertools.chain.from_iterable(one.findings(seen) for one in modules)
     return Check(

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from shared.kube.resources import Resource
+from tutti.api.failures import Refusal
 from tutti.api.objects import Object, name_of, namespace_of
 from tutti.migrate.seen import PolicyText, Refused
 
@@ -15,7 +16,7 @@ _ADMISSION: Final = "services.admission_webhook.checking"
 _PLANNER: Final = "services.gang_planner.checking"
 
 
-class JudgeFailed(Exception):
+class JudgeFailed(Refusal):
     """A process that was to judge ended with an error: a bug; the message is its own."""
 
 

@@ -1,29 +1,26 @@
-"""`tutti observe` as it is typed."""
+"""`tutti observe`: the report of a `tutti up --observe`."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
-from rich.console import Console
 
 from shared.bus.connection import Bus
-from shared.bus.errors import BusError, NoAnswer
+from shared.bus.errors import NoAnswer
 from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.observing import Observation, ObservationRequest
-from shared.kube.credentials import load
-from shared.kube.errors import KubeError
-from tutti.api.failures import explained
+from tutti.api.failures import Refusal, run
+from tutti.api.flags import report_flag
+from tutti.api.output import echo_json
 from tutti.observe.showing import show
 from tutti.observe.summary import Summary, summarize
-from tutti.service_bus import NotReachable, ServiceBus, service_options
-from tutti.up.options import OBSERVED_DIR, default_data_dir
+from tutti.service_bus import ServiceBus, service_options
+from tutti.terminal import report_console
+from tutti.up.options import OBSERVED_DIR
 
-#: Of a table that goes to a file or another program.
-_WIDE: Final = 200
 #: Thousands of rows are made and sent within a fraction of it.
 _ANSWER_S: Final = 5.0
 
@@ -37,7 +34,7 @@ class _Report(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.group()
 def observe() -> None:
-    """Look at what `tutti up --observe` finds beside another scheduler."""
+    """Show what `tutti up --observe` found beside another scheduler."""
 
 
 @observe.command()
@@ -47,39 +44,33 @@ def observe() -> None:
     "-f",
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A report that `tutti up --observe --report` wrote, instead of asking.",
+    help="Read the report that `tutti up --observe --report` wrote, instead of a running observer.",
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
-def report(*, suite: ServiceBus, path: Path | None, output: str) -> None:
-    """Show per gang when the other scheduler bound it, when Tutti would have, and what stays
-    partial.
+@report_flag
+def report(*, services: ServiceBus, path: Path | None, output: str) -> None:
+    """Show when the other scheduler bound each gang, when Tutti would have, and which gangs stay
+    bound in part.
     """
-    try:
-        found = _read(path) if path is not None else asyncio.run(_ask(suite))
-    except NoAnswer:
-        click.echo("tutti: no observer answers", err=True)
-        sys.exit(1)
-    except (BusError, KubeError, OSError, NotReachable, msgspec.MsgspecError) as error:
-        click.echo(f"tutti: {explained(error)}", err=True)
-        sys.exit(1)
+    found = run(_read_file(path) if path is not None else _ask(services))
     if output == "json":
-        whole = _Report(summary=summarize(found), observation=found)
-        click.echo(msgspec.json.format(msgspec.json.encode(whole)).decode())
+        echo_json(_Report(summary=summarize(found), observation=found))
     else:
-        show(found, Console(width=None if sys.stdout.isatty() else _WIDE))
+        show(found, report_console())
 
 
-def _read(path: Path) -> Observation:
-    return msgspec.json.decode(path.read_bytes(), type=Observation)
+async def _read_file(path: Path) -> Observation:
+    content = await asyncio.to_thread(path.read_bytes)
+    try:
+        return msgspec.json.decode(content, type=Observation)
+    except msgspec.MsgspecError as error:
+        raise Refusal(f"{path}: {error}") from None
 
 
-async def _ask(suite: ServiceBus) -> Observation:
-    if not suite.nats:
-        folder = suite.data_dir
-        if folder is None:
-            folder = default_data_dir((await load(suite.kubeconfig, suite.context)).server)
-        suite = msgspec.structs.replace(suite, data_dir=folder / OBSERVED_DIR)
-    async with suite.connected("tutti-observe") as bus:
+async def _ask(services: ServiceBus) -> Observation:
+    folder = await services.folder()
+    if folder is not None:
+        services = msgspec.structs.replace(services, data_dir=folder / OBSERVED_DIR)
+    async with services.connected("tutti-observe") as bus:
         first = await _page(bus, ObservationRequest())
         gangs = list(first.gangs)
         for number in range(1, first.pages):
@@ -89,6 +80,8 @@ async def _ask(suite: ServiceBus) -> Observation:
 
 
 async def _page(bus: Bus, question: ObservationRequest) -> Observation:
-    return await ask(
-        bus, subjects.ASK_OBSERVATION, question, codec.decode_observation, timeout_s=_ANSWER_S
-    )
+    decode = codec.decode_observation
+    try:
+        return await ask(bus, subjects.ASK_OBSERVATION, question, decode, timeout_s=_ANSWER_S)
+    except NoAnswer:
+        raise Refusal("no observer answers") from None

@@ -8,17 +8,14 @@ from rich.text import Text
 
 from shared.contracts.observing import GangObserved, Observation
 from tutti.observe.summary import Summary, Waits, partial_ms, summarize
+from tutti.terminal import plain_table
 
 _COLUMNS = ("MEMBERS", "COMPLETE", "TUTTI", "RIVAL FIRST", "RIVAL WHOLE", "PARTIAL")
 
 
 def show(observation: Observation, console: Console) -> None:
     """Print it; colours only where the console has them."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("GANG")
-    for name in _COLUMNS:
-        table.add_column(name, justify="right")
-    table.add_column("NOTE", overflow="fold")
+    table = plain_table("GANG", *_COLUMNS, "NOTE", right=_COLUMNS, folded="NOTE")
     for row in observation.gangs:
         _add(table, row, observation.at_ms)
     if observation.gangs:

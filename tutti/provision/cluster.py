@@ -12,6 +12,7 @@ from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import SECRETS
+from tutti.api.failures import Refusal
 from tutti.provision.planning import BadSecret, Kept, names, plan
 
 #: So often it is checked again when another `provision` was quicker: more often than
@@ -25,8 +26,8 @@ class _Secret(msgspec.Struct, frozen=True):
     data: dict[str, bytes] | None = None
 
 
-class Busy(Exception):
-    """Others keep changing the Secrets."""
+class Busy(Refusal):
+    """Other clients keep changing the Secrets."""
 
 
 def addresses(release: str, namespace: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`tutti provision` and `tutti nats-reload` as they are typed."""
+"""`tutti provision` and `tutti nats-reload`: keys and certificates for NATS."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,47 +8,50 @@ import click
 
 from shared.bus.permissions import REPLICAS, User, users
 from shared.bus.setup import PLANNER_SETS
-from shared.kube.client import KubeClient
-from shared.kube.credentials import load
-from shared.kube.errors import KubeError
+from tutti.api.access import Access, opened
+from tutti.api.failures import run
+from tutti.api.flags import access_flags
 from tutti.provision import cluster, folder
-from tutti.provision.planning import BadSecret
 from tutti.provision.reloading import keep_loaded
 from tutti.provision.restarting import keep_storing
 
 
 @click.command()
 @click.option("--namespace", metavar="NS", help="Namespace of the Secrets.")
-@click.option("--name", "release", metavar="NAME", help="Release: Secrets are NAME-nats-USER.")
+@click.option(
+    "--name",
+    "release",
+    metavar="NAME",
+    help="Name of the release; Secrets are named NAME-nats-USER.",
+)
 @click.option(
     "--folder",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep it in FOLDER/USER/ instead of in Secrets.",
+    help="Write to FOLDER/USER/ instead of Secrets.",
 )
 @click.option(
     "--address",
     "addresses",
     multiple=True,
     metavar="HOST",
-    help="DNS name or IP address of the NATS servers beside those in the cluster; repeatable.",
+    help="Further DNS name or IP address of the NATS servers; repeatable.",
 )
 @click.option(
     "--planners",
     type=click.IntRange(min=1),
     default=PLANNER_SETS,
-    help="Sets of consumers for planners.",
+    help="Number of consumer sets for planners.",
     show_default=True,
 )
 @click.option(
     "--webhooks",
     type=click.IntRange(min=1),
     default=REPLICAS,
-    help="Webhook replicas.",
+    help="Number of webhook replicas.",
     show_default=True,
 )
-@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig; else as kubectl does.")
-@click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
+@access_flags
 def provision(
     *,
     namespace: str | None,
@@ -57,46 +60,46 @@ def provision(
     addresses: tuple[str, ...],
     planners: int,
     webhooks: int,
-    kubeconfig: str,
-    context: str,
+    access: Access,
 ) -> None:
-    """Make keys and certificates for NATS where they are missing, and renew them in time.
+    """Create keys and certificates for NATS where they are missing, and renew them in time.
 
     For each user (watcher, gang-planner, binder, admission-webhook, controller-status,
     controller-jobs, provision, reader) a Secret NAME-nats-USER: `seed` (its nkey) and `ca.crt`. For
     the servers NAME-nats-server: `tls.crt`, `tls.key`, `ca.crt`, and `authorization.conf`, which
     their configuration includes. The CA itself is in NAME-nats-ca, which no pod mounts.
 
-    What is there and good stays: run it as often as wanted, once a week at least.
+    Valid keys and certificates are kept. Run it once a week or more often.
     """
-    who = users(planners=planners, webhooks=webhooks)
-    try:
-        if directory is not None:
-            if not addresses:
-                raise click.UsageError(
-                    "--folder: give the addresses of the NATS servers with --address"
-                )
-            for path in folder.provision(directory, who, addresses):
-                click.echo(f"wrote {path}")
-        elif namespace and release:
-            asyncio.run(_in_cluster(who, release, namespace, addresses, (kubeconfig, context)))
-        else:
-            raise click.UsageError("either --namespace and --name, or --folder and --address")
-    except (BadSecret, cluster.Busy, KubeError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+    nats_users = users(planners=planners, webhooks=webhooks)
+    if directory is not None:
+        if not addresses:
+            raise click.UsageError(
+                "--folder: give the addresses of the NATS servers with --address"
+            )
+        run(_in_folder(nats_users, directory, addresses))
+    elif namespace and release:
+        run(_in_cluster(nats_users, release, namespace, addresses, access))
+    else:
+        raise click.UsageError("either --namespace and --name, or --folder and --address")
+
+
+async def _in_folder(nats_users: Sequence[User], directory: Path, addresses: Sequence[str]) -> None:
+    for path in await asyncio.to_thread(folder.provision, directory, nats_users, addresses):
+        click.echo(f"wrote {path}")
 
 
 async def _in_cluster(
-    who: Sequence[User],
+    nats_users: Sequence[User],
     release: str,
     namespace: str,
     addresses: Sequence[str],
-    access: tuple[str, str],
+    access: Access,
 ) -> None:
-    async with KubeClient(await load(*access), user_agent="tutti-provision") as client:
+    async with opened(access) as client:
         await cluster.provision(
             client,
-            who,
+            nats_users,
             release=release,
             namespace=namespace,
             more_addresses=addresses,
@@ -109,15 +112,17 @@ async def _in_cluster(
     "--pid-file",
     type=click.Path(path_type=Path),
     required=True,
-    help="Where nats-server writes its process id (`pid_file` in its configuration).",
+    help="File with nats-server's process id (`pid_file` in its configuration).",
 )
-@click.option("--monitor-host", default="", metavar="HOST", help="Its monitoring address.")
+@click.option(
+    "--monitor-host", default="", metavar="HOST", help="Monitoring address of nats-server."
+)
 @click.option("--monitor-port", default=8222, show_default=True, type=click.IntRange(1, 65535))
 @click.option(
     "--store-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Its store: with --monitor-host it is ended, to be started again, when writing failed and "
-    "works again.",
+    help="Store of nats-server. With --monitor-host, nats-server is stopped, for its kubelet to "
+    "restart it, when its store has failed and the folder can be written again.",
 )
 @click.argument(
     "folders",
@@ -133,17 +138,15 @@ def nats_reload(
     store_dir: Path | None,
     folders: tuple[Path, ...],
 ) -> None:
-    """Have nats-server read its files again whenever one in FOLDER was replaced.
+    """Make nats-server reload its files whenever one in FOLDER is replaced.
 
-    Runs beside it (in a pod: with shareProcessNamespace and as the same user) until it is stopped.
+    Runs next to nats-server until it is stopped (in a pod: with shareProcessNamespace, and as the
+    same user).
     """
     if bool(monitor_host) != (store_dir is not None):
         raise click.UsageError("--monitor-host and --store-dir: both or neither")
     host = f"[{monitor_host}]" if ":" in monitor_host else monitor_host
-    try:
-        asyncio.run(_keep(pid_file, f"http://{host}:{monitor_port}", store_dir, folders))
-    except OSError as error:
-        raise click.ClickException(str(error)) from None
+    run(_keep(pid_file, f"http://{host}:{monitor_port}", store_dir, folders))
 
 
 async def _keep(

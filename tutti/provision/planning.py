@@ -27,6 +27,7 @@ from shared.runtime.certificate_authority import (
     new_authority,
     read,
 )
+from tutti.api.failures import Refusal
 
 CA_LIFETIME: Final = timedelta(days=3650)
 CA_RENEWED_BEFORE: Final = timedelta(days=365)
@@ -48,7 +49,7 @@ Stored = Mapping[str, Kept]
 """All of it: by user, and as `CA` and `SERVER`."""
 
 
-class BadSecret(Exception):
+class BadSecret(Refusal):
     """Something stored is not what it should be. It is not made again: others hold its counterpart.
     The message says where it is.
     """

@@ -8,26 +8,23 @@ from rich.text import Text
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 from shared.kube.quantities import format_quantity
+from tutti.terminal import plain_table
 
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
 
 
 def show(ledger: LedgerAnswer, console: Console) -> None:
-    """Print the ledger for people; colours only where the console has them."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("QUEUE")
-    table.add_column("GANGS")
-    table.add_column("RESOURCE")
+    """Print the ledger as a table; in colour where the console has colours."""
     cells = [_cells(one) for queue in ledger.queues for one in queue.amounts]
-    # Eighty columns are few, and most clusters use two or three of these.
+    # Most clusters use two or three of these, and a terminal may have 80 columns only.
     shown = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] for row in cells)]
-    for at in shown:
-        table.add_column(_COLUMNS[at], justify="right")
+    titles = [_COLUMNS[at] for at in shown]
+    table = plain_table("QUEUE", "GANGS", "RESOURCE", *titles, right=titles)
     for queue in ledger.queues:
         _add(table, queue, shown)
     console.print(table)
     if not ledger.shared:
-        console.print(Text("queues do not share: neither proportion nor capacity is configured"))
+        console.print(Text("queues have no shares: neither proportion nor capacity is configured"))
     usable = [_usable(one) for one in ledger.totals]
     if usable:
         console.print(Text(f"gangs can use {', '.join(usable)}"))

@@ -1,4 +1,4 @@
-"""`tutti status` as it is typed."""
+"""`tutti status`: services, gangs and rates, once or on a screen that is redrawn."""
 
 import asyncio
 import sys
@@ -14,25 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.bus.connection import Bus
-from shared.bus.errors import BusError, NoAnswer
-from shared.bus.questions import ask, ask_all
-from shared.contracts.codec import decode_ledger_answer, decode_status
-from shared.contracts.questions import LedgerAnswer, LedgerRequest, ServiceStatus, StatusRequest
-from shared.contracts.subjects import (
-    ASK_LEDGER,
-    ASK_STATUS,
-    CLUSTER,
-    DECISIONS,
-    OUTCOMES,
-    VERDICTS,
-)
-from shared.kube.errors import KubeError
-from tutti.api.failures import explained
+from shared.bus.questions import ask_all
+from shared.contracts.codec import decode_status
+from shared.contracts.questions import LedgerAnswer, ServiceStatus, StatusRequest
+from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
+from shared.model.invariants import InvariantViolation
+from tutti.api.failures import run
+from tutti.api.flags import report_flag
+from tutti.api.output import echo_json
 from tutti.nats_store import NoHealth, store_problem
-from tutti.redrawing import redraw
-from tutti.service_bus import NotReachable, ServiceBus, service_options
+from tutti.service_bus import NoStandby, ServiceBus, read_ledger, service_options
 from tutti.status.live import Watched
 from tutti.status.report import Report, StreamLine, report
+from tutti.terminal import plain_table, redraw
 
 #: Services answer within milliseconds; a busy planner answers between two cycles.
 _ANSWERS_S: Final = 0.5
@@ -49,69 +43,64 @@ _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
     type=click.FloatRange(0.1, 60.0),
     help="Seconds over which rates are measured.",
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
-@click.option("--watch", "-w", is_flag=True, help="Go on, on one screen; with -o json a line each.")
-def status(
-    *,
-    suite: ServiceBus,
-    interval_s: float,
-    output: str,
-    watch: bool,
-) -> None:
-    """Show the services, gangs by phase and decisions a second.
+@report_flag
+@click.option(
+    "--watch",
+    "-w",
+    is_flag=True,
+    help="Refresh on one screen until Ctrl-C; with -o json print one line per interval.",
+)
+def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool) -> None:
+    """Show services, gangs by phase and decisions per second.
 
-    Ends with status 1 when something that is needed is missing or not ready.
+    Exits with status 1 when a required service is missing or not ready.
     """
-    try:
-        if watch:
-            asyncio.run(_watch(suite, interval_s, output))
-        found = asyncio.run(_collect(suite, interval_s))
-    except (BusError, KubeError, OSError, NotReachable) as error:
-        click.echo(f"tutti: {explained(error)}", err=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(0)
+    if watch:
+        run(_watch(services, interval_s, output), interrupted=0)
+    found = run(_collect(services, interval_s), interrupted=0)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        echo_json(found)
     else:
         show(found, Console(), datetime.now(UTC))
     sys.exit(0 if found.ready else 1)
 
 
-async def _collect(suite: ServiceBus, interval_s: float) -> Report:
-    async with suite.connected("tutti-status") as bus:
+async def _collect(services: ServiceBus, interval_s: float) -> Report:
+    async with services.connected("tutti-status") as bus:
         started_s = time.monotonic()
         first = await _ask(bus)
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - started_s)))
         seconds = time.monotonic() - started_s
         second = await _ask(bus)
         streams = [await _stream(bus, name) for name in _STREAMS]
-    return report(first, second, seconds, streams, await _store_problem(suite))
+    return report(first, second, seconds, streams, await _store_problem(services))
 
 
-async def _watch(suite: ServiceBus, interval_s: float, output: str) -> NoReturn:
-    """Show a round each interval until interrupted."""
-    async with suite.connected("tutti-status") as bus:
+async def _watch(services: ServiceBus, interval_s: float, output: str) -> NoReturn:
+    """Show a report per interval until interrupted."""
+    async with services.connected("tutti-status") as bus:
         if output == "json":
-            async for found, _, _ in _rounds(bus, suite, interval_s):
+            async for found, _, _ in _rounds(bus, services, interval_s):
                 click.echo(msgspec.json.encode(found))
         else:
-            await redraw(_screens(bus, suite, interval_s), Console())
-    raise AssertionError("rounds do not end")
+            await redraw(_screens(bus, services, interval_s), Console())
+    raise InvariantViolation("rounds of questions", "must not end by themselves")
 
 
-async def _screens(bus: Bus, suite: ServiceBus, interval_s: float) -> AsyncIterator[RenderableType]:
+async def _screens(
+    bus: Bus, services: ServiceBus, interval_s: float
+) -> AsyncIterator[RenderableType]:
     watched = Watched()
-    async for found, ledger, seconds in _rounds(bus, suite, interval_s):
+    async for found, ledger, seconds in _rounds(bus, services, interval_s):
         watched.take(found, ledger, seconds)
         yield watched.screen(datetime.now(UTC))
 
 
 async def _rounds(
-    bus: Bus, suite: ServiceBus, interval_s: float
+    bus: Bus, services: ServiceBus, interval_s: float
 ) -> AsyncIterator[tuple[Report, LedgerAnswer | None, float]]:
-    """Without end: a report, what queues hold (None: no standby answers), and the seconds since
-    the round before.
+    """Without end: a report, the ledger of queues (None: no standby answers), and the seconds
+    since the previous round.
     """
     before: Sequence[ServiceStatus] = ()
     asked_s = time.monotonic()
@@ -121,7 +110,7 @@ async def _rounds(
         now_s = time.monotonic()
         seconds, asked_s = now_s - asked_s, now_s
         streams = [await _stream(bus, name) for name in _STREAMS]
-        problem = await _store_problem(suite)
+        problem = await _store_problem(services)
         yield report(before or answers, answers, seconds, streams, problem), ledger, seconds
         before = answers
         await asyncio.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
@@ -129,10 +118,8 @@ async def _rounds(
 
 async def _ledger(bus: Bus) -> LedgerAnswer | None:
     try:
-        return await ask(
-            bus, ASK_LEDGER, LedgerRequest(), decode_ledger_answer, timeout_s=_ANSWERS_S
-        )
-    except NoAnswer:
+        return await read_ledger(bus, timeout_s=_ANSWERS_S)
+    except NoStandby:
         return None
 
 
@@ -140,9 +127,9 @@ async def _ask(bus: Bus) -> Sequence[ServiceStatus]:
     return await ask_all(bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S)
 
 
-async def _store_problem(suite: ServiceBus) -> str:
-    """What our own NATS says of its store; "" where it was given or does not answer."""
-    url = (await suite.find()).nats_monitor_url
+async def _store_problem(services: ServiceBus) -> str:
+    """Why the NATS of `tutti up` stores nothing; "" while it does, or when it does not answer."""
+    url = (await services.find()).nats_monitor_url
     try:
         return await store_problem(url) if url else ""
     except NoHealth:
@@ -157,7 +144,7 @@ async def _stream(bus: Bus, name: str) -> StreamLine:
 
 
 def show(found: Report, console: Console, now: datetime) -> None:
-    """Print a report for people; colours only where the console has them."""
+    """Print a report as text; in colour where the console has colours."""
     style, word = ("bold green", "ready") if found.ready else ("bold red", "not ready")
     console.print(
         Text(f"tutti is {word}{': ' if found.problems else ''}{'; '.join(found.problems)}", style)
@@ -178,19 +165,14 @@ def show(found: Report, console: Console, now: datetime) -> None:
     for service in found.services:
         for topic, text in service.notes.items():
             console.print(Text(f"{service.instance}: {topic}: {text}"))
-    streams = Table(box=None, padding=(0, 2, 0, 0))
-    streams.add_column("STREAM")
-    streams.add_column("RECORDS", justify="right")
-    streams.add_column("LAST", justify="right")
+    streams = plain_table("STREAM", "RECORDS", "LAST", right=("RECORDS", "LAST"))
     for line in found.streams:
         streams.add_row(line.stream, str(line.messages), str(line.last_seq))
     console.print(streams)
 
 
 def _services(found: Report, now: datetime) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("SERVICE", "INSTANCE", "ROLE", "READY", "PID", "SINCE", "HTTP"):
-        table.add_column(title)
+    table = plain_table("SERVICE", "INSTANCE", "ROLE", "READY", "PID", "SINCE", "HTTP")
     for line in found.services:
         since = datetime.fromtimestamp(line.started_ms / 1000, UTC)
         table.add_row(

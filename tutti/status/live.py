@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.questions import LedgerAnswer, LedgerQueue
-from tutti.drawing import bar, counted, shortened, sparkline
 from tutti.status.report import Report, ServiceLine, StreamLine
+from tutti.terminal import bar, counted, shortened, sparkline
 
 #: Rounds of which rates are drawn: a minute, at one a second.
 HISTORY: Final = 60

@@ -1,22 +1,19 @@
-"""`tutti timeline` as it is typed."""
+"""`tutti timeline`: when gangs waited, and on which nodes they ran."""
 
-import asyncio
 import re
-import sys
 import time
 from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
-from shared.bus.errors import BusError
-from shared.kube.errors import KubeError
-from tutti.api.failures import explained
-from tutti.service_bus import NotReachable, ServiceBus, service_options
+from tutti.api.failures import run
+from tutti.api.flags import report_flag
+from tutti.api.output import echo_json
+from tutti.service_bus import ServiceBus, service_options
 from tutti.timeline.reading import Read, read
 from tutti.timeline.story import Story, story, trimmed
 from tutti.timeline.strips import by_gang, by_node
@@ -55,42 +52,40 @@ class _Duration(click.ParamType[int]):
     metavar="DURATION",
     help="How far back: 90s, 15m, 2h.",
 )
-@click.option("--by", type=click.Choice(["gang", "node"]), default="gang", help="A row for each.")
-@click.option("--namespace", "-n", default="", metavar="NAME", help="Only gangs of this one.")
+@click.option(
+    "--by", type=click.Choice(["gang", "node"]), default="gang", help="One row per gang or node."
+)
+@click.option("--namespace", "-n", default="", metavar="NAME", help="Only gangs of this namespace.")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write an SVG drawing, a row for each node, instead.",
+    help="Write an SVG drawing with one row per node instead.",
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+@report_flag
 def timeline(
-    *, suite: ServiceBus, since_ms: int, by: str, namespace: str, svg: Path | None, output: str
+    *, services: ServiceBus, since_ms: int, by: str, namespace: str, svg: Path | None, output: str
 ) -> None:
-    """Draw when gangs waited, and on which nodes they were.
+    """Draw when gangs waited, and on which nodes they ran.
 
-    Taken from the logs in NATS: decisions, their outcomes, and the pods' ends. The logs reach back
-    an hour or so; what began earlier is left out.
+    The data comes from the logs in NATS: decisions, their outcomes, and the ends of pods. The logs
+    keep about an hour; anything that began earlier is left out.
     """
-    try:
-        found, told = asyncio.run(_collect(suite, since_ms, namespace))
-    except (BusError, KubeError, OSError, NotReachable) as error:
-        click.echo(f"tutti: {explained(error)}", err=True)
-        sys.exit(1)
+    found, told = run(_collect(services, since_ms, namespace))
     for stream in found.cut:
         click.echo(f"tutti: {stream} has more records than are read; try --since 2m", err=True)
     if svg is not None:
         svg.write_text(picture(told, "Gangs on nodes"), encoding="utf-8")
         click.echo(f"tutti: {svg}: {len(told.gangs)} gangs on {len(told.nodes)} nodes", err=True)
     elif output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+        echo_json(told)
     else:
         _print(told, by)
 
 
-async def _collect(suite: ServiceBus, since_ms: int, namespace: str) -> tuple[Read, Story]:
+async def _collect(services: ServiceBus, since_ms: int, namespace: str) -> tuple[Read, Story]:
     to_ms = time.time_ns() // 1_000_000
-    async with suite.connected("tutti-timeline") as bus:
+    async with services.connected("tutti-timeline") as bus:
         found = await read(bus, to_ms - since_ms)
     told = story(found.logs, from_ms=to_ms - since_ms, to_ms=to_ms, namespace=namespace)
     return found, trimmed(told)
@@ -99,7 +94,7 @@ async def _collect(suite: ServiceBus, since_ms: int, namespace: str) -> tuple[Re
 def _print(told: Story, by: str) -> None:
     console = Console()
     if not told.gangs:
-        console.print(Text("no gang waited or ran in this time"))
+        console.print(Text("no gang waited or ran in this period"))
         return
     draw = by_node if by == "node" else by_gang
     console.print(draw(told, console.width, _ROWS_MAX))

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from tutti.drawing import bar, shortened
+from tutti.terminal import bar, shortened
 from tutti.top.nodes import NodeUse, Room
 
 #: Rows of one table: what is more is counted.

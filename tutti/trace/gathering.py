@@ -11,6 +11,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
+from tutti.api.failures import Refusal
 from tutti.trace.timeline import Story
 
 _UUID_CHARACTERS: Final = 36
@@ -19,8 +20,8 @@ _decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
 _decode_verdict: Final = unless_foreign(subjects.VERDICTS, codec.decode_verdict)
 
 
-class UnknownGang(Exception):
-    """No verdict names such a gang; the message says what was looked for."""
+class UnknownGang(Refusal):
+    """No verdict names such a gang; the message repeats the reference."""
 
 
 class Wanted(NamedTuple):

@@ -22,6 +22,7 @@ from shared.contracts.questions import ServiceStatus
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.heartbeat import Heartbeat
+from tutti.api.failures import first_failure
 from tutti.up.cluster_checks import look_around
 from tutti.up.crds import install
 from tutti.up.heartbeats import Heartbeats
@@ -145,7 +146,7 @@ class _Suite:
             await self._run()
         except BaseExceptionGroup as failures:
             # Tasks side by side fail as a group; one reason is enough to end, and easier to read.
-            raise first_of(failures) from failures
+            raise first_failure(failures) from failures
 
     async def _run(self) -> None:
         options = self._options
@@ -318,12 +319,6 @@ class _Suite:
             yield bus
         finally:
             await bus.close()
-
-
-def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first exception that is no group."""
-    found = failures.exceptions[0]
-    return first_of(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 def ready_line(content: ReadyFile, options: UpOptions) -> str:

@@ -14,20 +14,19 @@ from typing import Final, TypeVar
 import msgspec
 
 from shared.kube.client import KubeClient
-from shared.kube.decoding import Undecodable
 from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, TransportError, Unauthorized
 from shared.kube.leases import Lease
 from shared.kube.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, Resource
+from tutti.api.failures import Refusal
+from tutti.api.fetches import list_typed
 from tutti.up.other_schedulers import ConfigMap, Deployment, ReferenceObjects
 
 _REACH_TIMEOUT_S: Final = 10.0
-#: Pages of this many, so that a cluster with thousands of Deployments is not read in one answer.
-_PAGE: Final = 500
 
 T = TypeVar("T", Lease, ConfigMap, Deployment)
 
 
-class ClusterUnreachable(Exception):
+class ClusterUnreachable(Refusal):
     """The API server does not answer, or not to us."""
 
 
@@ -92,19 +91,10 @@ async def _reach(client: KubeClient) -> datetime:
 async def _list(
     client: KubeClient, resource: Resource, kind: type[T], fields: str, blind: list[str]
 ) -> Sequence[T]:
-    found: list[T] = []
-    token = ""
     try:
-        while True:
-            page = await client.list(
-                resource, kind, field_selector=fields, limit=_PAGE, continue_=token
-            )
-            found.extend(item for item in page.items if not isinstance(item, Undecodable))
-            token = page.metadata.continue_
-            if not token:
-                return found
+        return await list_typed(client, resource, kind, field_selector=fields)
     except (Forbidden, Unauthorized):
         blind.append(f"no right to list {resource.title}")
     except (ApiError, MalformedAnswer, TransportError) as error:
         blind.append(f"cannot list {resource.title}: {error}")
-    return found
+    return []

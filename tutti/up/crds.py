@@ -13,6 +13,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.objects import Condition, KubeStruct, ObjectMeta
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
+from tutti.api.failures import Refusal
 from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
 
 #: Put on every CRD that we make; a CRD without it is of another product.
@@ -42,7 +43,7 @@ class Crd(KubeStruct, frozen=True, kw_only=True):
         return any(c.type == "Established" and c.status == "True" for c in self.status.conditions)
 
 
-class CrdsNotEstablished(Exception):
+class CrdsNotEstablished(Refusal):
     """The API server does not serve a CRD after it was created."""
 
 

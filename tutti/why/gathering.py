@@ -17,7 +17,6 @@ from shared.dialects.pods import controller_owner, read_pod
 from shared.dialects.protocol import ReadingContext
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
-from shared.kube.decoding import Undecodable
 from shared.kube.errors import Forbidden, NotFound
 from shared.kube.objects import KubeStruct, ObjectMeta, OwnerReference
 from shared.kube.resources import (
@@ -34,10 +33,10 @@ from shared.kube.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from tutti.api.fetches import list_typed
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.kinds import BadReference, Kind, resolve
 
-_PAGE: Final = 1_000
 #: CronJob, Job, Pod are two steps; operators of operators make a third and a fourth.
 _STEPS_MAX: Final = 5
 #: Pods whose events are asked for one by one when nothing else speaks.
@@ -358,22 +357,10 @@ class Gatherer:
         """Everything of a kind in the namespace; nothing when it is not served, or not ours to
         read (which is remembered).
         """
-        found: list[T] = []
-        token = ""
         try:
-            while True:
-                page = await self._client.list(
-                    resource,
-                    kind,
-                    namespace=self._namespace,
-                    field_selector=fields,
-                    limit=_PAGE,
-                    continue_=token,
-                )
-                found.extend(each for each in page.items if not isinstance(each, Undecodable))
-                token = page.metadata.continue_
-                if not token:
-                    return found
+            return await list_typed(
+                self._client, resource, kind, namespace=self._namespace, field_selector=fields
+            )
         except NotFound:
             return []
         except Forbidden:

@@ -11,6 +11,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.objects import KubeStruct
 from shared.kube.resources import PODS, Resource
+from tutti.api.failures import Refusal
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 #: API groups whose kinds are workloads, groups of pods or what makes them; of the built-in ones
@@ -38,8 +39,8 @@ _NO_WORKLOADS: Final = frozenset({"ControllerRevision"})
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 
 
-class BadReference(ValueError):
-    """What was typed names nothing; the message says why."""
+class BadReference(Refusal):
+    """No object matches the reference; the message gives the reason."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reaso
         await bus.close()
     done = await asked(1)
     assert done.exit_code == 2
-    assert "no standby of the planner answers" in done.output
+    assert "no standby planner answers" in done.output
 
 
 @pytest.mark.parametrize(

@@ -57,4 +57,4 @@ async def test_a_queue_that_is_unknown_and_a_standby_that_is_away_end_with_statu
     unknown = await typed(nats_server, "c")
     assert (unknown.exit_code, unknown.output) == (1, "tutti: no queue c\n")
     away = await typed(nats_server, answers=False)
-    assert (away.exit_code, away.output) == (1, "tutti: no standby of the planner answers\n")
+    assert (away.exit_code, away.output) == (1, "tutti: no standby planner answers\n")

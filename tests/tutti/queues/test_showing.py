@@ -44,6 +44,6 @@ def test_a_queue_has_a_line_per_resource_and_says_what_limits_it() -> None:
         "idle 0 run, 0 wait",
         "dept/research (Closing) 2 run, 1 wait, 3 outside cpu 1500m 8 6 9",
         "memory 1Gi 1Gi 2Gi",
-        "queues do not share: neither proportion nor capacity is configured",
+        "queues have no shares: neither proportion nor capacity is configured",
         "research: it claims 4500m cpu more, up to what it deserves",
     ]

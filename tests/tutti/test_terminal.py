@@ -1,8 +1,12 @@
-"""Bars, lines and amounts of a terminal's pictures."""
+"""Bars, lines and amounts of a terminal's frames, and screens that are redrawn."""
+
+import io
+from collections.abc import AsyncIterator
 
 import pytest
+from rich.console import Console, RenderableType
 
-from tutti.drawing import bar, counted, shortened, sparkline
+from tutti.terminal import bar, counted, redraw, shortened, sparkline
 
 
 @pytest.mark.parametrize(
@@ -47,3 +51,24 @@ def test_counts_are_short() -> None:
         "31k",
         "1.2M",
     ]
+
+
+async def three() -> AsyncIterator[RenderableType]:
+    for frame in ("one", "two", "three"):
+        yield frame
+
+
+async def test_every_frame_is_printed_where_there_is_no_terminal() -> None:
+    text = io.StringIO()
+    await redraw(three(), Console(file=text))
+    assert text.getvalue() == "one\ntwo\nthree\n"
+
+
+async def test_the_terminal_is_restored_with_the_last_frame_on_it() -> None:
+    text = io.StringIO()
+    await redraw(three(), Console(file=text, force_terminal=True, width=20, height=5))
+    left_alternate_screen = "\x1b[?1049l"
+    during, _, after = text.getvalue().partition(left_alternate_screen)
+    assert "two" in during
+    assert after.strip().endswith("three")
+    assert "two" not in after

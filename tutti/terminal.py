@@ -1,8 +1,12 @@
-"""Bars and lines of block characters, for what is shown in a terminal. Pure."""
+"""Reports in a terminal: tables, bars, sparklines, and screens that are redrawn."""
 
-from collections.abc import Iterable
-from typing import Final
+import sys
+from collections.abc import AsyncIterator, Collection, Iterable
+from typing import Final, Literal
 
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from shared.kube.quantities import format_quantity
@@ -10,6 +14,48 @@ from shared.kube.quantities import format_quantity
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+#: Columns of a table that goes to a file or another program.
+_WIDE: Final = 200
+
+
+def report_console() -> Console:
+    """The console for a wide table: as wide as the terminal, wider without one."""
+    return Console(width=None if sys.stdout.isatty() else _WIDE)
+
+
+def plain_table(*titles: str, right: Collection[str] = (), folded: str = "") -> Table:
+    """A table without lines, as kubectl's.
+
+    Args:
+        titles: The columns.
+        right: Those whose cells are aligned right: figures.
+        folded: The one whose cells are broken into several lines where the terminal is narrow.
+    """
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in titles:
+        justify: Literal["right", "left"] = "right" if title in right else "left"
+        table.add_column(title, justify=justify, overflow="fold" if title == folded else "ellipsis")
+    return table
+
+
+async def redraw(frames: AsyncIterator[RenderableType], console: Console) -> None:
+    """Show each frame in place of the one before, until there are no more.
+
+    Afterwards, also when interrupted, the terminal is as it was, with the last frame on it. Without
+    a terminal the frames are printed one below the other.
+    """
+    if not console.is_terminal:
+        async for frame in frames:
+            console.print(frame)
+        return
+    last: RenderableType = ""
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            async for frame in frames:
+                last = frame
+                live.update(frame, refresh=True)
+    finally:
+        console.print(last)
 
 
 def bar(value: float, most: float, width: int, style: str) -> Text:
