@@ -163,7 +163,7 @@ TREE = """\
         "a file of tests",
         "one that another part runs",
         "what only the tests of rights share",
-        "how parts are told of",
+        "how parts are reported",
         "what the soak imports",
         "what the drains import",
         "what another benchmark imports",

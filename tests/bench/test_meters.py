@@ -46,7 +46,7 @@ def test_a_process_is_named_by_what_it_is_for(name: str, command: list[str], rol
 def test_quiet_is_several_samples_with_next_to_no_work() -> None:
     still = [(float(at), 5.0) for at in range(QUIET_SAMPLES + 1)]
     assert is_quiet(still)
-    assert not is_quiet(still[1:]), "too few samples to tell"
+    assert not is_quiet(still[1:]), "too few samples to judge"
     assert not is_quiet([*still[1:], (still[-1][0] + 1, 5.5)])
     # What was busy before has come to rest.
     assert is_quiet([(-2.0, 1.0), (-1.0, 4.0), *still])

@@ -1,4 +1,4 @@
-"""The picture of growth has every measured point, more time higher up."""
+"""The plot of growth has every measured point, longer times higher up."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Pictures show every run of a session, and those of the documents are current."""
+"""Plots show every run of a session, and those of the documents are current."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Kueue's loads, made small: every workload runs to its end, and both figures are told."""
+"""Kueue's loads, made small: every workload runs to its end, and both figures are reported."""
 
 import dataclasses
 

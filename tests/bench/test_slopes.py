@@ -1,4 +1,4 @@
-"""A line through measurements tells growth from noise."""
+"""A line through measurements distinguishes growth from noise."""
 
 from random import Random
 

@@ -2,9 +2,9 @@
 
 A *starting* gang that is bound below its quorum is partial. That is allowed for as long as its
 repair may last and its release takes, and not a second longer; the seconds beyond are what a run
-is judged by. A gang that had its quorum once and is below it again is degraded, which nobody can
-forbid: counted apart. Gangs of pods that nobody would make again are counted apart, too: Tutti
-proves them before it binds them, and what slips through it may not delete.
+is judged by. A gang that had its quorum once and is below it again is degraded, which
+no scheduler can prevent: counted apart. Gangs whose pods no controller would recreate are counted
+apart, too: Tutti proves them before it binds them, and may not delete those bound nevertheless.
 """
 
 import time

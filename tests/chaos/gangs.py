@@ -98,7 +98,7 @@ class Users:
             await asyncio.sleep(_PASS_S)
 
     def probe(self) -> Gang:
-        """A small gang whose way to its quorum tells when all works again."""
+        """A small gang; when it reaches its quorum, all services work again."""
         return self._new("probe", size=2, minimum=2, owned=True, lives_s=1.0)
 
     def rush(self, count: int) -> None:
@@ -217,8 +217,8 @@ class Users:
             gang.group = f"{gang.name}-{made['metadata']['uid']}"
 
     async def _end(self, gang: Gang, pods: dict[int, Object]) -> None:
-        """Delete what declares it first: what is deleted after it is nobody's loss. Of a Job we are
-        the garbage collector.
+        """Delete the declaring object first: then no controller recreates the pods. For a Job this
+        also does the garbage collector's work.
         """
         paths = [f"{path_of(gang.form)}/{gang.name}"]
         if gang.form == "job" and gang.group:

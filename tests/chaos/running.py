@@ -94,7 +94,7 @@ async def run(
 
 
 async def _storm(monkey: Monkey, background: list[asyncio.Task[None]], minutes: float) -> None:
-    """Faults for so long; whoever plays the world must not end meanwhile."""
+    """Inject faults for so many minutes; the background tasks must last as long."""
     storm = asyncio.create_task(monkey.run(), name="monkey")
     done, _ = await asyncio.wait(
         [storm, *background], timeout=60 * minutes, return_when=asyncio.FIRST_COMPLETED

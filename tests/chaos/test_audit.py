@@ -27,7 +27,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def judge(clock: Clock) -> Judge:
-    """One that nobody runs: the test says what it sees."""
+    """A judge that does not watch: the test hands it each event."""
     seeing = Judge(RawClient.__new__(RawClient), clock)
     for name in ("n0", "n1"):
         seeing.see_node("ADDED", node_manifest(name, NodeShape(cpu_milli=2000)))

@@ -202,7 +202,7 @@ def _queue(name: str) -> Object:
 
 
 def _given(objects: list[Object]) -> tuple[dict[str, Queue], dict[str, Object]]:
-    """The queues that exist, as the cluster stream tells them and as they are stored."""
+    """Return the queues that exist, as records of the cluster stream and as stored objects."""
     queues: dict[str, Queue] = {}
     stored: dict[str, Object] = {}
     decode = KindDecoder(kube.Queue).object

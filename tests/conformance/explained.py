@@ -1,7 +1,8 @@
 """Where Tutti's outcome of a lifecycle case is meant to differ from Volcano's, and why.
 
-`docs/compatibility.md` tells users the same. Events are not compared by default: theirs tell of
-scheduling sessions, which we have none of; what users look for in them has tests of its own.
+`docs/compatibility.md` lists the same for users. Events are not compared by default: Volcano's
+describe scheduling sessions, which Tutti does not have; what users look for in them has its own
+tests.
 """
 
 import re
@@ -25,7 +26,7 @@ class Explained(NamedTuple):
 
 EXPLAINED: Final = (
     Explained(
-        ".*", r"\d+/PodGroup~1.*/conditions.*", "conditions tell more than a session's count"
+        ".*", r"\d+/PodGroup~1.*/conditions.*", "conditions have more than a session's count"
     ),
     Explained(".*", r"\d+/Pod~1[^/]*/scheduled.*", "the message says what is missing where"),
     Explained(
@@ -149,7 +150,7 @@ EXPLAINED: Final = (
     Explained(
         "jobflow/flow-template-missing",
         r"0/JobFlow~1f/.*",
-        "steps that can run are followed; Volcano tells nothing of them",
+        "steps that can run are followed; Volcano does not report them",
     ),
     Explained(
         "jobflow/flow-job-deleted",
@@ -164,13 +165,13 @@ EXPLAINED: Final = (
     Explained(
         "queues/queue-close-restart-in-closed",
         r"2/Job~1a/(terminating|reason)",
-        "while a job waits for its queue it is told why it restarts, and that nothing is "
+        "while a job waits for its queue its status has why it restarts, and that nothing is "
         "terminating any more; Volcano's status stops with the refusal",
     ),
     Explained(
         "plugins/plugin-ray-without-head",
         r"0/Job~1a/controlledResources",
-        "what plugins made is told also while pods cannot be made",
+        "what plugins made is reported also while pods cannot be made",
     ),
     Explained(
         "job/volume-claim-made",
@@ -183,13 +184,13 @@ EXPLAINED: Final = (
     Explained(
         "workloads/own-podgroup-min-resources-too-big",
         r"[01]/(PodGroup~1big|Pod~1p1)/.*",
-        "missing room keeps nobody out whose pods would fit",
+        "a gang that does not fit keeps no gang out whose pods would fit",
     ),
 )
 
 
 def unexplained(key: str, found: Iterable[Difference], *, events: bool = False) -> list[Difference]:
-    """The differences of case `THEME/CASE` that nobody has given a reason for.
+    """Return the differences of case `THEME/CASE` that have no explanation here.
 
     Args:
         key: Names the case.

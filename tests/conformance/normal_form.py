@@ -1,7 +1,7 @@
 """What a recorded state says of an object, and of the names that a run gives by itself.
 
 A UID becomes `<uid Kind/name>`, the namespace `<ns>`, a node `<node>`, a time `<time>`, a random
-end of a name `<1>`; the meaning of each is told in the README of the recordings.
+end of a name `<1>`; the README of the recordings explains each.
 """
 
 import base64
@@ -12,7 +12,7 @@ from typing import Any, Final
 from tests.conformance.recordings import Object
 
 PREFIX: Final = "volcano.sh/"
-#: Annotations that Tutti adds for itself; nobody who knows Volcano looks at them.
+#: Annotations that Tutti adds for itself; programs made for Volcano do not read them.
 OURS: Final = "tutti.dev/"
 _UID: Final = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
 _TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000 UTC)?( m=[+-][\d.]+)?"

@@ -230,7 +230,7 @@ class _PodLife:
         return self.stopping.is_set()
 
     async def told_within(self, timeout_s: float | None) -> int | None:
-        """Wait so long, or until it is to stop; the exit code that somebody asked for meanwhile."""
+        """Wait so long, or until it is to stop; return the exit code requested by then."""
         if self._told.done():
             self._told = asyncio.get_running_loop().create_future()
         told = self._told

@@ -269,7 +269,7 @@ async def create(api: RawClient, found: Object, namespace: str) -> None:
         queue = await api.get(where)
         return bool(queue.get("status", {}).get("state") and queue["spec"].get("parent"))
 
-    # One that nobody opens shows that in the states.
+    # A queue that does not open shows that in the states.
     with contextlib.suppress(AssertionError):
         await eventually(opened, because=f"{where} has a state and a parent")
 

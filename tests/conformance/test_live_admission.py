@@ -11,7 +11,7 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
-#: What differs, and why. `docs/compatibility.md` tells users.
+#: What differs, and why; for users in `docs/compatibility.md`.
 DIFFERENT = {
     "job/defaults-scheduler-kept": "another scheduler's job is none of our business",
     "job/schema-scheduler-name-dotted": "another scheduler's job is none of our business",

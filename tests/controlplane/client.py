@@ -103,7 +103,7 @@ class RawClient:
         return await self.request("POST", path, body)
 
     async def patch(self, path: str, body: Object, content_type: str = MERGE_PATCH) -> Object:
-        """Patch an object, with a merge patch unless told otherwise."""
+        """Patch an object, with a merge patch by default."""
         return await self.request("PATCH", path, body, content_type=content_type)
 
     async def delete(self, path: str, body: Object | None = None) -> Object:

@@ -35,7 +35,7 @@ from tests.controlplane.workspace import Workspace
 from tests.rights.audit import apiserver_args
 
 ADMIN_GROUPS = ("system:masters",)
-# Servers tell nobody that they are ready; this is how often we ask.
+# Servers do not announce that they are ready; they are polled this often.
 READY_POLL_S = 0.02
 KUBECTL_TIMEOUT_S = 180.0
 CRDS_TIMEOUT_S = 30.0
@@ -146,7 +146,7 @@ class ControlPlane:
         self._component(name).kill()
 
     def pause(self, name: str) -> None:
-        """Freeze a component: connections stay open, nobody answers."""
+        """Freeze a component: connections stay open without answers."""
         self._component(name).pause()
 
     def resume(self, name: str) -> None:

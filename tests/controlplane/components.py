@@ -140,7 +140,7 @@ def apiserver_command(
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=RBAC",
         "--allow-privileged=true",
-        # A loopback address may not be an endpoint, and nobody looks for the server by its Service.
+        # A loopback address may not be an endpoint, and no client finds the server by its Service.
         "--endpoint-reconciler-type=none",
         f"--disable-admission-plugins={','.join(options.disable_admission_plugins)}",
         f"--max-requests-inflight={options.requests_inflight_max}",

@@ -19,7 +19,7 @@ def main() -> None:
     if sys.platform == "linux":
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-        # The parent may have died before the signal was armed; then nobody would send it.
+        # The parent may have died before the signal was armed; then it would never be sent.
         if os.getppid() != parent_pid:
             sys.exit(1)
     os.execv(command[0], command)

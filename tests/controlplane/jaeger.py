@@ -67,13 +67,13 @@ class Jaeger:
         self._session = session
 
     async def trace(self, trace_id: str) -> dict[str, Any] | None:
-        """One trace as the API tells it (`spans`, `processes`); None while it knows none."""
+        """Return a trace as the API has it (`spans`, `processes`); None while it has none."""
         async with self._session.get(f"{self.api}/api/traces/{trace_id}") as answer:
             if answer.status == 404:
                 return None
             answer.raise_for_status()
-            told = await answer.json()
-        return dict(told["data"][0]) if told["data"] else None
+            found = await answer.json()
+        return dict(found["data"][0]) if found["data"] else None
 
     async def traces(self, service: str, **tags: str) -> list[dict[str, Any]]:
         """All traces of the last hour in which this service has a span with these tags."""

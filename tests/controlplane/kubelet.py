@@ -2,8 +2,8 @@
 
 One ``FakeKubelet`` plays the kubelets of all nodes. As a real one does, it refuses a pod that does
 not fit what its node has left: phase Failed with reason OutOfcpu, OutOfpods, OutOf<resource>,
-NodeAffinity (node selector) or NodePorts. So whoever binds too much is found out. Node affinity,
-taints and volumes are not checked. A pod that ends by itself carries the annotation
+NodeAffinity (node selector) or NodePorts. So a scheduler that binds too much is detected. Node
+affinity, taints and volumes are not checked. A pod that ends by itself carries the annotation
 ``RUN_SECONDS``.
 """
 

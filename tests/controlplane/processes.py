@@ -83,7 +83,7 @@ class Component:
         process.wait()
 
     def pause(self) -> None:
-        """Freeze the process: its connections stay open and nobody answers."""
+        """Freeze the process: its connections stay open without answers."""
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:

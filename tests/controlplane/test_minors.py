@@ -15,7 +15,7 @@ UNPINNED = "not embedded and not says_what_it_serves"
 #: What a minor does not do yet: 1.34 takes any integer, whatever its format says. (A gang that
 #: needs two billion pods waits for ever, nothing else.)
 NOT_YET = {"1.34": "test_crds and format"}
-#: The API as it is used, lists and watches, and the suite itself: gangs bound, told, kept.
+#: The API as it is used, lists and watches, and Tutti itself: gangs bound, reported, kept.
 TRIED = ("tests/api_suite", "tests/controlplane/test_crds.py", "tests/integration/test_gangs.py")
 
 

@@ -1,4 +1,4 @@
-"""The chart's values as deploy/chart/values.yaml tells them: each with the comment above it."""
+"""The chart's values as deploy/chart/values.yaml has them: each with the comment above it."""
 
 import json
 from collections.abc import Iterator

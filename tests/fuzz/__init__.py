@@ -1,4 +1,4 @@
-"""Everything that parses input, fed with what nobody should send: `python -m tests.fuzz`.
+"""Everything that parses input, fed with malformed input: `python -m tests.fuzz`.
 
 A target (`targets.py`) is a parser, what it may raise, and how its input is made: generated from
 the very types that it decodes into (`shaping.py`), or a valid example, and then damaged

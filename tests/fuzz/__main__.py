@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def run(chosen: Sequence[Target], *, first: int, seconds: float) -> list[Finding]:
-    """Feed all targets in turn until the time is over; tells what each had."""
+    """Feed all targets in turn until the time is over; log how much each was given."""
     tallies = {one.name: Tally() for one in chosen}
     found: list[Finding] = []
     ceiling = Ceiling()

@@ -274,7 +274,7 @@ def _watched(decoder: KindDecoder[Any], kind: Kind, line: bytes) -> object:
         return change
     found = change.object
     if found.metadata.resource_version != "17":
-        return None  # The API server's own: nobody else writes it.
+        return None  # The API server's own: no other client writes it.
     read = kind.read_undecodable if isinstance(found, Undecodable) else kind.read
     made = read(found, CONTEXT)
     # What was read travels: it must be what CLUSTER's readers decode.

@@ -1,1 +1,1 @@
-"""What somebody can do who should not be there: the threats of docs/security.md, tried."""
+"""What an intruder can do: the threats of docs/security.md, tried."""

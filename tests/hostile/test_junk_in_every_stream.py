@@ -1,5 +1,5 @@
-"""Junk that somebody has the server store with a service's key: in each stream, before the eyes of
-each that reads it, while it runs and when it begins again.
+"""Junk that an intruder stores with a service's key: in each stream, while its readers run and
+when they start again.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,9 @@ async def told(hall: Hall, gang: str) -> Verdict:
             return None
 
     # A planner that begins again holds back for 20 s that a gang is starting.
-    found = await eventually(readable, timeout_s=30.0, because="it is told, or told again")
+    found = await eventually(
+        readable, timeout_s=30.0, because="it is published, or published again"
+    )
     assert found is not None
     return found
 
@@ -85,7 +87,8 @@ async def test_neither_an_active_planner_nor_a_standby_nor_one_that_begins_anew_
 
         async def all_counted() -> bool:
             found = await counted(hall)
-            # Of those in VERDICTS one is replaced by what is told again, perhaps before it is read.
+            # One of those in VERDICTS is replaced by the republished verdict, perhaps before it is
+            # read.
             logs = [(one[CLUSTER], one[DECISIONS], one[OUTCOMES]) for one in found]
             assert logs == [(4, 0, 3)] * 2
             assert min(one[VERDICTS] for one in found) >= 2

@@ -31,9 +31,9 @@ _BIND: Final = ("create", "", "pods", "binding")
 _EVICT: Final = ("create", "", "pods", "eviction")
 _CREATE: Final = ("create", "", "pods", "")
 _REGISTER: Final = ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "")
-#: What of this an account may do, because it is its work. Whoever makes pods for users can run
-#: anything that admission lets into their namespaces, and mount any Secret there; reading one by
-#: name (the plugin ssh keeps its keys so) adds nothing to that.
+#: What of this an account may do, because it is its work. An account that makes pods for users can
+#: run anything that admission lets into their namespaces, and mount any Secret there; reading one
+#: by name (the plugin ssh keeps its keys so) adds nothing to that.
 _WORK: Final = {
     "binder": {_BIND, _EVICT},
     "admission-webhook": {_REGISTER},

@@ -1,4 +1,4 @@
-"""An observer of a cluster that trusts nobody: it reads the API server's watches and nothing else.
+"""An observer of a cluster that trusts no service: it reads only the API server's watches.
 
 It keeps, per gang, the instants of the first binding, of the quorum and of the last binding, and it
 collects what must never be: a pod on two nodes, a node with more on it than it offers, a gang of

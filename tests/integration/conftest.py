@@ -54,7 +54,7 @@ GROUPS = (
 
 @pytest.fixture
 async def namespace(api: RawClient) -> AsyncIterator[str]:
-    """A namespace of the test's own; afterwards no pod of it is left, whoever would recreate it.
+    """A namespace of the test's own; afterwards no pod of it is left, whatever recreates pods.
 
     Nor is a group: a gang whose nodes are taken away is owed their room, on the next test's nodes.
     """

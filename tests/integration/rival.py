@@ -1,5 +1,5 @@
-"""A rival in Volcano's place: makes what its controllers make, binds pod by pod, writes the same
-statuses, and reads everything as strictly as a typed client does.
+"""A scheduler in Volcano's place: creates what its controllers create, binds pod by pod, writes the
+same statuses, and reads everything as strictly as a typed client does.
 """
 
 from collections import Counter
@@ -114,7 +114,7 @@ class _Group(_Typed, kw_only=True):
 
 
 class Rival:
-    """Acts in one namespace, when it is told to."""
+    """Acts in one namespace, on request."""
 
     def __init__(self, api: RawClient, namespace: str) -> None:
         self._api = api
@@ -151,7 +151,7 @@ class Rival:
             await self._api.create(self._pods, _pod(job, group, index))
 
     async def binds(self, job: str, *indices: int) -> None:
-        """Pod by pod, whatever becomes of the others."""
+        """Bind pod by pod, whether the remaining members can be bound or not."""
         for index in indices:
             pod = await self._api.get(f"{self._pods}/{job}-worker-{index}")
             await bind_pod(self._api, pod, "node-0")

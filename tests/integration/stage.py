@@ -36,7 +36,7 @@ class Stage:
     kubelet: FakeKubelet
 
     async def nodes(self, count: int, prefix: str = "node-", **shape: Any) -> list[str]:
-        """Make Ready nodes; 4 CPUs and 16 GiB each unless told otherwise."""
+        """Make Ready nodes; 4 CPUs and 16 GiB each by default."""
         return await create_nodes(self.api, count, NodeShape(**shape), prefix=prefix)
 
     async def group(
@@ -70,7 +70,7 @@ class Stage:
         spec: Mapping[str, object] | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> list[Object]:
-        """Make pods that name a group; a CPU each unless told otherwise."""
+        """Make pods that name a group; a CPU each by default."""
         named = {annotations.GROUP_NAME: gang, **(notes or {})}
         if role:
             named[annotations.TASK_SPEC] = role
@@ -200,8 +200,8 @@ class Stage:
         return await eventually(told, timeout_s=SEEN_S, because=f"all of {gang} say it")
 
     async def stays_unbound(self, gang: str, *, for_s: float = QUIET_S) -> None:
-        """Nothing of a gang is bound for this long. It passes by waiting: nothing tells of what
-        does not happen.
+        """Nothing of a gang is bound for this long. It passes by waiting: there is no
+        event for what does not happen.
         """
         await asyncio.sleep(for_s)
         assert not await self.placed(gang)

@@ -51,7 +51,7 @@ class RunningSuite:
 
     @property
     def said(self) -> str:
-        """What it told on standard error: one line for each end of a service."""
+        """What it wrote to standard error: one line for each end of a service."""
         return (self._folder / "up.err").read_text()
 
     async def answers(self) -> dict[str, ServiceStatus]:
@@ -134,7 +134,7 @@ class RunningSuite:
 def running_suite(kubeconfig: Path, folder: Path, *flags: str) -> Iterator[RunningSuite]:
     """Run one until the block is left; it then ends with status 0 and leaves no process."""
     ready_file = folder / "ready.json"
-    # The audit of rights plays every test with services that are nobody but themselves.
+    # The audit of rights plays every test with services that have only their own accounts.
     guarded = [sys.executable, "-m", "tests.rights.guarded_up"]
     command = [
         *(guarded if os.environ.get(FOLDER_VARIABLE) else [str(TUTTI)]),

@@ -23,7 +23,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def auditor(clock: Clock, tmp_path: Any) -> Auditor:
-    """One that nobody runs: the test says what it sees."""
+    """An auditor that does not watch: the test hands it each event."""
     client = RawClient.__new__(RawClient)
     seeing = Auditor(client, clock)
     for name in ("n0", "n1"):

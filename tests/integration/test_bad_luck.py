@@ -68,7 +68,7 @@ async def all_bound(stage: Stage, gangs: int = GANGS) -> None:
 
 
 def partly(stage: Stage) -> None:
-    """Tell how long a gang was bound in part, at most (`--log-level=info -rP` shows it)."""
+    """Log how long a gang was bound in part, at most (`--log-level=info -rP` shows it)."""
     longest_s = stage.audit.longest_partial_s()
     logger.info("the longest time that a gang was bound in part: %.3f s", longest_s)
     assert longest_s < PARTIAL_S_MAX
@@ -145,7 +145,7 @@ async def test_a_frozen_planner_that_wakes_up_beside_its_successor_writes_nothin
 
 @asynccontextmanager
 async def one_more(stage: Stage, service: str, *flags: str) -> AsyncIterator[None]:
-    """A process of a service that somebody started by mistake, as if it were the first."""
+    """A second process of a service, started by mistake as if it were the first."""
     users: tuple[str, ...] = ()
     # Without credentials the tests may do everything: see `tests.rights.guarded_up`.
     if stage.suite.ready.nats_credentials:

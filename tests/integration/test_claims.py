@@ -1,4 +1,4 @@
-"""Gangs with claims on a real API server: its controllers bind volumes, nobody runs a driver."""
+"""Gangs with claims on a real API server: its controllers bind volumes, there is no driver."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ async def test_a_provisioner_that_gives_up_leaves_the_gang_unbound_and_is_asked_
         assert node, "no node is selected"
         return str(node)
 
-    first = await eventually(selected, timeout_s=20, because="the provisioner is told a node")
+    first = await eventually(selected, timeout_s=20, because="the provisioner is given a node")
     assert not await stage.placed("one")
     notes: Object = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": None}}}
     await stage.api.patch(stage.path("persistentvolumeclaims", "data"), notes)

@@ -43,7 +43,7 @@ def _kubeconfig(stage: Stage) -> str:
         ({"minAvailableX": 2}, 'unknown field "spec.minAvailableX"'),
         ({"scheduler_name": "volcanoo"}, "schedulerName volcanoo is not served"),
     ],
-    ids=["above its replicas", "no such queue", "misspelt", "of nobody"],
+    ids=["above its replicas", "no such queue", "misspelt", "without an owner"],
 )
 async def test_what_admission_would_refuse_does_not_fit_and_the_field_is_named(
     stage: Stage, tmp_path: Path, changes: dict[str, Any], words: str

@@ -149,7 +149,7 @@ async def test_who_misspells_a_name_in_a_workloads_template_is_warned_not_only_i
 ) -> None:
     def workload(name: str, **spec: str) -> Object:
         pod = {"containers": [{"name": "main", "image": "none"}], **spec}
-        # Without pods: nobody is to bind them, or to fail to make them, after the test.
+        # Without pods: none is left to be bound, or to fail to be created, after the test.
         fields: Object = {"replicas": 0, "selector": {"matchLabels": {"app": name}}}
         group = "apps/v1"
         if kind == "Job":

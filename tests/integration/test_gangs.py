@@ -295,4 +295,4 @@ async def test_one_planner_shows_volcanos_queue_metrics_and_the_controller_count
         count = f"volcano_queue_pod_group_running_count{{{queue}}}"
         return [one[count] for one in await stage.suite.series("controller") if count in one] == [1]
 
-    await eventually(shown, because="the metrics tell of the gang")
+    await eventually(shown, because="the metrics count the gang")

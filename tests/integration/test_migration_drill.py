@@ -1,5 +1,5 @@
-"""The drill of a migration on a real API server: a rival, then Tutti, then the rival again, with
-gangs that run, that wait, and that are bound in part.
+"""The drill of a migration on a real API server: another scheduler, then Tutti, then the other
+again, with gangs that run, that wait, and that are bound in part.
 """
 
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ async def runs(rival: Rival, **expected: int) -> None:
 
 
 async def are_told(rival: Rival) -> None:
-    """Tutti's controllers have told how the Jobs get on."""
+    """Wait until Tutti's controllers have published the Jobs' states."""
 
     async def seen() -> bool:
         return await rival.phases() == PHASES
@@ -51,7 +51,7 @@ async def are_told(rival: Rival) -> None:
 
 
 async def is_released(api: RawClient, rival: Rival, job: str) -> None:
-    """What runs of a gang that cannot be whole is released once somebody allows it."""
+    """The running pods of a gang that cannot be whole are released once a user allows it."""
     notes = {"tutti.dev/degraded-grace-seconds": "1"}
     await api.patch(await rival.group_of(job), {"metadata": {"annotations": notes}})
     pods = {f"{job}-worker-0", f"{job}-worker-1"}
@@ -86,7 +86,7 @@ async def test_a_cluster_goes_to_tutti_and_back_and_nothing_that_runs_notices(
         await running.wait_ready()
         await runs(rival, runs=2, half=3, stuck=1, waits=2)
         await are_told(rival)
-        assert await rival.uids() == before, "nothing was made anew, and nothing beside it"
+        assert await rival.uids() == before, "nothing was made again, and nothing beside it"
         await is_released(api, rival, "stuck")
         assert await running.stop() == 0
     after = await rival.uids()

@@ -93,5 +93,5 @@ async def test_decisions_resume_when_the_leader_dies_and_when_the_next_one_does(
         decided = [one.gang for one in await hall.decisions()]
         assert sorted(decided) == ["default/first", "default/second", "default/third"]
         assert len(pods.bound) == 6
-        # An election outlasts a lease, so the standby may have taken over; nobody crashes.
+        # An election outlasts a lease, so the standby may have taken over; no process crashes.
         assert {process.returncode for process in hall.processes.values()} == {None}

@@ -76,7 +76,7 @@ CASES: Final = {
     "members that want each other's zone are placed in one that holds all": Case(
         together(term(ZONE)), 6, {"a": 1, "b": 2}, placed={"b": 6}
     ),
-    "members that want a zone where somebody runs go there": Case(
+    "members that want a zone with a certain pod go there": Case(
         together(term(ZONE, {"matchLabels": {"app": "db"}})),
         2,
         {"a": 1, "b": 1},
@@ -86,7 +86,7 @@ CASES: Final = {
     "members that want the zone of a pod that runs nowhere wait": Case(
         together(term(ZONE, {"matchLabels": {"app": "nobody"}})), 2, {"a": 1}, words="affinity"
     ),
-    "whoever runs already may refuse the gang its zone": Case(
+    "a running pod may refuse the gang its zone": Case(
         {},
         2,
         {"a": 1, "b": 1},

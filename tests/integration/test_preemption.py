@@ -69,7 +69,7 @@ async def test_the_smallest_set_of_an_elastic_job_is_evicted_and_the_gang_runs_w
     await crowded(stage)
     await submit(stage, "urgent", 2, minimum=2, priority="high")
     await stage.bound("urgent", 2)
-    assert len(await stage.placed("elastic")) == 2, "two, and nobody more"
+    assert len(await stage.placed("elastic")) == 2, "two, and no more"
 
     async def told() -> bool:
         found = (await stage.seen_group("elastic")).get("status", {}).get("conditions", ())

@@ -161,7 +161,7 @@ async def test_a_job_that_job_set_makes_again_gets_its_place(stage: Stage) -> No
     await child_job(stage, job_set)
     assert not first & await on_nodes(stage, WORKERS)
     await stage.stays_unbound("rival")
-    # The user deletes the JobSet: nobody makes the pods again.
+    # The user deletes the JobSet: no controller recreates the pods.
     await stage.api.delete(JOB_SETS.path(stage.namespace, "train"), BACKGROUND)
     # Kubernetes looks for new kinds whose objects own others every half minute.
     await eventually(job_gone, timeout_s=60, because="the Job goes with its JobSet")

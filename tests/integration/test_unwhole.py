@@ -1,5 +1,5 @@
-"""Gangs that cannot be whole, on a real API server: what is bound of them is released, room of what
-was lost is held, and whoever asks is told.
+"""Gangs that cannot be whole, on a real API server: their bound pods are released, capacity is held
+for lost members, and the verdicts and Events say why.
 
 The poison is a ValidatingAdmissionPolicy that refuses one member's binding. Controllers are the
 cluster's own: they make released pods again under their names.
@@ -176,7 +176,7 @@ async def event(stage: Stage, gang: str, reason: str) -> Object:
         assert len(fitting) == 1, [(one["reason"], one["message"]) for one in found["items"]]
         return dict(fitting[0])
 
-    return await eventually(told, timeout_s=SEEN_S, because=f"{reason} is told once")
+    return await eventually(told, timeout_s=SEEN_S, because=f"{reason} is reported once")
 
 
 async def others_come_in(stage: Stage, names: tuple[str, ...]) -> None:

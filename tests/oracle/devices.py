@@ -76,7 +76,7 @@ def _open_claim(draw: st.DrawFn, name: str) -> Json:
 
 
 def _allocated_claim(draw: st.DrawFn, name: str, node: str, device: str) -> Json:
-    """A claim with a device of the node that nobody else has."""
+    """A claim with a device of the node that no other claim has."""
     request = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
     result = {"request": "r0", "driver": _DRIVERS["gpu"], "pool": node, "device": device}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}

@@ -1,9 +1,9 @@
-"""The same question to kube-scheduler as it runs: a drawn cluster is written to a real API server,
-the pod to the default scheduler, and what it says of it is read back.
+"""The same question to a running kube-scheduler: a drawn cluster is written to a real API server,
+then the pod for the default scheduler, whose answer is read from the pod's condition.
 
-Its caches follow several watches. A node of our own, written last, that only one pod of our own may
-use, and which that pod fills, tells that all nodes before it were seen; it then is a part of the
-cluster like any other. Pods come in one watch, the asked one last.
+Its caches follow several watches. A marker node is written last, and only a marker pod may use it:
+when that pod is bound, the scheduler has seen all nodes. The marker pod fills its node, which from
+then on is part of the cluster like any other. Pods come in one watch, the one in question last.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ class RunningScheduler:
         await self._client.delete("/api/v1/nodes")
 
     async def _pod(self, pod: Json) -> Json | None:
-        """Create it as somebody would who has a runtime class for its overhead."""
+        """Create it as a user would who has a runtime class for its overhead."""
         spec = {**pod["spec"], "schedulerName": "default-scheduler"}
         if spec.pop("overhead", None):
             spec["runtimeClassName"] = _RUNTIME

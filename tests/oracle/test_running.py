@@ -58,7 +58,7 @@ def compare(running: RunningScheduler, cluster: Cluster, pod: dict[str, Any]) ->
 
 
 def _alike(found: Counter[str]) -> Counter[str]:
-    """Both without what one of them tells in more detail: we name the taint, as kube-scheduler did
+    """Leave out the details that only one side has: Tutti names the taint, as kube-scheduler did
     until 1.34.
     """
     alike: Counter[str] = Counter()

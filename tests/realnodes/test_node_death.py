@@ -27,8 +27,8 @@ _LEADERS: Final = ("gang-planner", "watcher")
 #: Pods of these wait for their node; all others are made again elsewhere.
 _BOUND_TO_THEIR_NODE: Final = {"nats", "admission-webhook"}
 _BOUND_S: Final = 30.0
-#: Connections into a node without power are silent, not refused: whoever was connected to its NATS
-#: server finds that after 6 s, and Services choose its pods until Kubernetes calls it unreachable.
+#: Connections into a node without power are silent, not refused: clients of its NATS
+#: server notice that after 6 s, and Services choose its pods until Kubernetes calls it unreachable.
 _BOUND_AFTER_DEATH_S: Final = 30.0
 #: Kubernetes calls a node unreachable after 50 s; 5 s later its pods are made again.
 _REPLACED_S: Final = 120.0

@@ -15,7 +15,7 @@ _GANG: Final = 4
 
 
 def submit_gang(cluster: RealCluster, name: str) -> None:
-    """Create a Job of four pods of which none may run without the others."""
+    """Create a Job of four pods, none of which may run without the rest."""
     container = {
         "name": "member",
         "image": tutti_image(),

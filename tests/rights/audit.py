@@ -140,7 +140,7 @@ def _is_for(event: Event, account: Account, right: Right, verb: str) -> bool:
 
 
 def _event(raw: dict[str, Any]) -> Event | None:
-    """The request that a line tells of; None if it is not one of ours about an object."""
+    """Return the request of a line; None if it is not one of Tutti's about an object."""
     user: str = raw.get("user", {}).get("username", "")
     *_, home, account = ["", "", *user.split(":")]
     about = raw.get("objectRef")

@@ -1,8 +1,8 @@
 """`tutti up` as the chart has it: `python -m tests.rights.guarded_up up FLAGS`.
 
 Every service has the token of its own ServiceAccount with the rights of the table, its own NATS
-user, and TLS to NATS; controllers run as the two that the chart has. `tutti up` itself looks around
-as who was given, and the tests come to NATS without a user, as somebody who may do everything.
+user, and TLS to NATS; controllers run as the two that the chart has. `tutti up` itself reads the
+cluster with the given kubeconfig, and the tests connect to NATS without a user, with all rights.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
     planning = functools.partial(_guarded, folder, kubeconfigs)
     with (
         patch("tutti.up.nats.keep_keys", lambda *_: (Keys(), _server_config(folder))),
-        # Nobody removes these keys, and they are not where `tutti up` keeps its own.
+        # These keys are never removed, and they are not where `tutti up` keeps its own.
         patch("tutti.up.nats.restorer", lambda _: lambda: None),
         patch("tutti.up.all_services.plan", planning),
     ):

@@ -226,7 +226,7 @@ def test_crds_are_created_and_brought_up_to_date_by_their_own_account() -> None:
 async def test_a_right_that_is_not_in_the_table_is_denied(
     control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:
-    """So that this proof can fail: the accounts above are nobody else's."""
+    """So that this proof can fail: the accounts above are no other service's."""
     rights = account("controller-status").rights
     path = await service_account(control_plane, api, "stranger", rights, namespace=namespace)
     async with RawClient(path) as stranger:

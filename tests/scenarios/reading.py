@@ -190,7 +190,7 @@ def _compare(scene: Scene, expect: Expected, records: list[Any]) -> None:
 
 def _why(scene: Scene, name: str) -> Why:
     told = [one.why for one in scene.told if one.name == name]
-    assert told, f"nothing was told of {name}"
+    assert told, f"there is no verdict about {name}"
     why = told[-1]
     assert why is not None, f"{name} waits for nothing"
     return why

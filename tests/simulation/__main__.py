@@ -1,7 +1,7 @@
-"""`make sim SEED=n` and `make sim MINUTES=n`: one seed told in full, or many in worker processes.
+"""`make sim SEED=n` and `make sim MINUTES=n`: one seed in full, or many in worker processes.
 
-A seed that breaks a promise is run again in smaller and smaller parts, and the smallest that still
-breaks it is told as a story. Totals go to a file that the next run continues.
+A seed that breaks a promise is run again in smaller and smaller parts, and the history of the
+smallest that still breaks it is printed. Totals go to a file that the next run continues.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from tests.simulation.patches import run_with_fixed_hashes
 def main() -> int:
     """Returns 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seed", type=int, help="run this one, and tell what broke")
-    parser.add_argument("--tell", default="", help="with --seed: tell this gang's story anyway")
+    parser.add_argument("--seed", type=int, help="run this one, and print what broke")
+    parser.add_argument("--tell", default="", help="with --seed: print this gang's history anyway")
     parser.add_argument("--canary", default="", help="plant this bug, and see it caught")
     parser.add_argument("--minutes", type=float, default=0.0, help="run fresh seeds for so long")
     parser.add_argument("--seeds", type=int, default=0, help="run so many seeds")

@@ -79,7 +79,7 @@ class SimSubscription:
                 continue
             try:
                 await self._handler(self._arrived.popleft())
-            except Exception as error:  # noqa: BLE001 - as nats-py: told to the error callback
+            except Exception as error:  # noqa: BLE001 - as nats-py: passed to the error callback
                 await self._wire.problem(error)
 
 
@@ -188,7 +188,7 @@ class SimWire:
     # ---- what happens to it
 
     def lost(self, link: Link) -> None:
-        """The network is told to have lost the connection."""
+        """The network reports that the connection is lost."""
         if link is not self._link or self._closed:
             return
         self._link = None
@@ -200,7 +200,7 @@ class SimWire:
             task.add_done_callback(self._tasks.discard)
 
     async def problem(self, error: Exception) -> None:
-        """Tell the error callback."""
+        """Call the error callback."""
         self.last_error = error
         callback = self._callbacks.get("error_cb")
         if callback is not None:

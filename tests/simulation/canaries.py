@@ -172,7 +172,7 @@ def _stale_epoch_obeyed() -> Replaced:
 
 
 def _replay_off_by_one() -> Replaced:
-    """Whoever reads a log from somewhere leaves its first record out."""
+    """A reader that starts at a sequence skips the first record."""
     run = LogReader.run
 
     async def late(self: LogReader, start: int, handler: Any) -> None:
@@ -224,11 +224,11 @@ CANARIES: Final[dict[str, Canary]] = {
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",)),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
     "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",)),
-    "repair_never_opened": Canary(_repair_never_opened, 160, ("nobody repairs", "undisturbed")),
+    "repair_never_opened": Canary(_repair_never_opened, 160, ("without a repair", "undisturbed")),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),
-    "release_forgotten": Canary(_release_forgotten, 24, ("undisturbed", "nobody repairs")),
+    "release_forgotten": Canary(_release_forgotten, 24, ("undisturbed", "without a repair")),
     "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
     "hold_never_closed": Canary(_hold_never_closed, 6, ("still open",)),
     "hold_without_deadline": Canary(_hold_without_deadline, 6, ("has no deadline",)),
@@ -242,9 +242,9 @@ CANARIES: Final[dict[str, Canary]] = {
         _eviction_without_placement, 24, ("has no proven placement",)
     ),
     "preemption_without_end": Canary(_preemption_without_end, 24, ("is still open", "not ended")),
-    "bound_ignored": Canary(_bound_ignored, 12, ("under way beside",)),
+    "bound_ignored": Canary(_bound_ignored, 12, ("in flight beside",)),
     "answers_not_taken_off": Canary(_answers_not_taken_off, 12, ("not ended",)),
-    "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "nobody repairs", "not ended")),
+    "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "without a repair", "not ended")),
     **CLAIM_CANARIES,
 }
 

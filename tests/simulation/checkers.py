@@ -168,7 +168,7 @@ class Checkers:
             watched.refused_ms = stored.at_ms
 
     def _may_land(self, act: GangDecision) -> bool:
-        """Whether a pod of it is there and not bound. After a restore nobody is to blame."""
+        """Whether a pod of it is there and not bound. After a restore it may be missing."""
         if self._lately_restored():
             return False
         return any(map(self._lands, act.bindings))
@@ -259,7 +259,7 @@ class Checkers:
             )
 
     def _taken(self, node: str, cluster_seq: int) -> tuple[int, int]:
-        """Room taken by us, and by others as far as the deciding cycle had been told of them."""
+        """Capacity taken by Tutti, and by foreign pods that the deciding cycle had read of."""
         seen = self.truth.seen_on_node
         told = sum(
             amount
@@ -269,8 +269,8 @@ class Checkers:
         return sum(self._ours.get(node, {}).values()), told
 
     def _leaves_room(self, act: GangDecision) -> None:
-        """Room that a request in flight may still take is given to nobody else, nor room of which
-        an outcome could not say that none is.
+        """Check that capacity that a request in flight may still take is reserved, and capacity of
+        which the outcome is uncertain, too.
         """
         pairs = {(binding.uid, binding.node) for binding in act.bindings}
         nodes = {node for _, node in pairs}
@@ -371,7 +371,7 @@ class Checkers:
             self.partial_s += _LOOK_S
             self.worst_partly_s = max(self.worst_partly_s, watched.partly_s)
         if not life.plan.owner and self._told_partly_bound(watched):
-            # Nobody would make its pods again: it is left, and its user is told.
+            # No controller would recreate its pods: it is left, and its verdict says so.
             watched.unowned_s = 0.0
             return
         self._judge_owner(watched, len(left), minimum, disturbed)
@@ -389,7 +389,7 @@ class Checkers:
             watched.unowned_s += _LOOK_S
         what = f"{left} of {minimum} are bound"
         if watched.unowned_s > _OWNED_WITHIN_S:
-            self.broken(life.name, f"{what}, and nobody repairs or releases it")
+            self.broken(life.name, f"{what}, without a repair or a release")
         settings = dict(life.plan.settings)
         deadline_s = settings.get(annotations.REPAIR_DEADLINE_SECONDS, _REPAIR_DEADLINE_S)
         believed_s = FORGOTTEN_MS / 1000 if self._lately_restored() else 0.0
@@ -429,7 +429,7 @@ class Checkers:
         left = {life.name for pod in self.etcd.all(PODS) if (life := self.world.lives.life_of(pod))}
         for name, watched in self.watched.items():
             if name not in left:
-                # Its group and all its pods are made again: another gang, of which nobody knows.
+                # Its group and all its pods are made again: a new gang, which no service knows yet.
                 watched.refused_seq = 0
 
     def _lately_restored(self) -> bool:

@@ -1,4 +1,4 @@
-"""Planted bugs in what is done about claims; `canaries` plants them with the others.
+"""Planted bugs in the handling of claims; `canaries` plants them with the rest.
 
 Where chance hardly ever brings together what shows a bug, its canary has a world that is tighter
 than that of a seed: only gangs with such claims, less room, a slower provisioner.

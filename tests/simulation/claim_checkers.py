@@ -2,7 +2,7 @@
 before what it asks for can be used where it goes.
 
 Read from what etcd holds at the write, and from the decisions as they are stored; what a deciding
-cycle was told late (how much room a zone has left) counts as it was told.
+cycle read late (how much capacity a zone has left) counts as it was published.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class ClaimCheckers:
         self._named: set[str] = set()
         #: UID of the claim that has each device.
         self._owners: dict[tuple[str, str], str] = {}
-        #: By zone: what was told of its room, with the sequence of CLUSTER.
+        #: By zone: its published capacity, with the sequence of CLUSTER.
         self._told: dict[str, list[tuple[int, int]]] = {}
         #: (claim's UID, node) of volumes that were to be made.
         self._asked: set[tuple[str, str]] = set()
@@ -74,7 +74,7 @@ class ClaimCheckers:
     # ---- decisions
 
     def judge_decision(self, stored: Stored, act: GangDecision) -> None:
-        """A decision is stored: what it takes is nobody else's."""
+        """A decision is stored: no other gang may have what it takes."""
         self._named.update(one.claim_uid for one in act.volumes)
         self._named.update(one.claim_uid for one in act.devices)
         self._named.update(one.volume_uid for one in act.volumes)
@@ -115,14 +115,14 @@ class ClaimCheckers:
         if claim is not None and told and told[-1] < gib_of(claim):
             self._broken(
                 self._gang(act),
-                f"decision {stored.seq} has a volume made in zone {zone}, of which it was told "
+                f"decision {stored.seq} has a volume made in zone {zone}, of which CLUSTER had "
                 f"that {told[-1]} GiB are left",
             )
 
     def _appended(self, stream: str, seq: int, record: object) -> None:
         del stream
         if isinstance(record, Synced) and record.epoch == seq:
-            self._told.clear()  # what there is now is told by the new watcher's picture
+            self._told.clear()  # the new watcher's snapshot has what there is now
         if isinstance(record, StorageCapacityChanges):
             for one in record.changed:
                 zone = one.name.removeprefix("room-")

@@ -65,7 +65,7 @@ class ClaimFaults:
         return f"for {lasts_s:g} s"
 
     def _volumes_full(self, rng: Random) -> str:
-        """No room in a zone, of which the driver tells some time later."""
+        """No capacity is left in a zone, which the driver publishes some time later."""
         zone, lasts_s = rng.choice(("a", "b")), rng.choice((3.0, 10.0))
         self._volumes.full.add(zone)
         self._loop.at(rng.random() * 3.0, self._volumes.publish, zone)

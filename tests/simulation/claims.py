@@ -36,7 +36,7 @@ claim from a template. shared_gpus: all pods one claim."""
 _EXCLUSIVES: Final = 2
 _USER: Final = "user"
 _EPHEMERAL: Final = "ephemeral-controller"
-#: Of a pod's volume, claim and template: nobody reads these names.
+#: Of a pod's volume, claim and template: no service reads these names.
 _VOLUME: Final = "data"
 _TEMPLATE: Final = "gpus"
 _FOREIGN_S: Final = 8.0
@@ -260,7 +260,7 @@ class Claims:
     # ---- the other scheduler
 
     def foreign_claim(self) -> None:
-        """It takes a local volume that nobody has, by its name."""
+        """A foreign claim takes a free local volume, by its name."""
         free = [one for one in self.etcd.all(VOLUMES) if _is_free(one)]
         if not free:
             return

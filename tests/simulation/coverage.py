@@ -46,7 +46,7 @@ class Coverage:
             self.pairs[group, state] += count
 
     def hit(self, kind: str, states: set[str]) -> None:
-        """A fault of that kind happened while somebody was in these states."""
+        """A fault of that kind happened while the protocol was in these states."""
         group = _GROUP_OF.get(kind)
         if group is not None:
             for state in states:

@@ -1,10 +1,10 @@
 """Devices of the simulated cluster: each node's driver, and the controller of ResourceClaims.
 
 The driver of a node publishes its devices when the node joins; with the node they are gone. The
-controller makes claims from templates and tells the pod their names, takes reservations of pods
-away that are gone or have ended, gives devices back with the last reservation, and deletes claims
-with their pods. It acts on what etcd holds, some time later, and looks at everything again when it
-starts.
+controller makes claims from templates and writes their names into the pod, takes reservations of
+pods away that are gone or have ended, gives devices back with the last reservation, and deletes
+claims with their pods. It acts on what etcd holds, some time later, and looks at everything again
+when it starts.
 """
 
 from collections.abc import Callable
@@ -112,7 +112,7 @@ class DeviceControllers:
     # ---- the controller
 
     def _look_at_pod(self, key: ClaimKey) -> None:
-        """Make the claims that its templates ask for, and tell it their names."""
+        """Make the claims that its templates ask for, and write their names into its status."""
         pod = self.etcd.get(PODS, *key)
         if pod is None or pod["status"].get("phase") in ENDED:
             return
@@ -132,7 +132,7 @@ class DeviceControllers:
             claim = device_claim(f"{metadata['name']}-gpus-{suffix}", metadata["namespace"], number)
             claim = with_(claim, metadata={"ownerReferences": [owner]})
             self.etcd.create(RESOURCE_CLAIMS, claim, by=_BY)
-            # The pod is told by a second write; between the two anything may happen.
+            # The pod is changed by a second write; between the two anything may happen.
             self._soon(self._look_at_pod, key_of(pod))
             return
         statuses = [

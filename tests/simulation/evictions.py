@@ -33,7 +33,7 @@ class Evictions:
         taken: Callable[[str, int], int],
         broken: Callable[[str, str], None],
     ) -> None:
-        """`taken(node, sequence of CLUSTER)`: what of it is taken, as told up to there;
+        """`taken(node, sequence of CLUSTER)`: what of it is taken, as published up to there;
         `broken(gang, what)` ends the run.
         """
         self._world = world
@@ -65,7 +65,7 @@ class Evictions:
         return found[0] if found is not None else None
 
     def _placement(self, name: str, stored: Stored, act: EvictionDecision) -> None:
-        """With the victims gone, and whoever else is going, the bindings fit."""
+        """With the victims and all other terminating pods gone, the bindings fit."""
         pods = {pod["metadata"]["uid"]: pod for pod in self._world.etcd.all(PODS)}
         going = {victim.uid for victim in act.victims}
         for other in self._truth.preempting.values():
@@ -129,8 +129,8 @@ class Evictions:
 
     def _bound(self, life: Life) -> tuple[set[str], set[str], set[str]]:
         """Pods of a gang that count towards its quorum, those of them that have not ended, and
-        those that came back with their nodes: whether the planner has been told of that is not
-        known here. Who runs on a node that is gone counts for nothing.
+        those that came back with their nodes: whether the planner has read that is not
+        known here. A pod on a node that is gone does not count.
         """
         counts: set[str] = set()
         runs: set[str] = set()

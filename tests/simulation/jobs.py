@@ -38,7 +38,7 @@ STORM_S: Final = 25.0
 CALM_S: Final = 120.0
 _JOBS: Final = 6
 _REPLICAS: Final = ("controller-0", "controller-1")
-#: From → to, as the tables say; "" is a job that nobody has touched.
+#: From → to, as the tables say; "" is a new job.
 _MOVES: Final = {
     "": {"Pending"},
     "Pending": {"Running", "Restarting", "Aborting"},
@@ -153,7 +153,7 @@ class JobRun:
         self.etcd.create(JOBS_VOLCANO, manifest, by="user")
 
     def _play(self, write: Write) -> None:
-        """Whoever acts on groups and pods does so a little later."""
+        """Those that act on groups and pods do so a little later."""
         late_s = 0.05 + self.rng.random() * 0.4
         if write.type == "ADDED" and write.resource == PODGROUPS_VOLCANO:
             self.loop.at(late_s, self._set, write, {"phase": "Inqueue"})
@@ -200,7 +200,7 @@ class JobRun:
         pod = self._alive(write)
         if pod is None:
             return
-        # Its work is done together: nobody ends before all of its job run.
+        # Its work is done together: no pod ends before all of its job run.
         job = self.etcd.get(JOBS_VOLCANO, NAMESPACE, _job_of(pod))
         phase = ((job or {}).get("status") or {}).get("state", {}).get("phase")
         if phase == "Running":

@@ -136,7 +136,7 @@ class ApiServer:
 
     def _lose(self, request: Request, delay_s: float, answered: Answered) -> None:
         """The client sees the connection break: mostly at once, sometimes only when its kernel
-        finds nobody at the other end.
+        finds the other end gone.
         """
         if self._rng.random() < 0.25:
             delay_s += self._rng.random() * 8.0
@@ -289,7 +289,7 @@ class ApiServer:
         self, request: Request, resource: Resource, namespace: str, name: str, sub: str
     ) -> Reply:
         """Write a status whole, if the object has not changed since it was read."""
-        assert sub == "status", "nobody replaces an object here"
+        assert sub == "status", "only statuses are replaced here"
         given: Obj = _decode(request.body)
         now = self.etcd.get(resource, namespace, name)
         if now is None:
@@ -363,7 +363,7 @@ class ApiServer:
         self._watches.clear()
 
     def _changed(self, write: Write) -> None:
-        """etcd has written: have it sent to whoever watches."""
+        """etcd has written: have it sent to all watches."""
         line = self.etcd.history[-1][2]
         for watch in self._watches:
             if watch.resource == write.resource and write.version > watch.version:

@@ -2,7 +2,7 @@
 
 Everything above one request and one watch (encoding, decoding, errors, list-watch) is the real
 code. A request is handed to the server at once and counts as an effect of its generation; the
-answer comes back in the world's time and finds nobody when the generation was killed meanwhile.
+answer comes back in the world's time and is dropped when the generation was killed by then.
 """
 
 import asyncio

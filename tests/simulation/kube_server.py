@@ -4,7 +4,7 @@
 `ApiServer` is what clients reach: requests arrive late or never, are refused, throttled or broken
 off after they were carried out; watches lag, are cut, or find their version compacted.
 
-Objects are plain dicts that nobody changes in place: an `edit` returns a new one (`with_`).
+Objects are plain dicts that are never changed in place: an `edit` returns a new one (`with_`).
 """
 
 from collections import deque
@@ -86,7 +86,7 @@ class Etcd:
         self.tables: dict[Resource, dict[tuple[str, str], Row]] = {each: {} for each in resources}
         #: (version, resource, event as JSON): what a resumed watch is sent.
         self.history: deque[tuple[int, Resource, bytes]] = deque(maxlen=_HISTORY)
-        #: Watches from a version below this one are told that it is gone.
+        #: Watches from a version below this one get the answer that it is gone.
         self.compacted = 1
         self.observers: list[Observer] = []
         self.on_restore: list[Callable[[], None]] = []

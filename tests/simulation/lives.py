@@ -2,8 +2,8 @@
 
 A `Life` is one gang from its arrival to its end. It ends when every place has succeeded, or when
 its user has deleted it. A gang that cannot become whole through no fault of a scheduler (poison
-that never heals, members that nobody makes again) is *hopeless*, and its user deletes it in the
-end.
+that never heals, members that no controller recreates) is *hopeless*, and its user deletes it in
+the end.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class Life:
         self.resized = False
         self.healed = not plan.heals_ms and plan.poison < 0
         self.ended = False
-        #: Something fell out that nobody makes good.
+        #: A member is lost that no controller recreates.
         self.short = False
         self.ended_ms = 0
 
@@ -70,7 +70,7 @@ class Lives:
     """All gangs of a run."""
 
     def __init__(self, etcd: Etcd, nodes: Nodes, note: Callable[[str, str], None]) -> None:
-        """`note(gang, what)` is told what befalls gangs."""
+        """`note(gang, what)` is called for each event of a gang."""
         self.etcd = etcd
         self.loop = etcd.loop
         self.nodes = nodes
@@ -124,7 +124,7 @@ class Lives:
         return Refusal(status, "Forbidden" if status == 403 else "Invalid", words)
 
     def life_of(self, pod: Obj) -> Life | None:
-        """Whose pod it is; None: nobody's here."""
+        """Return the gang of a pod; None if it belongs to no gang of the simulation."""
         found = self.places.get(pod["metadata"]["uid"])
         return found[0] if found is not None else None
 
@@ -269,7 +269,7 @@ class Lives:
         self.loop.at(0.02 + self._rng.random() * 0.6, self._make, life, slot)
 
     def _bare_loss(self, life: Life, slot: int) -> None:
-        """Nobody makes it again: the gang continues without that place, if it still can."""
+        """No controller recreates it: the gang continues without that member, if it still can."""
         del slot
         life.short = True
         self._maybe_done(life)

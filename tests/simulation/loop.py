@@ -108,7 +108,7 @@ class Generation:
 
     def effect(self) -> None:
         """Count something just handed to the bus or the API server. It may be the last thing done:
-        what the process still does before it next waits concerns nobody, for it is dead.
+        what the process still does before it next waits has no effect, for it is dead.
         """
         self.effects += 1
         if self.effects == self.kill_at_effect:
@@ -184,7 +184,7 @@ class SimLoop:
         self._now = 0.0
         self._numbers = 0
         self._heap: list[tuple[float, int, SimHandle]] = []
-        #: Incarnations that are alive, not paused, and have something ready.
+        #: Generations that are alive, not paused, and have something ready.
         self._runnable: list[Generation] = []
         self._graveyard: list[object] = []
         self._ended = False
@@ -193,9 +193,9 @@ class SimLoop:
         #: The world's own coroutines; never killed.
         self.world = Generation(self, "world")
         self.generations: list[Generation] = []
-        #: Told before each kill; for the story and the totals.
+        #: Called before each kill; for the history and the totals.
         self.on_kill: list[Callable[[Generation], object]] = []
-        #: What the loop's exception handler was told: each one is a bug.
+        #: Contexts that the loop's exception handler received: each one is a bug.
         self.unhandled: list[dict[str, Any]] = []
         self.steps = 0
         self._hurries = 0
@@ -497,7 +497,7 @@ def _close(coroutine: Any) -> None:
             coroutine.close()
         except RuntimeError:
             continue  # it "ignored GeneratorExit": a `finally` that awaits
-        except BaseException:  # noqa: BLE001 - whatever it raises now, nobody is there to care
+        except BaseException:  # noqa: BLE001 - the process is dead: what it raises has no effect
             return
         else:
             return

@@ -98,7 +98,7 @@ def _run(
     context = multiprocessing.get_context("spawn")
     last = None if seeds is None else first_seed + seeds - 1
     results: Any = context.Queue()
-    # Runs differ in length: whoever is done takes the next seed, so that all end together.
+    # Runs differ in length: an idle worker takes the next seed, so that all end together.
     following: Any = context.Value("q", first_seed)
     processes = [
         context.Process(target=_work, args=(results, following, last, ends_s), daemon=True)
@@ -126,8 +126,8 @@ def _run(
 
 
 def _work(results: Any, following: Any, last: int | None, ends_s: float | None) -> None:
-    """One worker: the next seed that nobody has taken, until the last one is done, the time is up
-    or whoever started it has died.
+    """One worker: the next free seed, until the last one is done, the time is up
+    or the parent process has died.
     """
     # What is imported stays: forgetting a run then looks at that run only.
     gc.collect()

@@ -62,7 +62,7 @@ class Clockwork(Protocol):
 
 
 class Observer(Protocol):
-    """Told of every record at the moment it is stored."""
+    """Called with every record at the moment it is stored."""
 
     def appended(
         self, stream: str, generation: str, seq: int, subject: str, payload: bytes
@@ -76,7 +76,7 @@ class Observer(Protocol):
 
 
 class BusFaults(msgspec.Struct, kw_only=True):
-    """How badly the bus behaves now; set by whoever wants trouble. Probabilities are per message.
+    """How badly the bus behaves now; set by the faults. Probabilities are per message.
 
     Attributes:
         latency_s: The longest an undisturbed message takes.
@@ -106,7 +106,7 @@ class SimNats:
         self.is_up = True
         self.streams: dict[str, SimStream] = {}
         self.links: list[Link] = []
-        #: Told of every record that is stored.
+        #: Called with every record that is stored.
         self.observers: list[Observer] = []
         #: What happened to the bus so far, by kind.
         self.counts: dict[str, int] = {}
@@ -151,14 +151,14 @@ class SimNats:
         self.is_up = True
 
     def wipe(self) -> None:
-        """Its disk is lost. Somebody has to set it up again."""
+        """Its disk is lost. A client has to set it up again."""
         self._lost.update(self.streams)
         self.streams.clear()
         self._owners.clear()
         self._count("wiped")
 
     def accept(self, client: Client) -> Link | None:
-        """A client connects; None: nobody is there."""
+        """A client connects; None if the server is down."""
         if not self.is_up:
             return None
         link = Link(self, client)
@@ -187,7 +187,7 @@ class SimNats:
             self.clock.at(PARTITION_NOTICED_S, self._give_up, link)
 
     def _give_up(self, link: Link) -> None:
-        """The client's pings have found nobody."""
+        """The client's pings were not answered."""
         if link.held_until > self.clock.time():
             self.cut(link)
 
@@ -313,7 +313,7 @@ class SimNats:
     # ---- what the server sends
 
     def deliver(self, to: str, subject: str, reply: str, payload: bytes, headers: Headers) -> None:
-        """Send a message to whoever listens on `to`."""
+        """Send a message to the subscribers of `to`."""
         self._route(to, subject, reply, payload, headers)
 
     def interested(self, subject: str) -> bool:

@@ -198,7 +198,7 @@ class Nodes:
     def _run(self, kubelet: Kubelet, pod: Obj, runs_ms: int) -> None:
         uid = pod["metadata"]["uid"]
         if not kubelet.alive:
-            # Looked at again when the machine is back.
+            # Checked again when the machine is back.
             kubelet.admitted.pop(uid, None)
             return
         if uid not in kubelet.admitted:

@@ -1,6 +1,6 @@
 """Judges how many pods are decided ahead of the binders.
 
-Of what a cycle was allowed each record tells. What the planner counts is at least what the servers
+Each record has what its cycle was allowed. What the planner counts is at least what the servers
 hold: pods of decisions that have no outcome, and that are there and not bound.
 """
 
@@ -52,7 +52,7 @@ class Pacing:
         if others and others + size > most:
             self._broken(
                 act.gang_id,
-                f"decision {stored.seq} puts {size} pods under way beside {others}, "
+                f"decision {stored.seq} puts {size} pods in flight beside {others}, "
                 f"{most} are allowed",
             )
 

@@ -2,7 +2,7 @@
 lasts.
 
 What the services ask the machine for (time, randomness, ids, threads) comes from the loop and the
-seed; what they would tell the machine (metrics, a health page) goes nowhere; their bus and their
+seed; what they publish (metrics, a health page) is discarded; their bus and their
 Kubernetes client reach the simulated servers. The services themselves are not changed.
 """
 
@@ -41,7 +41,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class _Nothing:
-    """A metric that nobody reads."""
+    """A metric that is never read."""
 
     def inc(self, amount: float = 1) -> None: ...
 
@@ -58,7 +58,7 @@ _NOTHING: Final = _Nothing()
 
 
 class _NoRegistry:
-    """Takes metrics that a service makes itself; nobody reads them."""
+    """Takes metrics that a service makes itself, and discards them."""
 
     def register(self, collector: object) -> None: ...
 
@@ -102,7 +102,7 @@ class _NoMetrics:
 
 
 class _NoHealthServer:
-    """Serves nobody: no port is opened."""
+    """Opens no port."""
 
     port = 1
 

@@ -54,7 +54,7 @@ _PREEMPTING: Final = Path(__file__).with_name("preempting.conf")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run. Leaving gangs or faults out changes nothing for the others."""
+    """What to run. Leaving gangs or faults out does not change the rest."""
 
     seed: int
     shape: Shape = Shape()
@@ -204,11 +204,11 @@ class Run:
         self.world.lives.lay_hopeless_to_rest()
         self.loop.at(_HOPELESS_EVERY_S, self._bury)
 
-    # ---- what is told
+    # ---- what is reported
 
     def _small_fault(self, kind: str) -> None:
         if kind == "api.silence":
-            # A list or a watch hangs: nobody is told of the cluster meanwhile.
+            # A list or a watch hangs: the watcher reads no changes while it lasts.
             self.storm.disturb(8.0)
         self._fault(kind, "")
 

@@ -1,7 +1,7 @@
 """Everything that can go wrong in a run, drawn from the seed before it begins.
 
-Each fault has an instant, a kind and a generator of its own, so that leaving one out changes none
-of the others: that is what makes a failing run shrinkable. Small faults of single requests and
+Each fault has an instant, a kind and a generator of its own, so that leaving one out does not
+change the rest: that is what makes a failing run shrinkable. Small faults of single requests and
 messages are drawn where they happen (`KubeRates`, `BusFaults`); here their shares are set.
 """
 
@@ -47,7 +47,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "node_cordoned": 4,
     "foreign_burst": 8,
 }
-#: After a fault this long nobody is blamed for being late.
+#: For so long after a fault lateness is not counted.
 _SETTLE_S: Final = 5.0
 #: Rare faults wait so long for a state of the protocol that their own chance picks, or chance would
 #: hardly ever bring the two together.
@@ -65,9 +65,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def draw(rng: Random, over_ms: int, mean_gap_ms: int) -> list[Fault]:
-    """The faults of one run, in order: storms, with lulls between them in which whoever is late can
-    be blamed.
-    """
+    """The faults of one run, in order: storms, with lulls between them in which lateness counts."""
     faults: list[Fault] = []
     kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
     at_ms = float(rng.randint(1_000, 6_000))
@@ -92,7 +90,7 @@ class Storm:
         states: Callable[[], set[str]],
         on_fault: Callable[[str, str], None],
     ) -> None:
-        """`states()` are those that the protocol is in; `on_fault(kind, what)` is told of each
+        """`states()` are those that the protocol is in; `on_fault(kind, what)` is called for each
         fault as it happens.
         """
         self.loop = loop
@@ -167,7 +165,7 @@ class Storm:
         return self.loop.time() < self.quiet_from_s
 
     def disturb(self, lasts_s: float) -> None:
-        """Nobody is to blame for being late for so long, and a while after it."""
+        """Do not count lateness for so long, and a while after it."""
         self.quiet_from_s = max(self.quiet_from_s, self.loop.time() + lasts_s + _SETTLE_S)
 
     def _killed(self, generation: Generation) -> None:
@@ -371,7 +369,7 @@ class Storm:
         backup, lasts_s = self.world.etcd.backup(), rng.choice((5.0, 15.0))
 
         def restore() -> None:
-            # Versions that are passed again before a watch is back cannot be told from the first.
+            # Versions that repeat before a watch is back look like the first ones.
             if not self._over and self.world.etcd.version > backup.version + 150:
                 self._on_fault("etcd_restored", f"as {lasts_s:g} s ago")
                 self.world.etcd.restore(backup)

@@ -1,4 +1,4 @@
-"""What happened in a run, told for one gang: its own life, and the faults around it."""
+"""What happened in a run, from the view of one gang: its own life, and the faults around it."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class Story:
-    """Collects lines; told only when something went wrong, or when somebody asks."""
+    """Collects lines; printed only when something went wrong, or on request."""
 
     def __init__(self, loop: SimLoop) -> None:
         self.lines: list[Line] = []

@@ -1,7 +1,8 @@
 """A simulated durable pull consumer of JetStream: who is given what, and what is given again.
 
 As nats-server 2.15 does it. A log's consumer (acknowledgement: none) forgets what it has sent; a
-worker's remembers until it is acknowledged, and gives it again after the ack wait, to whoever asks.
+worker's remembers until it is acknowledged, and delivers it again after the ack wait, to the next
+pull.
 """
 
 from collections import deque
@@ -49,7 +50,7 @@ class Host(Protocol):
     def deliver(
         self, to: str, subject: str, reply: str, payload: bytes, headers: Mapping[str, str]
     ) -> None:
-        """Send a message to whoever listens on `to`."""
+        """Send a message to the subscribers of `to`."""
         ...
 
 
@@ -138,7 +139,7 @@ class SimConsumer:
     # ---- what clients ask
 
     def pull(self, reply: str, body: PullBody) -> None:
-        """Somebody asks for messages."""
+        """A client asks for messages."""
         pull = _Pull(reply, body, self._host.now_ns())
         if len(self._waiting) >= _WAITING_MAX:
             self._tell(pull, {"Status": "409", "Description": "Exceeded MaxWaiting"})
@@ -196,7 +197,7 @@ class SimConsumer:
     # ---- what happens to it
 
     def pump(self) -> None:
-        """Give what there is to whoever waits, in turn."""
+        """Deliver what there is to the waiting pulls, in turn."""
         if not self._waiting:
             return
         left_over = -1
@@ -279,7 +280,7 @@ class SimConsumer:
             self._initial.appendleft(record.seq)
 
     def _taker(self, record: "Stored") -> _Pull | None:
-        """The next request that somebody still listens for and that has room for it."""
+        """The next pull that is still listened for and may take the record."""
         while self._waiting:
             pull = self._waiting.popleft()
             if not self._host.interested(pull.reply):

@@ -112,7 +112,7 @@ class Suite:
         claims_wait_s: float = 120.0,
         ahead_pods_min: int = 32,
     ) -> None:
-        """`note(process, what)` is told of lives and deaths; the policy is in `scheduler_conf`,
+        """`note(process, what)` is called for starts and deaths; the policy is in `scheduler_conf`,
         binders wait `claims_wait_s` for volumes, planners decide `ahead_pods_min` ahead of them.
         """
         self.loop = loop
@@ -166,8 +166,8 @@ class Suite:
         self.processes = {process.name: process for process in made}
 
     def add_controller(self) -> None:
-        """Run the status controller, too: nobody here depends on it, and it costs half as much
-        again as all the others.
+        """Run the status controller, too: nothing here depends on it, and it costs half as much
+        as all other services together.
         """
         settings = ControllerSettings(ordinal=0, controllers=("status",))
         made = Process(self, "controller", settings, controller.serve)

@@ -1,4 +1,4 @@
-"""One seed in the foreground: run it, shrink what broke, tell the story."""
+"""One seed in the foreground: run it, shrink what broke, print the history."""
 
 import sys
 from typing import Final

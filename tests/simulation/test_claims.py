@@ -185,7 +185,7 @@ def test_claims_are_named_after_their_gangs() -> None:
 
 
 def own(scene: Scene, volume: Obj, uid: str) -> None:
-    """Write a claim of that UID into the volume as its owner, whoever has it."""
+    """Write a claim of that UID into the volume as its owner, whatever claim has it."""
     owner = {"claimRef": {"namespace": NAMESPACE, "name": f"gang-{uid}", "uid": uid}}
     scene.etcd.change(VOLUMES, volume, lambda now: with_(now, spec=owner), by="test")
 

@@ -103,7 +103,7 @@ def test_a_version_that_is_compacted_is_gone() -> None:
 
 
 class ClusterState:
-    """What a list-watch tells: the version of each pod by name."""
+    """What a list-watch has read: the version of each pod by name."""
 
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}

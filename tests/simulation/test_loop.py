@@ -102,7 +102,7 @@ def test_a_paused_process_does_late_what_came_due_meanwhile(loop: SimLoop) -> No
 
 
 def test_a_process_that_waits_for_another_ones_answer_outlives_it(loop: SimLoop) -> None:
-    """A future resolved by the world wakes only whoever still lives."""
+    """A future resolved by the world wakes only processes that still live."""
     answers: list[str] = []
     futures: list[asyncio.Future[str]] = []
 

@@ -62,7 +62,7 @@ class Truth:
         self.planner_epoch = 0
         self.cluster_epoch = 0
         self.verdicts: dict[str, Verdict] = {}
-        #: Foreign pods by UID: the CLUSTER sequence that told of their node first.
+        #: Foreign pods by UID: the CLUSTER sequence that had their node first.
         self.seen_on_node: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
         #: Called after a record was taken in: (stream, sequence, record).
@@ -106,7 +106,7 @@ class Truth:
             self.started.clear()
             self.planner_epoch = 0
         elif stream == subjects.OUTCOMES:
-            # Whoever still holds a decision of the lost DECISIONS may answer it again.
+            # A binder that still holds a decision of the lost DECISIONS may answer it again.
             self.outcomes.clear()
         elif stream == subjects.CLUSTER:
             self.cluster_epoch = 0
@@ -179,7 +179,7 @@ class Truth:
         """
         own = pods_of(stored.act)
         if isinstance(stored.act, GangDecision) and stored.act.again:
-            return  # it is the same decision, told again before the log drops it
+            return  # it is the same decision, published again before the log drops it
         for other in self.unanswered.values():
             both = own & pods_of(other.act)
             if both and isinstance(other.act, GangDecision) and self.may_land(other.act):
@@ -250,7 +250,7 @@ class Truth:
         return [note for key, note in self.notes.items() if key[0] in gang_ids and key[1] == kind]
 
     def states(self) -> set[str]:
-        """Which states of the protocol somebody is in now."""
+        """Return the states of the protocol that occur now."""
         found = {key[1] for key in self.notes}
         if self.preempting:
             found.add("preempting")

@@ -4,7 +4,7 @@ Three classes: `local` (volumes that are there, one node each), `zonal` (made fo
 node is chosen, for that node's zone; limited room and so many to a node) and `ready` (made at
 once). The controllers act only on what etcd holds, some time later, and look at everything again
 when they start. A provisioner that finds no room takes the chosen node off the claim; what it has
-begun continues even if somebody else does.
+begun continues even if another provisioner does, too.
 """
 
 from collections.abc import Callable
@@ -54,8 +54,8 @@ class VolumeControllers:
         zone_gib: int = CAPACITY_GIB,
         slow_s: float = 0.0,
     ) -> None:
-        """`note(gang, what)` is told what befalls claims. A zone has room for `zone_gib`, and the
-        provisioner takes up to `slow_s` longer even when nothing is wrong.
+        """`note(gang, what)` is called for each event of a claim. A zone has room for `zone_gib`,
+        and the provisioner takes up to `slow_s` longer even when nothing is wrong.
         """
         self.etcd = etcd
         self.loop = etcd.loop
@@ -179,7 +179,7 @@ class VolumeControllers:
             self._reclaim(volume)
 
     def _reclaim(self, volume: Obj) -> None:
-        """Whoever had it is gone: made ones are deleted, local ones are wiped and offered again."""
+        """Its claim is gone: made ones are deleted, local ones are wiped and offered again."""
         self.etcd.remove(VOLUMES, volume, by=_PROVISIONER)
         spec = volume["spec"]
         if spec["storageClassName"] == LOCAL:
@@ -279,7 +279,7 @@ class VolumeControllers:
         self.loop.at(0.2 + self._rng.random(), self.publish, zone)
 
     def _refuse(self, claim: Obj, zone: str) -> None:
-        """No room there: let whoever chose choose again."""
+        """No capacity there: let the scheduler choose again."""
         now = self.etcd.get(VOLUME_CLAIMS, *key_of(claim))
         notes = (now or claim)["metadata"].get("annotations") or {}
         if now is None or zone_of(notes.get(SELECTED_NODE, "")) != zone:

@@ -20,7 +20,7 @@ from tests.simulation.kube_api import BUDGET
 
 OwnerKind = Literal["ReplicaSet", "TFJob", "Job", ""]
 """ReplicaSet: made again under new names, for nothing. TFJob: under the same names, for nothing.
-Job: under new names, counted as a retry. "": nobody makes it again."""
+Job: under new names, counted as a retry. "": it is not recreated."""
 
 Mishap = Literal[
     "member_fails",

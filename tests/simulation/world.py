@@ -32,8 +32,8 @@ class World:
         note: Callable[[str, str], None],
         claims: ClaimShape | None = None,
     ) -> None:
-        """`on_fault(kind)` and `note(gang, what)` are told what happens; with `claims` some gangs
-        ask for volumes and devices.
+        """`on_fault(kind)` and `note(gang, what)` are called with what happens; with `claims` some
+        gangs ask for volumes and devices.
         """
         self.loop = loop
         self.shape = shape

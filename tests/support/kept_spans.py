@@ -1,4 +1,4 @@
-"""A tracer that keeps the spans it is given, for tests of those who tell them."""
+"""A tracer that keeps the spans it is given, for tests of the code that records them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

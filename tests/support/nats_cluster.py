@@ -63,7 +63,7 @@ async def a_nats_cluster(folder: Path) -> AsyncIterator[NatsCluster]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now; the kernel gives them out in turn, so soon not again."""
+    """Return free ports; the kernel assigns ports in turn, so these not again soon."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
         for one in sockets:

@@ -1,8 +1,8 @@
 """How several processes share the tests: what stays together, and what comes first.
 
 A unit of work is a file, as with xdist's own ``--dist loadfile``, or a whole folder where its files
-share a control plane that takes long to start. Whoever is done takes the next unit; so that all are
-done at about the same time, those that take longest come first. xdist alone begins with the files
+share a control plane that takes long to start. An idle worker takes the next unit; the longest come
+first, so that all workers end at about the same time. xdist alone begins with the files
 that have the most tests, which are the fast ones.
 """
 
@@ -63,7 +63,7 @@ class Spread(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Take the place of ``--dist loadfile``; whoever asks for another one gets it."""
+    """Replace ``--dist loadfile``; any other distribution is xdist's own."""
     if config.getoption("dist") != "loadfile":
         return None
     config.option.loadscopereorder = False

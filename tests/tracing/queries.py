@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 FILES: Final = Path(__file__).parents[2] / "deploy" / "chart" / "files"
 #: Prometheus itself puts these on every series that it reads.
 OF_TARGETS: Final = frozenset({"instance", "job", "namespace"})
-#: What tells one installation's series from another's.
+#: What distinguishes one installation's series from another's.
 SCOPE: Final = frozenset({"job", "namespace"})
 _SHOWN: Final = re.compile(r"\{\{\s*\$labels\.(\w+)|\{\{\s*(\w+)\s*\}\}")
 

@@ -169,7 +169,7 @@ async def test_a_refused_attempt_is_an_error_and_the_next_one_begins_where_it_en
         await make_gang(client, "default", "hapless")
         await bound(client, "default", "hapless")
         uid = await uid_of(client, "hapless")
-        # The watcher tells of the group's appearance, which only the first attempt begins with.
+        # The watcher's span is the group's appearance, with which only the first attempt begins.
         second = await told(sink, gang_trace_id(uid, 2), services=ALL - {"tutti-watcher"})
         first = traces_of(sink)[gang_trace_id(uid, 1)]
     first.check()

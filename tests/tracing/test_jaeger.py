@@ -1,5 +1,5 @@
-"""Gangs of Volcano Jobs as a real Jaeger tells them: on a real API server, and where one is told to
-misbehave.
+"""Traces of gangs of Volcano Jobs in a real Jaeger: with a real API server, and with one scripted
+to misbehave.
 
 The assertions are those of `test_job_trace`, which needs neither.
 """
@@ -58,7 +58,7 @@ async def test_jaeger_shows_each_jobs_gang_as_one_trace(
                 trace = trace_of_jaeger(told) if told is not None else None
                 return trace if trace is not None and trace.is_whole else None
 
-            found = await eventually(whole, timeout_s=30.0, because=f"{name} is told")
+            found = await eventually(whole, timeout_s=30.0, because=f"{name} is complete")
             assert found is not None
             traces[name] = found
         assert await jaeger.services() >= SERVICES

@@ -43,7 +43,7 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
         await eventually(told, timeout_s=20.0)
         data = f"--data-dir={running.folder / 'data'}"
         shown = await tutti("trace", "hapless", data)
-        unknown = await tutti("trace", "team/nobody", data)
+        unknown = await tutti("trace", "team/unknown", data)
     traces = traces_of(sink)
     traces[train].check_jobs_gang("default/train", 3)
     check_retry(traces[hapless], traces[again])
@@ -61,7 +61,7 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
     assert hapless in out
     assert again in out
     assert unknown[0] == 1
-    assert unknown[2].startswith("tutti: no gang team/nobody is known")
+    assert unknown[2].startswith("tutti: no gang team/unknown is known")
 
 
 def refusals(sink: OtlpSink) -> list[str]:

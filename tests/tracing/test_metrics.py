@@ -1,4 +1,4 @@
-"""The metrics that operators build on exist on a running suite; a dead endpoint harms nobody."""
+"""The metrics that operators use exist in a running Tutti; a dead endpoint harms no service."""
 
 import re
 import socket
@@ -204,7 +204,7 @@ async def test_a_dead_endpoint_loses_spans_which_are_counted_and_delays_nothing(
     client: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        # Bound and closed: nobody answers there.
+        # Bound and closed: no server answers there.
         port = taken.getsockname()[1]
     flags = ("--no-webhook", f"--otlp=http://127.0.0.1:{port}")
     async with suite(kubeconfig, tmp_path / "up", *flags) as running:

@@ -52,7 +52,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
     data = tmp_path / "up" / "data"
     async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
         await running.wait_ready()
-        # The standby's recording begins with a picture; what is to be replayed comes after it.
+        # The standby's recording begins with a snapshot; the records to be replayed come after it.
         await eventually(lambda: any(data.glob("recordings/*/*.tutti-recording")), timeout_s=40.0)
         await make_gang(client, "default", "train")
         await make_gang(client, "default", "huge", members=2, least=500)
@@ -103,7 +103,7 @@ def recorded(data: Path) -> bool:
 
 
 def check_bundle(bundle: Path, folder: Path) -> None:
-    """It tells what it holds, and the planner decides the same again from its recording."""
+    """The bundle lists its content, and its recording replays to the same decisions."""
     with tarfile.open(bundle) as tar:
         tar.extractall(folder, filter="data")
     root = folder / "report"

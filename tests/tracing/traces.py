@@ -90,11 +90,11 @@ class Trace:
             if told is not root:
                 assert told.parent == root.span_id, told
         ids = [told.span_id for told in self.spans]
-        assert len(ids) == len(set(ids)), "a span was told twice"
+        assert len(ids) == len(set(ids)), "a span was reported twice"
 
     @property
     def says_it_runs(self) -> bool:
-        """Whether the gang's end was told by the planner and by who writes statuses."""
+        """Whether both the planner and the status controller reported the gang as running."""
         phases = [told.values["phase"] for told in self.named("report")]
         return "gang" in self.names and "Running" in phases
 
@@ -169,7 +169,7 @@ def traces_of(sink: OtlpSink) -> dict[str, Trace]:
 
 
 def trace_of_jaeger(told: dict[str, Any]) -> Trace:
-    """A trace as Jaeger's `/api/traces/{id}` tells it."""
+    """Return a trace of Jaeger's `/api/traces/{id}`."""
     services = {key: one["serviceName"] for key, one in told["processes"].items()}
     (trace,) = _by_id(
         _of_jaeger(services[span["processID"]], span) for span in told["spans"]

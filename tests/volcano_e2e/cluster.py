@@ -41,11 +41,11 @@ class Cluster:
     # ------------------------------------------------------------------------------ objects
 
     async def nodes(self, count: int, prefix: str = "worker-", **shape: Any) -> list[str]:
-        """Make Ready nodes, 4 CPUs and 16 GiB each unless told otherwise."""
+        """Make Ready nodes, 4 CPUs and 16 GiB each by default."""
         return await create_nodes(self.api, count, NodeShape(**shape), prefix=prefix)
 
     async def create(self, manifest: Object, namespace: str = "") -> Object:
-        """Create an object of any kind, in the case's namespace unless told otherwise.
+        """Create an object of any kind, in the case's namespace by default.
 
         Raises:
             ApiError: it was refused.
@@ -148,7 +148,7 @@ class Cluster:
         """Another scheduler configuration, from now until the end of the case."""
         if self._conf.read_text() != text:
             self._conf.write_text(text)
-            await asyncio.sleep(RELOAD_S)  # it is read by polling, and nothing tells that it was
+            await asyncio.sleep(RELOAD_S)  # it is polled, and nothing reports that it was read
 
     async def free(self, cpu: str) -> int:
         """How many containers with this request of CPU fit on the nodes now, counted as the cases
@@ -270,8 +270,8 @@ class Cluster:
     async def event(
         self, about: str, *reasons: str, words: str = "", since: datetime | None = None
     ) -> Object:
-        """Wait for an event with one of the reasons about an object whose name begins so; told
-        again counts where it is to be newer than an instant.
+        """Wait for an event with one of the reasons about an object whose name begins so; a
+        repeated event counts if it is newer than the given instant.
         """
 
         async def told() -> Object:

@@ -115,8 +115,8 @@ async def running(cluster: Cluster, made: Object) -> int:
 
 
 async def never_runs(cluster: Cluster, *jobs: Object) -> None:
-    """None of these Jobs' pods gets a node. It passes by waiting: nothing tells of what does not
-    happen.
+    """None of these Jobs' pods gets a node. It passes by waiting: there is no event for what
+    does not happen.
     """
     await asyncio.sleep(NEVER_S)
     for made in jobs:

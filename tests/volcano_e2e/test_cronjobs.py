@@ -1,4 +1,4 @@
-"""Volcano's e2e/cronjob: every minute again, until somebody says otherwise."""
+"""Volcano's e2e/cronjob: every minute again, until the CronJob is changed."""
 
 import asyncio
 from datetime import datetime

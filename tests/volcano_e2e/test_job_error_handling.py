@@ -31,7 +31,7 @@ def failing(name: str, *policies: Object, of_task: Object | None = None) -> Obje
 
 
 def losing(name: str, *policies: Object, of_task: Object | None = None) -> Object:
-    """Four pods that stay unless somebody deletes one of the task `delete`."""
+    """Four pods that stay until one of the task `delete` is deleted."""
     own: Any = {"policies": [of_task]} if of_task else {}
     return job(name, task("success", 2), task("delete", 2, **own), policies=list(policies))
 
@@ -46,7 +46,7 @@ async def fails_and(e2e: Cluster, made: Object, *phases: str, exit_code: int = 1
 
 
 async def loses_and(e2e: Cluster, made: Object, *phases: str) -> None:
-    """Somebody deletes a pod."""
+    """Delete a pod as a user would."""
     created = await e2e.create(made)
     await e2e.job_passes(created, "Pending", "Running")
     await e2e.delete("Pod", f"{made['metadata']['name']}-delete-0")

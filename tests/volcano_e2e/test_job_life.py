@@ -196,7 +196,7 @@ async def test_a_job_of_the_same_name_is_another_job(e2e: Cluster) -> None:
     second = await e2e.create(recreated())
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
     for _ in range(10):
-        await asyncio.sleep(0.5)  # nothing tells of what does not happen
+        await asyncio.sleep(0.5)  # there is no event for what does not happen
         status = (await e2e.get("Job", "same-name")).get("status", {})
         assert untouched(status), status
         phase = status.get("state", {}).get("phase", "")

@@ -1,4 +1,4 @@
-"""Volcano's e2e/schedulingaction, preempt.go: who makes room for whom inside a queue."""
+"""Volcano's e2e/schedulingaction, preempt.go: preemption inside a queue."""
 
 import asyncio
 
@@ -91,7 +91,7 @@ async def test_preemption_stays_inside_its_queue(small: Cluster) -> None:
     other = await small.create(alike("j2-q2", HALF, least=1, priority=LOW, at="q2-reference"))
     await small.pods_run(other, HALF)
     # The original's third job needs one pod, and is expected to get half of the cluster by evicting
-    # the first one below its minimum. Here members above a minimum preempt nobody.
+    # the first one below its minimum. Here members above a minimum do not preempt.
     high = await small.create(alike("j3-q1", ALL, least=1, priority=HIGH, at="q1-preemption"))
     await small.pods_run(high, 1)
     await asyncio.sleep(NEVER_S)
@@ -134,6 +134,6 @@ async def test_gated_pods_evict_nobody_before_their_gates_are_gone(small: Cluste
     assert await running(small, low) == ALL
     await ungate(small, *waiting)
     await small.pods_run(high, HALF)
-    # Its other half evicts nobody: the preempted job keeps as much, far above its minimum.
+    # Its other half evicts no pod: the preempted job keeps as much, far above its minimum.
     await asyncio.sleep(NEVER_S)
     assert (await running(small, low), await running(small, high)) == (HALF, HALF)

@@ -72,7 +72,7 @@ async def only_group(cluster: Cluster, phase: str) -> Object:
 
 @pytest.mark.certify
 async def test_jobs_share_the_cluster_as_their_minima_allow(small: Cluster) -> None:
-    """Their pods end at once, so that the others have their turns."""
+    """Their pods end at once, so that the remaining jobs have their turns."""
     ends = {"image": BUSYBOX}
     jobs = [alike(f"mqj-{index}", ALL, least=2, of_task=ends) for index in range(3)]
     made = [await small.create(one) for one in jobs]
@@ -203,7 +203,7 @@ async def test_a_job_larger_than_the_cluster_gets_its_pods_made(small: Cluster) 
 async def test_of_two_waiting_jobs_the_one_with_the_earlier_deadline_goes_first(
     small: Cluster,
 ) -> None:
-    """In Volcano's case both wait behind a job that the cluster can never hold; here nobody waits
+    """In Volcano's case both wait behind a job that the cluster can never hold; here no gang waits
     for such a job, so it is one that runs.
     """
     first = await small.create(alike("j1", ALL))

@@ -7,7 +7,8 @@ same neighbourhood, the exact interleaving is a unit test beside the code that w
 from typing import Final
 
 SEEDS: Final[dict[str, int]] = {
-    # A gang that was gone between two cycles stayed in the backlog, and nobody's pods were placed.
+    # A gang that was gone between two cycles stayed in the backlog, and its absent pods were
+    # placed.
     "gone_between_two_cycles": 1043,
     # A deleted gang with an open backoff made the planner wake up without end.
     "pause_of_a_gang_that_is_gone": 1,
