@@ -46,7 +46,7 @@ class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
     #: Sessions from before issue 15 do not have these three.
     creation_p50_ms: float = 0.0
     creation_p99_ms: float = 0.0
-    #: Watches that the API server ended meanwhile; each costs a new list before it continues.
+    #: Watches that the API server ended during the run; each costs a new list before it continues.
     broken_watches: int = 0
 
 

@@ -117,7 +117,7 @@ def _gangs_told(sink: OtlpSink) -> int:
 
 @asynccontextmanager
 async def _dead_endpoint() -> AsyncIterator[str]:
-    """No process listens there, and none will meanwhile."""
+    """An address on which no process listens during the run."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"

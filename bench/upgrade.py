@@ -1,9 +1,9 @@
 """``python -m bench.upgrade``: every service is stopped and started again under load, one by one.
 
 As a rolling upgrade does it: SIGTERM, the process ends as it should, another takes its place, the
-next one's turn. Gangs keep coming meanwhile. Ends with status 1 when one was lost, or when the
-gangs that came during the upgrade waited (p99) more than three times as long as those before it, or
-those after it.
+next one's turn. Gangs keep coming during the upgrade. Ends with status 1 when one was lost, or when
+the gangs that came during the upgrade waited (p99) more than three times as long as those before
+it, or those after it.
 """
 
 import argparse
@@ -124,7 +124,7 @@ async def _until_done(
     try:
         await asyncio.sleep(_NORMAL_S)
         await _replace_all(eyes, steps)
-        # As long again: what a shared machine did meanwhile is no fault of the upgrade.
+        # As long again: what a shared machine did in that time is no fault of the upgrade.
         await asyncio.sleep(_NORMAL_S)
         traffic.finish()
         await coming

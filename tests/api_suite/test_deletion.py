@@ -154,7 +154,7 @@ async def test_a_namespace_takes_its_contents_along(api: Client, ns: str) -> Non
 
 
 async def eventually_gone(api: Client, path: str) -> None:
-    """The real namespace controller takes some seconds to look again."""
+    """The real namespace controller takes some seconds to check again."""
 
     async def is_gone() -> bool:
         return (await api.get(path)).status == 404

@@ -72,7 +72,7 @@ class Gang:
 
 @dataclass
 class Users:
-    """Everybody who makes pods in a run."""
+    """All users that make pods in a run."""
 
     client: RawClient
     rng: random.Random

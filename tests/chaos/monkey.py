@@ -207,7 +207,7 @@ class Monkey:
         await asyncio.to_thread(self._control_plane.restart, SCHEDULER)
 
     async def _delete_node(self) -> None:
-        """A node that has pods goes for good; another one comes."""
+        """Delete a node that has pods, and create another."""
         pods = (await self._client.get(PODS))["items"]
         used = sorted({pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")})
         listed = await self._client.get("/api/v1/nodes")
@@ -236,8 +236,8 @@ class Monkey:
         await self._users.natives(_NATIVES)
 
     async def _natives_first(self) -> None:
-        """Gangs are decided and not bound, because all binders are frozen; meanwhile the other
-        scheduler fills every node. The API server refuses nothing of that; kubelets do.
+        """Gangs are decided and not bound, because all binders are frozen; the other scheduler
+        fills every node in that time. The API server refuses nothing of that; kubelets do.
         """
         answers = (await self._suite.answers()).values()
         binders = [one.pid for one in answers if one.service == "binder"]

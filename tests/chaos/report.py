@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"{title}: {', '.join(found[:5])}"
 
     def table(self) -> str:
-        """For people."""
+        """Return the table of a report."""
         rows = [
             ("gangs", f"{self.gangs}, {self.whole} of them became whole"),
             ("faults", str(self.faults)),

@@ -45,7 +45,7 @@ async def run(
     rng = random.Random(seed)
     kubeconfig = control_plane.admin_kubeconfig
     await asyncio.to_thread(control_plane.install_crds, CRDS_DIR)
-    # Everybody has connections of their own: the judge must not wait behind the users.
+    # Each has connections of its own: the judge must not wait behind the users.
     async with (
         RawClient(kubeconfig) as client,
         RawClient(kubeconfig) as hands,

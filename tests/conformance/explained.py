@@ -68,7 +68,7 @@ EXPLAINED: Final = (
         "gang/gang-(refused-at-enqueue|second-waits-for-the-first|small-overtakes-big)"
         "|queues/priority-does-not-evict-by-default",
         r"[01]/(Job~1[ab]/pending|Pod~1[ab]-w-\d|PodGroup~1[ab]-.*/phase)",
-        "a group without room is admitted all the same, so that an autoscaler sees its pods",
+        "a group without free capacity is admitted, too, so that an autoscaler sees its pods",
     ),
     Explained("gang/gang-no-replicas", r"0/PodGroup~1a-.*/phase", "nothing ran: not Completed"),
     Explained(
@@ -105,7 +105,7 @@ EXPLAINED: Final = (
     Explained(
         "hierarchy/(flat-deserved|tree-deserved-reclaimed-from-sibling)",
         r"1/.*",
-        "reclaim goes on to what each queue deserves, not to the gang's minimum",
+        "reclaim continues to what each queue deserves, not to the gang's minimum",
     ),
     Explained(
         "preempt/preempt-breaks-gang|preempt/preempt-takes-the-lowest-priority",
@@ -125,7 +125,7 @@ EXPLAINED: Final = (
     Explained(
         "preempt/reclaim-by-weight",
         r"1/.*",
-        "reclaim goes on to the queues' shares, not to the gang's minimum",
+        "reclaim continues to the queues' shares, not to the gang's minimum",
     ),
     Explained(
         "preempt/reclaim-breaks-a-gang",
@@ -160,7 +160,7 @@ EXPLAINED: Final = (
     Explained(
         "queues/queue-close-child-then-parent",
         r"2/Queue~1q-kid2/annotations.*",
-        "the wish to open below a closed queue is remembered on the queue, not in memory",
+        "the request to open below a closed queue is stored on the queue, not in memory",
     ),
     Explained(
         "queues/queue-close-restart-in-closed",

@@ -174,7 +174,7 @@ async def _updated(
 
 
 def _comparable(case: Object, kind: str, before: Object, after: Object) -> tuple[Object, Object]:
-    """Both without what the server sets, and without what controllers write meanwhile."""
+    """Both without fields that the server or controllers set."""
     pair = (_bare(before), _bare(after))
     operations = case.get("update") or ()
     states = any(one["path"].startswith("/status") for one in operations)

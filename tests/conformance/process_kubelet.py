@@ -32,7 +32,7 @@ SMALL: Final = frozenset({"busybox", "nginx", "alpine", "bash", "ubuntu", "debia
 SERVING: Final = frozenset({"nginx", "pause", "httpd", "agnhost"})
 _SERVES: Final = re.compile(r"sshd -D|--block|serve")
 _SLEEP: Final = re.compile(r"(?:(?:/bin/)?(?:ba)?sh -c )?sleep (\d+)s?;?")
-#: The init container of the plugin pytorch: it cannot reach anybody here, and gives up.
+#: The init container of the plugin pytorch: it can reach no pod here, and gives up.
 _WAITS_FOR_MASTER: Final = "wait-for-master"
 
 Nature: TypeAlias = Callable[[Object], tuple[float | None, int]]
@@ -157,7 +157,7 @@ class _Container:
                 return code
 
     async def _backed_off(self, ended: Object) -> bool:
-        """Wait before the next start; True when the pod is to stop meanwhile."""
+        """Wait before the next start; return whether the pod is to stop instead."""
         await self._life.report()
         if self._restarts:
             self._last = ended
@@ -292,7 +292,7 @@ class _PodLife:
         if self.stopping.is_set() and not self._gone:
             await asyncio.sleep(END_S)
         self._phase = "Succeeded" if good else "Failed"
-        # As a real one: what has ended takes no room, from before anybody can read that it has.
+        # As a real one: a pod that has ended takes no capacity, from before clients can read that.
         self._kubelet.give_back(self.pod)
         await self.report()
 

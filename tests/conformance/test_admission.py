@@ -7,7 +7,7 @@ from tests.conformance.recordings import read, themes
 
 #: Verdicts that differ, and why.
 VERDICTS = {
-    "job/update-unknown-field": "the schema prunes the field before anybody sees it",
+    "job/update-unknown-field": "the schema prunes the field before any webhook sees it",
     "queue/update-parent-cycle": "a queue that is its own ancestor is a mistake",
 }
 

@@ -65,7 +65,7 @@ def pod_manifest(
     Args:
         name: its name.
         requests: resource name to quantity.
-        scheduler_name: who is to bind it.
+        scheduler_name: the scheduler that is to bind it.
         labels: its labels.
         annotations: its annotations.
         owner: an ownerReference.

@@ -49,7 +49,7 @@ def sweep(parent: Path) -> list[Path]:
         try:
             lock = try_exclusive(folder / OWNER_LOCK)
         except FileNotFoundError:
-            continue  # its owner removed it meanwhile
+            continue  # its owner has removed it
         if lock is None:
             continue
         with lock:

@@ -1,4 +1,4 @@
-"""deploy/tutti.yaml: the chart with its defaults, for people without Helm.
+"""deploy/tutti.yaml: the chart with its defaults, for users without Helm.
 
 To bring it up to date: `make chart`.
 """

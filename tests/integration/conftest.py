@@ -56,12 +56,13 @@ GROUPS = (
 async def namespace(api: RawClient) -> AsyncIterator[str]:
     """A namespace of the test's own; afterwards no pod of it is left, whatever recreates pods.
 
-    Nor is a group: a gang whose nodes are taken away is owed their room, on the next test's nodes.
+    Nor is a group: a gang whose nodes are removed has a reservation for them, on the next test's
+    nodes.
     """
     name = f"test-{uuid.uuid4().hex[:10]}"
     await create_namespace(api, name)
     yield name
-    # A Job that lives is owed the place of its pods: it must be gone before the next test begins.
+    # A Job that lives has a reservation for its pods: it must be gone before the next test begins.
     await api.delete(f"/apis/batch/v1/namespaces/{name}/jobs", {"propagationPolicy": "Background"})
     for groups in GROUPS:
         await api.delete(f"/apis/{groups}/namespaces/{name}/podgroups")

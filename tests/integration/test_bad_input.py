@@ -174,7 +174,9 @@ async def test_of_one_name_in_three_dialects_one_counts_and_the_others_say_so(
 async def test_annotations_at_the_api_servers_limit_are_kept_out_of_the_messages(
     stage: Stage,
 ) -> None:
-    """Nothing of ours fits beside them: the status is written all the same, or the pods say it."""
+    """Nothing of ours fits beside them: the status is written nevertheless, or the pods have the
+    message.
+    """
     key = "example.com/filler"
     filler = {key: "x" * (ANNOTATIONS_BYTES_MAX - len(key))}
     await stage.group("full", 3, notes=filler)

@@ -250,8 +250,8 @@ async def test_pods_deleted_while_they_are_bound_do_not_stop_the_suite(stage: St
 async def test_a_node_deleted_or_cordoned_as_gangs_are_bound_leaves_no_gang_in_part(
     stage: Stage,
 ) -> None:
-    """What was decided for a node that is gone a moment later is bound to it all the same: the API
-    server does not look. The fresh gangs must not be.
+    """Pods decided for a node that is gone a moment later are bound to it nevertheless: the API
+    server does not check. The fresh gangs must not be.
     """
     await stage.nodes(NODES)
     await stage.nodes(3, prefix="going-")
@@ -306,9 +306,9 @@ async def test_everything_at_once_dies_and_comes_back(stage: Stage) -> None:
 async def test_a_zone_lost_with_all_in_it_costs_the_gangs_in_it_that_part_and_nobody_else(
     stage: Stage,
 ) -> None:
-    """Nodes and pods of one zone of three vanish together. Who was elsewhere runs on untouched; who
-    lost a member gets it back in the zones that are left; who does not fit there waits whole until
-    the zone is back.
+    """Nodes and pods of one zone of three vanish together. Gangs elsewhere are not touched; gangs
+    that lost a member get it back in the remaining zones; those that do not fit there wait whole
+    until the zone is back.
     """
     zone = "topology.kubernetes.io/zone"
     for name in "abc":

@@ -1,5 +1,6 @@
 """What real operators do when a worker fails: the whole gang is deleted and made again, and a gang
-that waits for its place continues waiting; deleted for good, it leaves the place at once.
+that waits for its place continues waiting; deleted without being recreated, it leaves the place at
+once.
 
 The kinds of the operators are served with whatever fields they have, their controllers' work is
 done by hand; Jobs, and the deletion of what an owner leaves, are Kubernetes' own.

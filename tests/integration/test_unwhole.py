@@ -210,7 +210,7 @@ async def test_a_poisoned_gang_is_bound_in_part_at_most_once_and_released_at_onc
         assert len(first.ever_bound) <= SIZE - 1
         assert len(first.taken_back_s) <= 1, "bound in part more than once"
         assert all(lasted_s < AT_ONCE_S for lasted_s in first.taken_back_s)
-        logger.info("bound in part, and all taken back after: %s s", first.taken_back_s)
+        logger.info("bound in part, and all released after: %s s", first.taken_back_s)
         await others_come_in(stage, ("one", "two"))
         assert record(stage, "poison").ever_bound == first.ever_bound
     await stage.bound("poison", SIZE, timeout_s=ATTEMPTS_S)

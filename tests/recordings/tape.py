@@ -20,7 +20,7 @@ from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from shared.contracts import codec
 
-#: Fields of verdicts and answers that hold sentences for people.
+#: Fields of verdicts and answers that hold sentences for users.
 _SENTENCES: Final = frozenset({"message", "sentence"})
 #: Wording that has changed since the tapes were taken. Verdicts, notes and decisions are read in
 #: today's words: a verdict that an earlier planner published is published again when its words

@@ -104,7 +104,9 @@ def _guarded(
     keys: Keys,
     podgroups: bool = True,
 ) -> tuple[ProcessSpec, ...]:
-    """The plan of `tutti up`, with who each process is: as the chart has it, and not by `keys`."""
+    """The plan of `tutti up`, with each process's account as the chart has it, and not by
+    `keys`.
+    """
     url = nats_url.replace("nats://", "tls://")
     planned = plan(options, nats_url=url, data_dir=data_dir, keys=keys, podgroups=podgroups)
     specs: list[ProcessSpec] = []

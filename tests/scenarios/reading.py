@@ -1,4 +1,5 @@
-"""Scenarios as YAML: a cluster and gangs in; who is bound, evicted, or waits, and what is said.
+"""Scenarios as YAML: a cluster and gangs in; the pods bound, evicted and waiting, and messages,
+out.
 
 A file holds documents (`---` between them), each one scenario; the folder is the action or policy
 that it is about. Amounts are in the model's units (milli-CPU, bytes, counts); `gpu` stands for
@@ -30,7 +31,7 @@ that it is about. Amounts are in the model's units (milli-CPU, bytes, counts); `
     - {run: [b], evict: true, remove: [c-worker-0], after_ms: 1000, gangs: [], expect: {}}
 
 `count: 2` makes nodes n-0 and n-1. `run` shows these gangs' newest decision bound and running;
-`evict: true` makes everybody gone who is to be evicted.
+`evict: true` removes all pods that are to be evicted.
 """
 
 import pathlib

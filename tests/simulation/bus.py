@@ -2,7 +2,7 @@
 that uses it. Everything above the wire is the real code.
 
 It mends itself as nats-py does: it connects again every 0.1 s, then subscribes again, then sends
-what was published meanwhile.
+what was published in between.
 """
 
 import asyncio

@@ -210,7 +210,7 @@ def _answers_not_taken_off() -> Replaced:
 
 
 CANARIES: Final[dict[str, Canary]] = {
-    # The fence's own memory of what it stored sees it, too, and crashes with its story.
+    # The fence's own memory of what it stored sees it, too, and crashes with its history.
     "fencing_off": Canary(
         _fencing_off,
         20,

@@ -57,7 +57,7 @@ class Watched:
         self.started = False
         #: UIDs placed while it was started: what comes back with its node is no new start.
         self.known: set[str] = set()
-        #: Undisturbed seconds in a row partly bound, and without anybody who cares.
+        #: Undisturbed seconds in a row partly bound, and not handled by any repair or release.
         self.partly_s = 0.0
         self.unowned_s = 0.0
         #: Sequence of the decision whose outcome said that a member is refused, and that outcome's
@@ -100,7 +100,8 @@ class Checkers:
         self._ours: dict[str, dict[str, int]] = {}
         self._foreign: dict[str, dict[str, int]] = {}
         #: (pod UID, node) of which an outcome left open whether a request still binds it: since
-        #: when, and in which DECISIONS. Who starts after a loss waits longer than requests last.
+        #: when, and in which DECISIONS. A service that starts after a loss waits longer than
+        #: requests last.
         self._left_open: dict[tuple[str, str], tuple[int, str]] = {}
         self._restored_ms = 0
         self._evictions = Evictions(
@@ -155,7 +156,7 @@ class Checkers:
         del stream
 
     def _answered(self, seq: int, stored: Stored, act: GangDecision, outcome: Outcome) -> None:
-        """An outcome says that some members were not bound, or not to anybody's knowledge."""
+        """An outcome reports members that were not bound, or of which that is not known."""
         several = outcome.delivered > 1 or act.again
         for one in outcome.members:
             if one.result != "bound" and (several or one.late or one.result not in _DEFINITE):
@@ -210,7 +211,7 @@ class Checkers:
         self._account(write)
 
     def _account(self, write: Write) -> None:
-        """Keep who takes how much of which node."""
+        """Account the capacity that each pod takes of its node."""
         pod = write.new
         uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName")
         if not node:
@@ -224,7 +225,9 @@ class Checkers:
             on_node[uid] = cpu_milli(pod)
 
     def _bound(self, write: Write) -> None:
-        """A binder has bound a pod: was it decided, durably, by who was in force, with room?"""
+        """A binder has bound a pod: was it decided, durably, by the epoch in force, with
+        capacity?
+        """
         pod = write.new
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         life = self.world.lives.life_of(pod)
@@ -321,7 +324,7 @@ class Checkers:
         ):
             self.broken(
                 life.name,
-                f"decision {seq} binds again after {watched.refused_seq} was refused for good",
+                f"decision {seq} binds again after {watched.refused_seq} was refused finally",
             )
 
     def _touched(self, write: Write) -> None:

@@ -69,7 +69,7 @@ def _former_pods_claim_used() -> Replaced:
 
 
 def _selected_node_taken_off() -> Replaced:
-    """What was written for a volume that may be on its way is taken back like the rest."""
+    """The fields written for a volume that may be in creation are removed like the rest."""
     undo = claim_preparation.volume_undo
 
     def tidy(claim: Any, volume: Any, choice: VolumeChoice) -> Any:

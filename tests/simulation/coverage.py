@@ -67,7 +67,7 @@ class Coverage:
         ]
 
     def table(self) -> str:
-        """All pairs, for people."""
+        """Return a table of all pairs."""
         head = f"{'':28}" + "".join(f"{state:>10}" for state in STATES)
         lines = [
             f"{group:28}" + "".join(f"{self.pairs[group, state]:>10}" for state in STATES)

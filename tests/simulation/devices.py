@@ -179,7 +179,7 @@ class DeviceControllers:
             self.etcd.remove(RESOURCE_CLAIMS, claim, by=_BY)
 
     def _release(self, claim: Obj, valid: list[Obj]) -> None:
-        """Who is gone needs no devices; the last one gives them back."""
+        """A pod that is gone needs no devices; the last one returns them."""
         status: Obj = {"reservedFor": valid or None}
         metadata: Obj = {}
         if not valid:

@@ -1,4 +1,5 @@
-"""Judges evictions for other gangs: each proven, of those that may be, and none in vain.
+"""Judges evictions for other gangs: each proven, of pods that may be evicted, and none without
+effect.
 
 Read from the decision as it is stored and from what etcd holds then; what the deciding cycle could
 not know (a pod that another scheduler has bound since) is left out.
@@ -40,7 +41,7 @@ class Evictions:
         self._truth = truth
         self._taken = taken
         self._broken = broken
-        #: (who evicted, who was evicted), by gangs' names.
+        #: (preemptor, victim), by gangs' names.
         self._turns: Counter[tuple[str, str]] = Counter()
 
     def judge(self, stored: Stored) -> None:
@@ -89,8 +90,8 @@ class Evictions:
             if asked + taken > kubelet.cpu_milli:
                 self._broken(
                     name,
-                    f"eviction {stored.seq} is in vain: on {node} {taken} of {kubelet.cpu_milli} "
-                    f"stay taken, and {asked} are wanted",
+                    f"eviction {stored.seq} is without effect: on {node} {taken} of "
+                    f"{kubelet.cpu_milli} stay taken, and {asked} are wanted",
                 )
 
     def _victim(self, life: Life, seq: int, reason: str, victim: Victim) -> None:

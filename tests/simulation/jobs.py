@@ -1,10 +1,11 @@
 """Volcano Jobs under everything that goes wrong: two replicas of the real Job controller, killed at
 any effect, on an API server that loses requests and answers.
 
-Who admits groups and runs pods is played here, and so is what befalls pods: they fail, are evicted,
-or are released by a binder. Checked at every write: phases follow the tables, versions and retries
-only grow, a pod is killed only after its job has said so, no pod is made beside a living one. In
-the end every job has ended, restarted no more often than something befell it, with nothing left.
+The parts that admit groups and run pods are played here, and so are failures: pods fail, are
+evicted, or are released by a binder. Checked at every write: phases follow the tables, versions and
+retries only grow, a pod is killed only after its job has said so, no pod is made beside a living
+one. In the end every job has ended, restarted no more often than something befell it, with nothing
+left.
 """
 
 import asyncio
@@ -170,7 +171,7 @@ class JobRun:
         )
 
     def _begin(self, write: Write) -> None:
-        """A pod is bound and runs; then something befalls it, or it does its work."""
+        """A pod is bound and runs; then it fails, or does its work."""
         started = self.etcd.change(
             PODS,
             write.new,

@@ -24,7 +24,7 @@ _NO_PARAMS: Final[Mapping[str, str]] = {}
 
 
 class SimKubeClient(KubeClient):
-    """Who asks is the generation; its name is what the server's truth records as the writer."""
+    """The client of a generation, whose name the server's truth records as the writer."""
 
     def __init__(self, server: ApiServer, generation: Generation) -> None:
         # Not super().__init__: there are no credentials and no connections here.

@@ -33,7 +33,7 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     #: None when it did not exist before; `new` is the last state of what was deleted.
     old: Obj | None
     new: Obj
-    #: Who asked for it: an generation's name, or "kubelet", "controller", "user", ….
+    #: The client that asked for it: a generation's name, or "kubelet", "controller", "user", ….
     by: str
     #: "bind", "delete", "create", "patch", …
     verb: str

@@ -45,7 +45,7 @@ class Life:
         self.retries = 0
         self.gave_up = False
         self.never_runs = -1
-        #: Its minimum has changed: who decides may not know yet.
+        #: Its minimum has changed: the planner may not have read it yet.
         self.resized = False
         self.healed = not plan.heals_ms and plan.poison < 0
         self.ended = False

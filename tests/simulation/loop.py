@@ -10,7 +10,7 @@ A kill is the end of a process: its callbacks are never run again and its corout
 nor closed (no `finally`, no flush), which is why dead ones are kept until the run ends. The world
 (the simulated servers, clusters, users) is scheduled with `at` and is never killed.
 
-Longer than most files here: who is ready, what is due and who is dead are one state.
+Longer than most files here: ready processes, due timers and dead processes are one state.
 """
 
 import asyncio
@@ -204,7 +204,7 @@ class SimLoop:
     # ---- time
 
     def time(self) -> float:
-        """Virtual seconds since the run began; the monotonic clock of everybody."""
+        """Virtual seconds since the run began; the monotonic clock of all processes."""
         return self._now
 
     @property
@@ -278,7 +278,7 @@ class SimLoop:
                 self._runnable.remove(generation)
 
     def resume(self, generation: Generation) -> None:
-        """SIGCONT: everything that came due meanwhile is done now, late."""
+        """SIGCONT: everything that came due in the pause is done now, late."""
         if generation.paused:
             generation.paused = False
             if generation.alive and generation.ready:

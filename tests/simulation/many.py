@@ -59,7 +59,7 @@ class Totals(msgspec.Struct):
         self.failures += [Failure(result.seed, one.gang, one.what) for one in result.violations[:1]]
 
     def text(self) -> str:
-        """For people."""
+        """Return the totals as text."""
         lines = [
             f"{self.seeds} seeds, {self.gangs} gang life cycles "
             f"({self.gangs_with_fault} with a fault in them), {self.kills} kills, "

@@ -178,7 +178,7 @@ class SimNats:
         self.clock.at_instant(link.cut_at, link.client.lost, link)
 
     def partition(self, link: Link, duration_s: float) -> None:
-        """Nothing passes for so long; the network delivers afterwards what was sent meanwhile,
+        """Nothing passes for so long; the network delivers afterwards what was sent in that time,
         unless the client gives the connection up before.
         """
         link.held_until = max(link.held_until, self.clock.time() + duration_s)
@@ -317,7 +317,7 @@ class SimNats:
         self._route(to, subject, reply, payload, headers)
 
     def interested(self, subject: str) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a subscriber."""
         return bool(self._listeners(subject))
 
     def _route(self, to: str, subject: str, reply: str, payload: bytes, headers: Headers) -> bool:

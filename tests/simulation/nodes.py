@@ -66,7 +66,7 @@ class Nodes:
         etcd.observers.append(self._wrote)
         etcd.on_restore.append(self._restored)
 
-    # ---- what befalls nodes
+    # ---- failures of nodes
 
     def add(self, name: str, cpu: int) -> None:
         """A node joins, ready."""

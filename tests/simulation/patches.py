@@ -173,7 +173,7 @@ def patched(loop: SimLoop, nats: SimNats, api: ApiServer) -> Iterator[None]:
 def on_virtual_time(loop: SimLoop) -> Iterator[None]:
     """Run what is inside on the loop's clock and the run's chance.
 
-    The garbage collector rests meanwhile: when it runs depends on more than the seed, and it would
+    The garbage collector is off inside: when it runs depends on more than the seed, and it would
     close coroutines of the dead.
     """
     gc_was_on = gc.isenabled()
@@ -269,7 +269,7 @@ def _put_servers(put: Put, nats: SimNats, api: ApiServer) -> None:
         return SimKubeClient(api, current_generation())
 
     async def nobody(*_: object) -> None:
-        """Who we are matters to no simulated server."""
+        """The name of a client matters to no simulated server."""
 
     for module in _our_modules():
         if module.__name__.startswith("services."):

@@ -1,4 +1,4 @@
-"""What a planted bug is: what it replaces, and who must see it how soon."""
+"""What a planted bug is: what it replaces, and which checker must find it how soon."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

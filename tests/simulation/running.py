@@ -34,7 +34,7 @@ from tests.simulation.world import World
 CALM_S: Final = 240.0
 #: CPU time of a run that is given up; they take a second. Not the clock's: the machine is shared.
 _CPU_S_MAX: Final = 60.0
-#: Users wait so long before they delete what can never become whole, and look again so often.
+#: Users wait so long before they delete a gang that can never become whole; how often they check.
 _PATIENCE_S: Final = 40.0
 _HOPELESS_EVERY_S: Final = 15.0
 
@@ -194,7 +194,7 @@ class Run:
         return bool(self.checkers.violations)
 
     def _finished(self) -> bool:
-        """Everybody has ended, and the streams are at rest."""
+        """All gangs have ended, and the streams are at rest."""
         if self._failed():
             return True
         busy = self.truth.states() - {"backoff"}
@@ -274,7 +274,7 @@ def bounded() -> Iterator[None]:
     """What never lets time pass, not even the loop's, is stuck."""
 
     def ring(*_: object) -> NoReturn:
-        raise Stuck("no end in sight:\n" + "".join(traceback.format_stack(limit=12)))
+        raise Stuck("it does not end:\n" + "".join(traceback.format_stack(limit=12)))
 
     before = signal.signal(signal.SIGPROF, ring)
     signal.setitimer(signal.ITIMER_PROF, _CPU_S_MAX)

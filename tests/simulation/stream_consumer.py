@@ -1,4 +1,4 @@
-"""A simulated durable pull consumer of JetStream: who is given what, and what is given again.
+"""A simulated durable pull consumer of JetStream: deliveries and redeliveries.
 
 As nats-server 2.15 does it. A log's consumer (acknowledgement: none) forgets what it has sent; a
 worker's remembers until it is acknowledged, and delivers it again after the ack wait, to the next
@@ -44,7 +44,7 @@ class Host(Protocol):
         ...
 
     def interested(self, subject: str) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a subscriber."""
         ...
 
     def deliver(

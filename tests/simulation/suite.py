@@ -123,7 +123,7 @@ class Suite:
         self._was_set_up = False
         #: Ends that no fault explains: each is a bug.
         self.crashes: list[str] = []
-        #: (milliseconds, who, what) that the services logged as warnings or worse.
+        #: (milliseconds, process, message) that the services logged as warnings or worse.
         self.log: deque[tuple[int, str, str]] = deque(maxlen=_LOG_LINES)
         self._disturbed_until_s = 0.0
         self._digest = hashlib.sha256()

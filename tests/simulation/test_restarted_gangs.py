@@ -1,5 +1,5 @@
 """A gang that its JobSet makes again keeps its place, although another one waits for it and
-planners and watchers die meanwhile.
+planners and watchers die in between.
 """
 
 import pytest

@@ -96,7 +96,7 @@ class VolumeControllers:
             }
             self.etcd.create(CSI_CAPACITIES, capacity, by=_PROVISIONER)
 
-    # ---- what befalls them
+    # ---- faults of volumes
 
     def stop(self) -> None:
         """Both die: what they were about to do is not done."""

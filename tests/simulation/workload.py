@@ -153,7 +153,7 @@ def _settings(rng: Random) -> tuple[tuple[str, int], ...]:
 
 
 def _mishaps(rng: Random) -> tuple[tuple[Mishap, int], ...]:
-    """What befalls it, and how long after its arrival."""
+    """Return the mishaps of a gang, and how long after its arrival they happen."""
     kinds: tuple[tuple[Mishap, float], ...] = (
         ("member_fails", 0.12),
         ("member_deleted", 0.12),

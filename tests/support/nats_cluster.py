@@ -21,7 +21,7 @@ class Members(msgspec.Struct, frozen=True):
 
 
 class ClusterInfo(ApiAnswer, frozen=True):
-    """Who leads a stream, in the server's own words."""
+    """The leader of a stream, as the server reports it."""
 
     cluster: Members = Members()
 

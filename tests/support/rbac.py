@@ -29,7 +29,7 @@ async def grant(
         rights: From the table.
         namespace: Where those rights hold that are namespaced.
         release: Stands for RELEASE in names.
-        subject: Who gets them, if not the user of that name.
+        subject: The account that gets them, if not the user of that name.
     """
     rights = tuple(rights)
     whom = subject or {"apiGroup": RBAC, "kind": "User", "name": user}

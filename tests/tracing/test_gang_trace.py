@@ -62,7 +62,7 @@ async def misbehave(client: RawClient, **rule: str | int) -> None:
 
 
 async def make_traced_gang(client: RawClient, name: str) -> None:
-    """A gang of three by a submitter who traces: the link is on its group."""
+    """Make a gang of three whose submitter traces: the link is on its group."""
     manifest: Object = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",

@@ -337,7 +337,7 @@ class Cluster:
 
     async def _removed(self, kind: str, name: str) -> None:
         if kind == "Queue" and await self.find(kind, name) is not None:
-            with contextlib.suppress(ApiError, AssertionError):  # it may go meanwhile
+            with contextlib.suppress(ApiError, AssertionError):  # it may be gone by then
                 await self.close_queue(name)
 
         async def gone() -> bool:

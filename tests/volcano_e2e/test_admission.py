@@ -1,6 +1,6 @@
 """Volcano's e2e/admission, and the admission cases of e2e/jobp: what is refused, in which words,
 and what is filled in. Each table has what is changed in an object that is accepted, and words of
-the refusal, or none where it is accepted all the same.
+the refusal, or none where it is accepted, too.
 """
 
 import copy

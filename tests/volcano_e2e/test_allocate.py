@@ -1,4 +1,4 @@
-"""Volcano's e2e/schedulingaction, allocate.go, enqueue.go, predicates.go: who gets which node."""
+"""Volcano's e2e/schedulingaction, allocate.go, enqueue.go, predicates.go: placement on nodes."""
 
 import pytest
 

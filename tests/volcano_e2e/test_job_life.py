@@ -137,7 +137,7 @@ def hosts(name: str, replicas: int) -> dict[str, str]:
 
 
 async def scales(e2e: Cluster, name: str, *sizes: int) -> None:
-    """Its hosts follow each size before anybody can look twice."""
+    """Its hosts follow each size at once."""
     made = await e2e.create(job(name, task("default", 2, cpu="500m"), plugins={"svc": []}))
     await e2e.job_runs(made)
     for size in sizes:

@@ -111,7 +111,7 @@ async def two_that_fill(e2e: Cluster) -> list[Object]:
 
 async def test_a_group_whose_pods_are_all_taken_away_comes_back_whole(e2e: Cluster) -> None:
     """Volcano's case waits until its queue counts a group as Pending: there the second of the two
-    is, since it keeps out what has no room. Here that one is Inqueue, and waits all the same.
+    is, since it keeps out groups that do not fit. Here that one is Inqueue, and waits, too.
     """
     first, second = await two_that_fill(e2e)
     await one_is(e2e, "Running")
