@@ -10,9 +10,8 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from services.admission_webhook.core.configurations import (
@@ -36,7 +35,7 @@ from shared.kube.errors import Conflict, Invalid, KubeError, NotFound
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
 from shared.kube.objects import KubeStruct, ObjectMeta
 from shared.kube.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from shared.runtime.backoff import delays_s
+from shared.pacing import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -126,19 +125,19 @@ class Registrar:
         """Register, and again whenever our entry was removed, until cancelled. Errors are reported
         by `on_state` and tried again.
         """
-        delays = _delays_s()
+        backoff = Backoff(base_s=1.0, max_s=RECHECK_S)
         with contextlib.suppress(KubeError):
             await remove_left_behind(self._client, time.time_ns() // 1_000_000)
-        why, pause_s = await self._attempt(), next(delays)
+        why, pause_s = await self._attempt(), backoff.next_s()
         async with asyncio.TaskGroup() as tasks:
             for _, resource in _RESOURCES:
                 tasks.create_task(self._watch(resource), name=f"watch-{resource.plural}")
             while True:
                 await self._pause(pause_s if why else None)
                 why = await self._attempt()
-                pause_s = next(delays)
+                pause_s = backoff.next_s()
                 if not why:
-                    delays = _delays_s()
+                    backoff.reset()
 
     async def leave(self) -> None:
         """Take this replica out of the configurations, and remove them when no other is in them.
@@ -353,11 +352,6 @@ def _is_about_conditions(error: Invalid) -> bool:
     """
     fields = [cause.field for cause in error.details.causes]
     return bool(fields) and all("matchConditions" in field for field in fields)
-
-
-def _delays_s() -> Iterator[float]:
-    rng = random.Random()  # noqa: S311 - jitter, no secret
-    return delays_s(rng, first_s=1.0, max_s=RECHECK_S)
 
 
 def _name_of(change: Any) -> str:

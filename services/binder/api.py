@@ -1,8 +1,8 @@
 """The API server as the lanes see it: every failure is an `Answer`, judged by the core."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NoReturn
 
 import msgspec
 
@@ -14,12 +14,15 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError, RequestTimeout, api_error
 from shared.kube.resources import PODS
 from shared.kube.transport import Reply
+from shared.pacing import Backoff
 
 _BOUND: Final = Answer(201)
 #: Phase of a pod that is left as it is: its controller would not make it again.
 _SUCCEEDED: Final = "Succeeded"
 #: Silence in a row until the API server counts as unreachable: one timeout proves nothing.
 _SILENCE_MAX: Final = 3
+#: Longest pause between two requests that find out whether the API server answers.
+_REACHABLE_PAUSE_S_MAX: Final = 2.0
 
 OnHealth = Callable[[str], None]
 """Called when the API server becomes unreachable, with why, and with "" when it answers again."""
@@ -53,36 +56,47 @@ _decode_pod: Final = msgspec.json.Decoder(_Pod).decode
 class KubePods:
     """Binds, reads and removes pods through one client."""
 
-    def __init__(self, client: KubeClient, *, timeout_s: float, on_health: OnHealth) -> None:
-        """Send over `client`; every request has `timeout_s`. Reachable until shown otherwise."""
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        timeout_s: float,
+        on_health: OnHealth,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Send over `client`; every request has `timeout_s`. Reachable until shown otherwise.
+        `backoff` paces the requests that find out whether the API server answers again.
+        """
         self._client = client
         self._timeout_s = timeout_s
         self._on_health = on_health
+        self._backoff = backoff or Backoff(max_s=_REACHABLE_PAUSE_S_MAX)
         self._silent = 0
         self._lost = asyncio.Event()
         self._claims = KubeClaims(self._ask)
 
-    async def wait_reachable(self, delays_s: Iterator[float]) -> None:
-        """Return once the API server has answered anything, asking again after each delay."""
-        for delay_s in delays_s:
+    async def wait_reachable(self) -> None:
+        """Return once the API server has answered anything."""
+        while True:
             try:
                 await self._client.send("GET", "/version", timeout_s=self._timeout_s)
             except KubeError as error:
                 self._on_health(str(error))
             else:
+                self._backoff.reset()
                 self._on_health("")
                 return
-            await asyncio.sleep(delay_s)
+            await asyncio.sleep(self._backoff.next_s())
 
-    async def keep_asking(self, delays_s: Callable[[], Iterator[float]]) -> None:
-        """Whenever the API server became unreachable, ask until it answers; for ever.
+    async def watch_reachable(self) -> NoReturn:
+        """Whenever the API server became unreachable, ask it until it answers; until cancelled.
 
         Without it only the next decision would show that it is back: in a quiet cluster a binder
         would stay unready after any outage, and an upgrade that waits for it would wait with it.
         """
         while True:
             await self._lost.wait()
-            await self.wait_reachable(delays_s())
+            await self.wait_reachable()
             self._silent = 0
             self._lost.clear()
 

@@ -10,10 +10,9 @@ back.
 
 import asyncio
 import logging
-import random
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import Final, assert_never
 
 import msgspec
@@ -51,7 +50,6 @@ from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.outcomes import Outcome
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.runtime.backoff import delays_s
 from shared.runtime.lifecycle import Context, Step
 from shared.telemetry.api_calls import ApiCalls
 
@@ -88,14 +86,9 @@ async def serve(ctx: Context[BinderSettings]) -> None:
     async with client:
         pods = KubePods(client, timeout_s=settings.request_timeout_s, on_health=on_health)
         # A delivery counts even when it comes to nothing: take none before it can be carried out.
-        await pods.wait_reachable(_delays_s())
-        ctx.spawn("health", pods.keep_asking(_delays_s))
+        await pods.wait_reachable()
+        ctx.spawn("health", pods.watch_reachable())
         await Binder(ctx, pods).run()
-
-
-def _delays_s() -> Iterator[float]:
-    """Between questions whether the API server answers."""
-    return delays_s(random.Random(), max_s=2.0)  # noqa: S311 - jitter, no secret
 
 
 class Binder:

@@ -24,7 +24,6 @@ from services.controller.core.intents import (
     remember_stored,
     without_annotations,
 )
-from services.controller.core.pace import Pace
 from services.controller.core.waiting import MarkWaiting, bound_after_all
 from services.controller.errors import RetryLater
 from services.controller.reporting import Reporting
@@ -35,6 +34,7 @@ from shared.dialects.protocol import StatusPatch
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound, TooManyRequests
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
+from shared.pacing import TokenBucket
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +92,8 @@ class Writer:
         self._clock = clock
         self._reporting = reporting
         # A tenth of a second's worth at once: a lone gang's writes do not wait.
-        self._pace = Pace(writes_per_s, max(8, writes_per_s // 10))
-        self._pod_pace = Pace(pod_events_per_s, pod_events_per_s)
+        self._writes = TokenBucket(burst=max(8, writes_per_s // 10), per_s=writes_per_s)
+        self._pod_events = TokenBucket(burst=pod_events_per_s, per_s=pod_events_per_s)
 
     async def write(self, intent: Intent, situation: Situation, memory: WrittenGang) -> None:
         """Write one intent and remember it.
@@ -129,7 +129,7 @@ class Writer:
     def _retry(self, error: KubeError, after_s: float | None) -> RetryLater:
         delay_s = min(_RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
         if isinstance(error, TooManyRequests):
-            self._pace.pause(self._clock.now_ms() + int(delay_s * 1000))
+            self._writes.pause(self._clock.now_ms() / 1000, delay_s)
         self._reporting.retried()
         return RetryLater(str(error), delay_s)
 
@@ -268,7 +268,7 @@ class Writer:
         self, pods: Sequence[PodRef], event_of: PodEvent, verdict: Verdict
     ) -> None:
         for number, pod in enumerate(pods):
-            if not self._pod_pace.try_take(self._clock.now_ms()):
+            if not self._pod_events.try_draw(self._clock.now_ms() / 1000):
                 self._reporting.dropped(len(pods) - number)
                 break
             event = event_of(verdict, pod, self._clock.now_ms())
@@ -306,6 +306,6 @@ class Writer:
 
     async def _turn(self) -> None:
         """Wait for a turn at the rate of writes."""
-        wait_ms = self._pace.take(self._clock.now_ms())
-        if wait_ms:
-            await asyncio.sleep(wait_ms / 1000)
+        wait_s = self._writes.draw(self._clock.now_ms() / 1000)
+        if wait_s:
+            await asyncio.sleep(wait_s)

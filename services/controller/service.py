@@ -3,7 +3,6 @@ and those that reconcile what they watch themselves, over shared caches.
 """
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -30,7 +29,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.kube.leases import VOLCANO_CONTROLLERS
-from shared.runtime.backoff import delays_s
+from shared.pacing import Backoff
 from shared.runtime.lifecycle import Context, Step
 from shared.telemetry.api_calls import ApiCalls
 
@@ -160,7 +159,8 @@ def _others(client: KubeClient, settings: ControllerSettings, *leases: str) -> O
 
 async def _wait_reachable(ctx: Context[ControllerSettings], client: KubeClient) -> None:
     """Return once the API server has answered anything."""
-    for delay_s in delays_s(random.Random(), max_s=2.0):  # noqa: S311 - jitter, no secret
+    backoff = Backoff(max_s=2.0)
+    while True:
         try:
             await client.send("GET", "/version")
         except KubeError as error:
@@ -168,4 +168,4 @@ async def _wait_reachable(ctx: Context[ControllerSettings], client: KubeClient) 
         else:
             ctx.ready.set("kubernetes")
             return
-        await asyncio.sleep(delay_s)
+        await asyncio.sleep(backoff.next_s())

@@ -15,11 +15,11 @@ import msgspec
 
 from services.controller.clock import SteadyClock
 from services.controller.core.events import waiting_event
-from services.controller.core.pace import Pace
 from services.controller.core.waiting_pods import WaitingPods, waits_for
 from services.controller.errors import RetryLater
 from services.controller.intent_writer import Writer
 from shared.contracts.verdicts import Verdict
+from shared.pacing import TokenBucket
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,9 @@ class WaitingEvents:
         self._clock = clock
         self._newest = newest
         self._on = events_per_s > 0
-        self._pace = Pace(max(events_per_s, 1), max(events_per_s * _BURST_S, 1))
+        self._bucket = TokenBucket(
+            burst=max(events_per_s * _BURST_S, 1), per_s=max(events_per_s, 1)
+        )
         self._pods = WaitingPods()
         self._news = asyncio.Event()
 
@@ -67,9 +69,9 @@ class WaitingEvents:
                 continue
 
     async def _write_next(self) -> None:
-        pause_ms = self._pace.take(self._clock.now_ms())
-        if pause_ms:
-            await asyncio.sleep(pause_ms / 1000)
+        pause_s = self._bucket.draw(self._clock.now_ms() / 1000)
+        if pause_s:
+            await asyncio.sleep(pause_s)
         found = self._pods.next(self._clock.now_ms())
         if found is None:
             return

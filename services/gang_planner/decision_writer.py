@@ -13,7 +13,7 @@ from functools import partial
 
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
-from services.gang_planner.core.pacing import Pace
+from services.gang_planner.core.in_flight_limit import InFlightLimit
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival, ForeignArrival
@@ -40,7 +40,7 @@ _WISH_ENDED_TTL_S = 60
 _REFUSED_PAUSE_S = 1.0
 
 
-class Writer:
+class DecisionWriter:
     """Appends to DECISIONS and publishes VERDICTS while this process is the active planner."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Writer:
         self._checkpoint_seq = 0
         self._checkpoint_ms = 0
         settings = context.settings
-        self._pace = Pace(settings.ahead_ms, settings.ahead_pods_min)
+        self._in_flight_limit = InFlightLimit(settings.ahead_ms, settings.ahead_pods_min)
 
     @property
     def active(self) -> bool:
@@ -122,7 +122,7 @@ class Writer:
         self._applier.decided(seq[0])
         self._checkpoint_seq = seq[0]
         now_ms = self._checkpoint_ms = self._context.now_ms()
-        self._pace.begin(now_ms, self._planner.answered, self._planner.in_flight_max)
+        self._in_flight_limit.begin(now_ms, self._planner.answered, self._planner.in_flight_max)
         self._context.set_active(True)
         log.info("epoch %d opened", seq[0])
         return True
@@ -137,7 +137,7 @@ class Writer:
         assert self._fence is not None
         began_s = time.perf_counter()
         now_ms, planner = self._context.now_ms(), self._planner
-        most = self._pace.in_flight_max(now_ms, planner.answered)
+        most = self._in_flight_limit.in_flight_max(now_ms, planner.answered)
         age_ms = self._applier.view_age_ms
         step = planner.step(now_ms, most, now_ms - age_ms if age_ms is not None else None)
         planned_s = time.perf_counter()

@@ -140,7 +140,7 @@ async def read_opened(bus: Bus, server_ms: int | None) -> tuple[StreamOpened, in
     return record, max(0, server_ms - found.stored_ms)
 
 
-class Follower:
+class LogFollower:
     """Reads the three logs into the inbox for as long as its tasks run."""
 
     def __init__(self, bus: Bus, inbox: Inbox, ordinal: int) -> None:

@@ -21,9 +21,9 @@ from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.queries.queue_figures import QueueFigures
 from services.gang_planner.core.state.gang_settings import Defaults
-from services.gang_planner.decision_writer import Writer
+from services.gang_planner.decision_writer import DecisionWriter
 from services.gang_planner.inbox import Arrival, Inbox
-from services.gang_planner.log_follower import STANDBY_PAUSE_S, Follower
+from services.gang_planner.log_follower import STANDBY_PAUSE_S, LogFollower
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
@@ -63,12 +63,12 @@ class GangPlanner:
         self._planner = Planner(self._policy.configuration)
         self._inbox = Inbox()
         self._applier = Applier(self._planner, context.foreign_messages.met, context.clock)
-        self._follower = Follower(context.bus, self._inbox, consumers)
+        self._follower = LogFollower(context.bus, self._inbox, consumers)
         self._view = ViewReadiness(context.ready, self._applier)
         self._reporting = Reporting(context.metrics, context.now_ms, self._view.age_s)
         self._traces = GangTraces(context.tracer)
         self._cold_start = ColdStart(settings.cold_start_wait_s)
-        self._writer = Writer(
+        self._writer = DecisionWriter(
             context,
             self._planner,
             self._applier,

@@ -9,7 +9,6 @@ those of the next, and stands for the sequence at which that flush ended.
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,9 +26,8 @@ from shared.bus.fence import FencedLog, last_of_foreign
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import Synced
 from shared.contracts.foreign_messages import is_foreign
-from shared.kube.pacing import TokenBucket
 from shared.model.invariants import InvariantViolation
-from shared.runtime.backoff import delays_s
+from shared.pacing import Backoff, TokenBucket
 
 #: How often `cluster.synced` is renewed; readers stop deciding when it is older than five seconds.
 RENEWAL_S: Final = 1.0
@@ -183,7 +181,7 @@ class ClusterPublisher:
                 await self._due.wait()
                 if not self._urgent.is_set():
                     await self._until_urgent(calm)
-                wait_s = pace.wait_s(time.monotonic())
+                wait_s = pace.draw(time.monotonic())
                 if wait_s:
                     await asyncio.sleep(wait_s)
                 self._due.clear()
@@ -200,7 +198,7 @@ class ClusterPublisher:
 
     async def _until_urgent(self, calm: TokenBucket) -> None:
         """Wait for a token of `calm`, or until something is urgent."""
-        wait_s = calm.wait_s(time.monotonic())
+        wait_s = calm.draw(time.monotonic())
         if not wait_s:
             return
         try:
@@ -253,7 +251,7 @@ class ClusterPublisher:
     async def _append(self, messages: list[tuple[str, bytes]]) -> list[int]:
         """Append all of them, however long that takes."""
         assert self._log is not None, "append before open"
-        delays = delays_s(random.Random(), max_s=_PAUSE_S_MAX)  # noqa: S311 - jitter, no secret
+        backoff = Backoff(max_s=_PAUSE_S_MAX)
         while True:
             try:
                 stored = await self._log.append_batch(messages)
@@ -262,7 +260,7 @@ class ClusterPublisher:
                 self._refused(f"CLUSTER cannot be written: {error}")
             except AppendRefused as error:
                 self._refused(f"CLUSTER takes nothing: {error}")
-                await asyncio.sleep(next(delays))
+                await asyncio.sleep(backoff.next_s())
             else:
                 self._stuck = ""
                 return stored

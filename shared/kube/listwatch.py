@@ -10,7 +10,7 @@ In: answers of the API server. Out: batches to one sink, in order, none lost: af
 
 A watch is ended by the API server after four to five minutes and resumed at once; broken and
 half-open connections are noticed by TCP keepalive and by silence (bookmarks come each minute).
-Failures are answered by exponential backoff with full jitter, for as long as it takes: only
+Failures are answered by exponential backoff with jitter, for as long as it takes: only
 cancellation ends `run`.
 """
 
@@ -23,6 +23,7 @@ from typing import Final, Generic, Literal, NoReturn, Protocol, TypeVar
 import msgspec
 
 from shared.kube.client import KubeClient
+from shared.kube.clock import Clock, SystemClock
 from shared.kube.connections import LineStream
 from shared.kube.decoding import Bookmark, Change, KindDecoder, ListPage, Undecodable
 from shared.kube.errors import (
@@ -35,8 +36,8 @@ from shared.kube.errors import (
     RequestTimeout,
     TransportError,
 )
-from shared.kube.pacing import Backoff, Clock, SystemClock
 from shared.kube.resources import Resource
+from shared.pacing import Backoff
 
 
 class HasVersion(Protocol):

@@ -19,7 +19,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from shared.kube.pacing import TokenBucket
+from shared.pacing import TokenBucket
 
 #: Slices of a lasting stream in which new objects appear, which a user may be waiting for.
 PER_S: Final = 100
@@ -54,7 +54,7 @@ class Slices:
         if news:
             self._news_at_s = now_s
         patient = now_s - self._news_at_s > NEWS_S
-        wait_s = self._bucket.wait_s(now_s, _PATIENT_TOKENS if patient else 1)
+        wait_s = self._bucket.draw(now_s, _PATIENT_TOKENS if patient else 1)
         if not wait_s:
             return
         self._wake_from(_WORTH_BYTES)

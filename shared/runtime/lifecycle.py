@@ -20,12 +20,11 @@ import functools
 import importlib.metadata
 import logging
 import os
-import random
 import re
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import uvloop
@@ -35,8 +34,8 @@ from shared.bus.lease_thread import LeaseThread
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.questions import ServiceStatus, StatusRequest
+from shared.pacing import Backoff
 from shared.runtime import collector, logs
-from shared.runtime.backoff import delays_s
 from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
 from shared.runtime.settings import CommonSettings
@@ -373,15 +372,15 @@ async def serve_on(service: str, settings: S, main: Callable[[Context[S]], Await
     """Run generation after generation until one is stopped or crashes; return the exit status."""
     loop = asyncio.get_running_loop()
     health = HealthServer()
-    pauses = _pauses_s()
+    backoff = Backoff(max_s=PAUSE_MAX_S)
     try:
         while True:
             began_s = loop.time()
             generation = _Generation(service, settings, main, health)
             ending = await generation.live()
             if loop.time() - began_s > _LASTED_S:
-                pauses = _pauses_s()
-            if ending.continues and await generation.stopped_within(next(pauses)):
+                backoff.reset()
+            if ending.continues and await generation.stopped_within(backoff.next_s()):
                 ending = Ending.STOPPED
             if not ending.continues:
                 break
@@ -400,11 +399,6 @@ async def live(service: str, settings: S, main: Callable[[Context[S]], Awaitable
         return int(await _Generation(service, settings, main, health).live())
     finally:
         await health.stop()
-
-
-def _pauses_s() -> Iterator[float]:
-    """Between generations."""
-    return delays_s(random.Random(), max_s=PAUSE_MAX_S)  # noqa: S311 - jitter, no secret
 
 
 def ordinal_of(settings: CommonSettings) -> int:

@@ -7,11 +7,12 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from shared.kube.client import KubeClient
+from shared.kube.clock import SystemClock
 from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
 from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
 from shared.kube.objects import KubeStruct
-from shared.kube.pacing import Backoff, SystemClock
 from shared.kube.resources import Resource
+from shared.pacing import Backoff
 from tutti.api.objects import Object, text
 
 #: kubectl's; an API server answers pages of this size from its cache.
@@ -104,11 +105,7 @@ async def follow(
         ApiError: The API server refuses to list or watch.
         KubeError: The first list fails. Later, what may pass is waited for.
     """
-    backoff = Backoff(
-        base_s=_BACKOFF_S_BASE,
-        max_s=_BACKOFF_S_MAX,
-        random=random or Random(),  # noqa: S311 - jitter, not secrecy
-    )
+    backoff = Backoff(base_s=_BACKOFF_S_BASE, max_s=_BACKOFF_S_MAX, random=random)
     known: dict[str, Object] = {}
     version = ""
     first = True

@@ -11,7 +11,7 @@ from typing import Final
 
 from shared.bus.errors import BusError
 from shared.bus.permissions import User
-from shared.runtime.backoff import delays_s
+from shared.pacing import Backoff
 from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings
 from tutti.nats_store import NoHealth, store_problem, write_problem
 from tutti.up.keys import Keys, adopt_streams, restorer
@@ -175,11 +175,12 @@ def _writable(folder: Path) -> str:
 
 async def _set_up_again(set_up: Callable[[], Awaitable[None]], say: Say) -> None:
     """Try until it is done."""
-    rng = random.Random()  # noqa: S311 - jitter, no secret
-    for delay_s in delays_s(rng, first_s=1.0, max_s=_SET_UP_PAUSE_MAX_S):
+    backoff = Backoff(base_s=1.0, max_s=_SET_UP_PAUSE_MAX_S)
+    while True:
         try:
             await set_up()
         except (BusError, OSError) as error:
+            delay_s = backoff.next_s()
             say(f"nats cannot be set up: {error}; next attempt in {delay_s:.1f} s")
             await asyncio.sleep(delay_s)
         else:

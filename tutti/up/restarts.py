@@ -1,10 +1,9 @@
 """How long to wait before a process that ended is started again."""
 
 import random
-from collections.abc import Iterator
 from typing import Final
 
-from shared.runtime.backoff import delays_s
+from shared.pacing import Backoff
 
 #: One kill is mended at once; a process that cannot live does not keep a core busy with imports.
 FIRST_S: Final = 0.1
@@ -19,8 +18,7 @@ class Restarts:
     """
 
     def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-        self._delays = self._fresh()
+        self._backoff = Backoff(base_s=FIRST_S, max_s=MAX_S, random=rng)
 
     def delay_s(self, lived_s: float) -> float:
         """The delay after an end.
@@ -29,8 +27,5 @@ class Restarts:
             lived_s: How long the process had lived.
         """
         if lived_s >= HEALTHY_AFTER_S:
-            self._delays = self._fresh()
-        return next(self._delays)
-
-    def _fresh(self) -> Iterator[float]:
-        return delays_s(self._rng, first_s=FIRST_S, max_s=MAX_S)
+            self._backoff.reset()
+        return self._backoff.next_s()

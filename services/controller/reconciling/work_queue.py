@@ -10,11 +10,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from random import Random
 from typing import Final
 
 from shared.kube.errors import ApiError, KubeError
-from shared.kube.pacing import Backoff
+from shared.pacing import Backoff
 
 logger = logging.getLogger(__name__)
 
@@ -112,11 +111,7 @@ class WorkQueue:
     def _backoff(self, key: str) -> Backoff:
         backoff = self._backoffs.get(key)
         if backoff is None:
-            backoff = self._backoffs[key] = Backoff(
-                base_s=BACKOFF_S_BASE,
-                max_s=BACKOFF_S_MAX,
-                random=Random(),  # noqa: S311 - jitter
-            )
+            backoff = self._backoffs[key] = Backoff(base_s=BACKOFF_S_BASE, max_s=BACKOFF_S_MAX)
         return backoff
 
     def _due(self, key: str) -> None:

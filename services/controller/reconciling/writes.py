@@ -13,8 +13,8 @@ import msgspec
 
 from shared.kube.client import KubeClient, PatchType
 from shared.kube.errors import Conflict, Invalid, NotFound
-from shared.kube.pacing import TokenBucket
 from shared.kube.resources import Resource
+from shared.pacing import TokenBucket
 
 #: As many as keep an API server on the same machine busy; more only wait in its own queues.
 IN_FLIGHT: Final = 32
@@ -166,6 +166,6 @@ class Writes:
 
     async def _pace(self, verb: str) -> None:
         self.sent[verb] += 1
-        wait_s = self._bucket.wait_s(asyncio.get_running_loop().time())
+        wait_s = self._bucket.draw(asyncio.get_running_loop().time())
         if wait_s > 0:
             await asyncio.sleep(wait_s)

@@ -1,12 +1,12 @@
-"""What the binder's own eyes see of the API server's health."""
+"""The binder reports the API server unreachable and reachable again without a decision."""
 
 import asyncio
-from itertools import repeat
 from pathlib import Path
 
 from services.binder.api import KubePods
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from shared.pacing import Backoff
 from tests.services.binder.core.samples import make_decision
 from tests.support.scripted_apiserver import ScriptedApiServer, answer, scripted_apiserver
 
@@ -32,8 +32,13 @@ async def test_an_outage_ends_when_the_api_server_answers_and_not_with_the_next_
     """An upgrade of a quiet cluster waited for a binder that stayed unready after an outage."""
     health: asyncio.Queue[str] = asyncio.Queue()
     async with scripted_apiserver() as server, await client_of(server, tmp_path) as client:
-        pods = KubePods(client, timeout_s=0.05, on_health=health.put_nowait)
-        asking = asyncio.create_task(pods.keep_asking(lambda: repeat(0.0)))
+        pods = KubePods(
+            client,
+            timeout_s=0.05,
+            on_health=health.put_nowait,
+            backoff=Backoff(base_s=0.0, max_s=0.0),
+        )
+        asking = asyncio.create_task(pods.watch_reachable())
         binding = make_decision(1).bindings[0]
         for _ in range(3):
             assert (await pods.bind(binding, {}, dry_run=False)).status == 0

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import pytest
 from aiohttp import web
-from typing_extensions import override
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
@@ -20,7 +19,6 @@ from shared.kube.errors import KubeError
 from shared.kube.kubeconfig import Access
 from shared.kube.listwatch import Absent, Batch, Changes, Listed, ListWatch, Pace
 from shared.kube.objects import Pod
-from shared.kube.pacing import Backoff
 from shared.kube.resources import PODS
 from shared.kube.slices import Slices
 from tests.support.scripted_apiserver import (
@@ -514,30 +512,6 @@ async def test_liveness_tells_when_the_api_server_was_last_heard() -> None:
         await eventually(lambda: rig.watch.state == "watching")
         assert rig.watch.heard_s == rig.clock.now_s
         assert rig.watch.last_error is None
-
-
-def test_backoff_doubles_its_bound_draws_below_it_and_forgets_after_success() -> None:
-    class Most(Random):
-        @override
-        def uniform(self, a: float, b: float) -> float:
-            return b
-
-    backoff = Backoff(base_s=0.2, max_s=3.0, random=Most())
-    assert [backoff.next_s() for _ in range(6)] == [0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
-    backoff.reset()
-    assert backoff.next_s() == 0.2
-    assert backoff.next_s(retry_after_s=2.0) == 2.0
-    assert backoff.next_s(retry_after_s=9999.0) == 3.0
-
-
-def test_backoff_never_lets_a_hot_loop_through() -> None:
-    class Least(Random):
-        @override
-        def uniform(self, a: float, b: float) -> float:
-            return a
-
-    backoff = Backoff(base_s=0.2, max_s=3.0, random=Least())
-    assert backoff.next_s() == 0.01
 
 
 async def test_a_list_that_was_lost_is_asked_for_again_with_more_patience_each_time(

@@ -1,13 +1,12 @@
-"""How many pods may be in flight: as many as binders lately got done in a second or two.
+"""How many pods may be in flight: as many as binders lately finished within a second or two.
 
-What is decided beyond that waits before the binders, and whatever is more urgent waits behind it:
-the order of gangs counts only until they are decided. What binders get done is what the API server
-takes. A writer that bounds its requests in flight by that uses all of it: with a round trip shorter
-than `ahead_ms` the bound grows by itself until binders are busy all the time, within a few round
-trips.
+Decisions made beyond that limit would wait before the binders, and every more urgent gang would
+wait behind them: the order of gangs counts only until they are decided. Binders finish as many pods
+as the API server takes. With a round trip shorter than `ahead_ms` the limit grows by itself until
+binders are always busy, within a few round trips.
 
-An input of cycles, like the instant: it depends on when answers were read, so each cycle records
-what it was given, and a replay gives it the same.
+The limit is an input of a cycle, like the instant: it depends on when answers were read. So each
+cycle records the limit that it was given, and a replay gives it the same.
 """
 
 from collections import deque
@@ -17,13 +16,13 @@ from typing import Final
 _STEP_MS: Final = 20
 
 
-class Pace:
-    """Of one planner while it is the writer. Instants may go back: what is counted then is what
-    comes from then on.
+class InFlightLimit:
+    """The limit of one planner while it is the writer. When the clock goes back, answers are
+    counted from then on.
     """
 
     def __init__(self, ahead_ms: int, least: int) -> None:
-        """Look back for `ahead_ms` (0: there is no bound), and never allow less than `least`."""
+        """Allow the pods answered in the last `ahead_ms` (0: no limit), but at least `least`."""
         self._ahead_ms = ahead_ms
         self._least = least
         #: (instant, pods), oldest first; no more than one for each step.
@@ -32,7 +31,7 @@ class Pace:
         self._answered = 0
 
     def begin(self, now_ms: int, answered: int, in_flight_max: int) -> None:
-        """Continue from what the planner before allowed; `answered` is what is known by now."""
+        """Continue with the limit of the planner before; `answered` pods are answered by now."""
         self._answers.clear()
         self._sum = 0
         self._answered = answered

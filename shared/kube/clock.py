@@ -1,0 +1,41 @@
+"""The monotonic clock of a list-watch, which tests replace."""
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Monotonic time and sleep."""
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    async def sleep(self, delay_s: float) -> None:
+        """Return after so many seconds."""
+        ...
+
+    async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
+        """Return True as soon as the event is set, False when it is not within the time."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    async def sleep(self, delay_s: float) -> None:
+        """Return after so many seconds."""
+        await asyncio.sleep(delay_s)
+
+    async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
+        """Return True as soon as the event is set, False when it is not within the time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await event.wait()
+        except TimeoutError:
+            return False
