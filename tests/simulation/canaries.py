@@ -6,7 +6,6 @@ could make of it. Nothing here is about the checkers: they are the ones that a r
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +23,7 @@ from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import HoldTable
-from services.gang_planner.core.state.members import Seats
+from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.reservations import Reservation, ReservationTable
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
@@ -182,7 +181,7 @@ def _replay_off_by_one() -> Replaced:
 
 
 def _eviction_without_placement() -> Replaced:
-    return [(requests, "commit", SimpleNamespace(assign=lambda *_: Seats([], [])))]
+    return [(requests, "assign_members", lambda *_: Assignments([], []))]
 
 
 def _preemption_without_end() -> Replaced:

@@ -84,10 +84,12 @@ class _Pass:
             self._work.throttled = True
             return False
         limit = self._claims.limit(gang.queue, bucket.need)
-        if limit is UNLIMITED and self._gather(bucket):
-            self._claims.placed(gang.queue)
-            line.put_back(index)
-            return True
+        if limit is UNLIMITED:
+            most = self._claims.unlimited(gang.queue, bucket.need, len(bucket.entries))
+            if self._together.gather(bucket, line, self._turns, most):
+                self._claims.placed(gang.queue)
+                line.put_back(index)
+                return True
         # What follows looks at nodes.
         self._together.place()
         fair = self._with_extras(bucket, gang, limit)
@@ -96,7 +98,7 @@ class _Pass:
             gang_allocation.refuse(self._work, bucket)
             return False
         some = not fair_share.leaves_nothing(self._work, fair)
-        if some and gang_allocation.place(self._work, gang, fair):
+        if some and gang_allocation.place_gang(self._work, gang, fair):
             self._claims.placed(gang.queue)
             line.put_back(index)
             return True
@@ -133,25 +135,6 @@ class _Pass:
         for _, _, one in bucket.entries:
             one.queue.promise(one.gang_id, {})
         return True
-
-    def _gather(self, bucket: Bucket) -> bool:
-        """Gather the bucket's gangs that come one after the other, to be placed together with
-        others; False: the first of them has to be placed by itself.
-        """
-        request = self._together.request(bucket)
-        if request is None:
-            return False
-        most = self._together.most(bucket, request)
-        if most <= 0:
-            # Those gathered may be in the way of knowing what room there is.
-            self._together.place()
-            most = self._together.most(bucket, request)
-        most = min(most, self._claims.unlimited(request.queue, request.need, most))
-        if most > 1 and not self._turns.alone:
-            most = batch.turns_kept(request, most, self._turns)
-        if most <= 0:
-            return False
-        return self._together.gather(bucket, request, self._line.alike(bucket, most)) > 0
 
     def _with_extras(self, bucket: Bucket, gang: Gang, limit: Limit) -> Limit | None:
         """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing

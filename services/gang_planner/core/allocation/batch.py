@@ -14,23 +14,26 @@ does depend on places one by one is left to `gang_placement`: pods that look at 
 sub-gangs, nodes to avoid, holds of a gang.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from services.gang_planner.core.allocation import commit
+from services.gang_planner.core.allocation.decision import decide_charged
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, spaces
 from services.gang_planner.core.placement.gang_placement import slots_of
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.turns import Turns
+from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.columns import Ints
-from services.gang_planner.core.state.gangs import Bucket, Gang
-from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.gangs import Bucket, Gang, Member
+from services.gang_planner.core.state.members import Assignments, placing_order
+from services.gang_planner.core.state.needs import ALWAYS_FIT, Need
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
+from shared.model.invariants import required
 
 #: Shapes compared for each gang that is gathered; with more, those gathered are placed first.
 _SHAPES_MAX: Final = 16
@@ -74,7 +77,7 @@ class BatchRequest(NamedTuple):
         return found
 
 
-class _Run(NamedTuple):
+class _Series(NamedTuple):
     """Gangs of one bucket that were gathered in one turn."""
 
     request: BatchRequest
@@ -90,11 +93,11 @@ class BatchPlacement:
 
     def __init__(self, work: CycleContext) -> None:
         self._work = work
-        self._runs: list[_Run] = []
+        self._series: list[_Series] = []
         #: Where all of them go; None: no gang has been gathered.
         self._space: Space | None = None
         #: How many more members of each shape surely find room, by shape id.
-        self._room: dict[int, int] = {}
+        self._capacity: dict[int, int] = {}
         self._shapes: list[ShapeEntry] = []
         #: By bucket; None: its gangs are placed one by one.
         self._requests: dict[Bucket, BatchRequest | None] = {}
@@ -102,15 +105,35 @@ class BatchPlacement:
     @property
     def waiting(self) -> bool:
         """Whether any are gathered that have not been placed."""
-        return bool(self._runs)
+        return bool(self._series)
 
-    def request(self, bucket: Bucket) -> BatchRequest | None:
-        """What gangs of this bucket want, if all that waits of them is placed or nothing, and
-        places are chosen by the nodes' scores alone; None: they are placed one by one.
+    def gather(self, bucket: Bucket, line: Line, turns: Turns, gangs_max: int) -> bool:
+        """Take the bucket's first gangs out of the backlog, to be placed together with the gangs
+        gathered before. Those may have to be placed first.
+
+        Args:
+            bucket: It was just taken out of the line.
+            line: Gangs of other buckets that come before one of its own end the series.
+            turns: The bucket's queue has the turn.
+            gangs_max: How many of its gangs their queue may place now; at least 1.
+
+        Returns:
+            False: the first of them has to be placed by itself.
         """
         if bucket not in self._requests:
             self._requests[bucket] = _request(self._work.session, bucket)
-        return self._requests[bucket]
+        request = self._requests[bucket]
+        if request is None:
+            return False
+        most = self.most(bucket, request)
+        if most <= 0:
+            # The gangs gathered so far may hide how much capacity is free.
+            self.place()
+            most = self.most(bucket, request)
+        most = min(most, gangs_max)
+        if most > 1 and not turns.alone:
+            most = _turns_kept(request, most, turns)
+        return most > 0 and self._take(bucket, request, line.alike(bucket, most))
 
     def most(self, bucket: Bucket, request: BatchRequest) -> int:
         """How many of the bucket's first gangs could be gathered now, as far as quotas, nodes and
@@ -121,65 +144,59 @@ class BatchPlacement:
         admitted = session.admitted // quorum or int(session.admits(quorum))
         budget = min(-(-session.bindings_left // quorum), admitted)
         most = min(budget, len(bucket.entries), _quota(request))
-        if self._runs and not self._joins(bucket, request):
+        if self._series and not self._joins(bucket, request):
             return 0
-        return min(most, self._room_for(bucket, request)) if most > 0 else 0
+        return min(most, self._capacity_for(bucket, request)) if most > 0 else 0
 
-    def gather(self, bucket: Bucket, request: BatchRequest, gangs: Sequence[Gang]) -> int:
-        """Take a bucket's first gangs, at most as many as `most` says: those before the first of
-        which more than numbers is known. Returns how many.
+    def _take(self, bucket: Bucket, request: BatchRequest, gangs: Sequence[Gang]) -> bool:
+        """Take these gangs of a bucket up to the first one that has to be placed by itself; False:
+        there is none before it.
         """
         holds_of = self._work.state.holds.of
         # Of gangs with refused members more may wait than is wanted.
         special = (at for at, gang in enumerate(gangs) if gang.history.bad or holds_of(gang))
         count = next(special, len(gangs))
         if not count:
-            return 0
+            return False
         for group in request.groups:
             request.queue.charge(group.shape, group.members * count)
         for shape in self._shapes:
-            self._room[shape.id] -= request.taken(shape) * count
+            self._capacity[shape.id] -= request.taken(shape) * count
         self._work.state.backlog.take_first(bucket, count)
         bucket.budget_exceeded = False
         self._work.session.spend(request.need.quorum * count)
-        self._runs.append(_Run(request, gangs[:count]))
-        return count
+        self._series.append(_Series(request, gangs[:count]))
+        return True
 
     def place(self) -> None:
         """Spread the members of all that were gathered, and decide gang by gang."""
-        runs, space = self._runs, self._space
+        series, space = self._series, self._space
         self._forget()
-        if not runs:
+        if not series:
             return
-        assert space is not None, "gangs were gathered for no space"
-        places = _spread(self._work, runs, space)
-        work, state = self._work, self._work.state
-        for request, gangs in runs:
+        work, space = self._work, required(space, "a batch", "was gathered for no space")
+        slots_of_gangs = _spread(work, series, space)
+        for request, gangs in series:
             keys = sorted((group.role, group.shape.id) for group in request.groups)
-            turns = [(role, shape_id, places[role, shape_id]) for role, shape_id in keys]
+            parts = [(key, slots_of_gangs[key]) for key in keys]
             for gang in gangs:
-                seats = commit.assign_all(gang, turns)
-                request.queue.promise(gang.gang_id, {})
-                work.decisions.append(
-                    commit.decide(
-                        state,
-                        gang,
-                        request.need,
-                        seats,
-                        work.cycle,
-                        domain=space.name,
-                        charged=True,
-                    )
-                )
+                members: list[Member] = []
+                slots: list[int] = []
+                for key, slots_of_each in parts:
+                    waiting: Collection[Member] = gang.waiting[key].values()
+                    members += waiting if len(waiting) < 2 else sorted(waiting, key=placing_order)
+                    slots += next(slots_of_each)
+                assignments = Assignments(members, slots)
+                decide_charged(work, gang, request.need, assignments, space.name)
 
     def _forget(self) -> None:
-        self._runs, self._space = [], None
-        self._room, self._shapes = {}, []
+        self._series, self._space = [], None
+        self._capacity, self._shapes = {}, []
 
     def _joins(self, bucket: Bucket, request: BatchRequest) -> bool:
         """Whether gangs of this bucket go where those go that were gathered already."""
-        first, space = self._runs[0].request, self._space
-        assert space is not None, "gangs were gathered for no space"
+        first = self._series[0].request
+        space = required(self._space, "a batch", "was gathered for no space")
         if request.queue is not first.queue:
             within = self._work.session.policies.within
             if within(request.queue, None) is not None or within(first.queue, None) is not None:
@@ -192,26 +209,26 @@ class BatchPlacement:
             self._work.session.node_capacity
         )
 
-    def _room_for(self, bucket: Bucket, request: BatchRequest) -> int:
+    def _capacity_for(self, bucket: Bucket, request: BatchRequest) -> int:
         """How many gangs surely find room beside those gathered, in whatever order and wherever
         they go.
         """
-        if not self._runs:
+        if not self._series:
             self._forget()
             self._space = _space(self._work.session, bucket, request)
-            if self._space is None:
-                return 0
-        assert self._space is not None, "gangs were gathered for no space"
+        space = self._space
+        if space is None:
+            return 0
         for group in request.groups:
-            if group.shape.id not in self._room and not self._look_at(group.shape, self._space):
+            if group.shape.id not in self._capacity and not self._count(group.shape, space):
                 return 0
         return min(
-            self._room[shape.id] // taken
+            self._capacity[shape.id] // taken
             for shape in self._shapes
             if (taken := request.taken(shape))
         )
 
-    def _look_at(self, shape: ShapeEntry, space: Space) -> bool:
+    def _count(self, shape: ShapeEntry, space: Space) -> bool:
         """Find out how much room there is for one more shape beside those gathered; False: these
         have too many shapes already.
         """
@@ -219,13 +236,13 @@ class BatchPlacement:
             return False
         counts = self._work.session.fits.counts(shape)
         room = int(counts.sum() if space.mask is None else counts[space.mask].sum())
-        room -= sum(request.taken(shape) * len(gangs) for request, gangs in self._runs)
-        self._room[shape.id] = room
+        room -= sum(request.taken(shape) * len(gangs) for request, gangs in self._series)
+        self._capacity[shape.id] = room
         self._shapes.append(shape)
         return True
 
 
-def turns_kept(request: BatchRequest, most: int, turns: Turns) -> int:
+def _turns_kept(request: BatchRequest, most: int, turns: Turns) -> int:
     """How many gangs the queue that has the turn may place, at most `most`, before it is another
     one's; each that is placed makes its own key greater.
     """
@@ -254,8 +271,8 @@ def _request(session: Session, bucket: Bucket) -> BatchRequest | None:
         structure.near or structure.home or structure.sub_gangs or structure.tasks is not None
     ):
         return None
-    wanted = sum(count for _, _, count in need.wanted)
-    if wanted != need.quorum or wanted > commit.ALWAYS_FIT:
+    wanted = need.members
+    if wanted != need.quorum or wanted > ALWAYS_FIT:
         return None
     groups = [
         Batch(role, session.shapes.entries[shape_id], count)
@@ -314,18 +331,18 @@ def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | N
 
 
 def _spread(
-    work: CycleContext, runs: Sequence[_Run], space: Space
+    work: CycleContext, series: Sequence[_Series], space: Space
 ) -> dict[_Place, Iterator[list[int]]]:
     """Take the room of all members; returns each gang's slots by role and shape, in the order of
     the gangs.
     """
     state, session = work.state, work.session
     members: dict[_Place, list[int]] = {}
-    for request, gangs in runs:
+    for request, gangs in series:
         for group in request.groups:
             counts = members.setdefault((group.role, group.shape.id), [])
             counts += [group.members] * len(gangs)
-    structure = runs[0].request.need.structure
+    structure = series[0].request.need.structure
     order = state.node_capacity.topology.order(
         structure.topology if structure is not None else None
     )

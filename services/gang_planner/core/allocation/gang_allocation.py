@@ -1,147 +1,120 @@
-"""Attempts to place one gang of the backlog, and turns one that came off into a decision.
+"""Places one gang of the backlog, or refuses it.
 
-A gang of higher priority may take capacity that is reserved for lost members of others (`attempt`):
-these then look for another place.
+A gang of higher priority may take capacity that is reserved for lost members of other gangs: these
+reservations then move to other nodes.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
-from services.gang_planner.core.allocation import commit, min_resources
+from services.gang_planner.core.allocation import min_resources
+from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.placement import refusals
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.queueing.fair_share import UNLIMITED, Limit
+from services.gang_planner.core.queueing.need import members_max
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.holds import Hold
-from services.gang_planner.core.state.needs import RESERVED
+from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
+from shared.model.invariants import required
 
 
-class Placed(NamedTuple):
-    """An attempt that came off, not yet decided."""
-
-    statement: Statement
-    #: Holds that end with it.
-    filled: list[Hold]
-    #: The topology domain that all of it is in; "": none.
-    domain: str = ""
-    #: Sequence of the eviction that made room for it; 0: none did.
-    preemption: int = 0
+def place_gang(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> bool:
+    """Place a gang of the backlog within its fair share, and decide it; False: it does not fit, and
+    nothing has changed.
+    """
+    found = find_placement(work, gang, limit)
+    if found is not None:
+        decide(work, gang, found)
+    return found is not None
 
 
-def attempt(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> Placed | None:
-    """Try to place a gang of the backlog within what fairness allows it; None: it does not fit,
-    and nothing has changed.
+def find_placement(
+    work: CycleContext, gang: Gang, limit: Limit = UNLIMITED
+) -> FoundPlacement | None:
+    """Find nodes for a gang of the backlog within its fair share; None: it does not fit, and
+    nothing has changed.
 
-    A gang that has not started, or whose members have to be close together, may use all its holds'
-    reservations. If that does not help, those of gangs with lower priority are released as well:
-    what it does not need stays reserved, and holds that lose theirs look for another place.
+    A gang that has not started, or whose members have to be close together, may use the
+    reservations of all its holds. If that does not help, those of gangs with lower priority are
+    released as well. What it does not need stays reserved; a hold that loses its reservation looks
+    for another one.
     """
     state = work.state
-    assert gang.bucket is not None
-    need = gang.bucket.need
+    bucket = required(gang.bucket, gang.full_name, "is placed and does not wait")
+    need = bucket.need
     holds = () if is_plain(state, gang) else state.holds.of(gang)
     for number, releasable in enumerate(_releasable(state, gang, holds)):
         if number:
-            gang.bucket.outranking_mark = _outranking_mark(state, gang)
+            bucket.outranking_mark = _outranking_mark(state, gang)
         released = ReleasedReservations(state, releasable)
-        most = commit.members_max(state, gang, need)
+        most = members_max(state, gang, need) if need.may_exceed_message else need.members
         if limit.members_max is not None:
             most = min(most, limit.members_max)
         # What was found with released reservations, or beside withheld nodes, is true only now.
         usual = not releasable and limit is UNLIMITED
-        tried = Attempt(
+        placement = GangPlacement(
             work.session,
             gang.queue,
             need,
             members_max=most,
             withheld=limit.withheld,
-            failed_spaces=gang.bucket.spaces_to_skip(state.node_capacity) if usual else None,
+            failed_spaces=bucket.spaces_to_skip(state.node_capacity) if usual else None,
         )
-        fits = tried.run()
-        gang.bucket.budget_exceeded = tried.exceeded
+        fits = placement.run()
+        bucket.budget_exceeded = placement.budget_exceeded
         if not fits:
-            gang.bucket.shortfall = refusals.shortfall_of(work.session, need, tried.missing)
+            bucket.shortfall = refusals.shortfall_of(work.session, need, placement.missing)
             released.restore()
             continue
         # Units of `minResources` stand for all that is still to come of the gang.
-        filled = list(holds) if need.reserved else _filled(holds, tried)
+        filled = list(holds) if need.reserved else _filled(holds, placement)
         units = [hold for hold in holds if hold.reserving and hold not in filled]
-        members = tried.statement.allocations
-        filled += min_resources.consumed(state, gang, units, members, released=True)
+        if units:
+            members = placement.statement.allocations
+            filled += min_resources.consumed(state, gang, units, members, released=True)
         for hold in released.restore_if_fits(work.session, filled):
             hold.dirty = True
             if hold.gang is not None:
                 state.gangs.touch(hold.gang)
-        return Placed(tried.statement, filled, tried.domain)
+        return FoundPlacement(placement.statement, filled, placement.domain)
     return None
 
 
 def would_fit(work: CycleContext, gang: Gang, limit: Limit) -> bool:
-    """Whether `attempt` would succeed; nothing has changed."""
-    assert gang.bucket is not None
-    need, state = gang.bucket.need, work.state
+    """Whether a gang of the backlog fits within its fair share; nothing has changed."""
+    need, state = _need(gang), work.state
     holds = () if is_plain(state, gang) else state.holds.of(gang)
     for releasable in _releasable(state, gang, holds):
         released = ReleasedReservations(state, releasable)
-        tried = Attempt(
+        placement = GangPlacement(
             work.session,
             gang.queue,
             need,
             members_max=need.least,
             withheld=limit.withheld,
         )
-        fits = tried.run()
-        if fits:
-            tried.statement.discard()
+        fits = placement.run()
+        placement.statement.discard()
         released.restore()
         if fits:
             return True
     return False
 
 
-def decide(work: CycleContext, gang: Gang, placed: Placed) -> None:
-    """Decide what was placed; the holds that it fills end with the same record."""
-    state = work.state
-    assert gang.bucket is not None
-    need = gang.bucket.need
-    state.backlog.take(gang)
-    gang.queue.promise(gang.gang_id, {})
-    allocations = placed.statement.commit()
-    reserves = min_resources.open_units(work, gang, allocations) if need.reserved else ()
-    decision = commit.decide(
-        state,
-        gang,
-        need,
-        commit.assign(state, gang, [one for one in allocations if one.role != RESERVED]),
-        work.cycle,
-        fills=placed.filled,
-        domain=placed.domain,
-        preemption=placed.preemption,
-        reserves=reserves,
-    )
-    work.session.spend(len(decision.bindings))
-    work.decisions.append(decision)
-    for hold in placed.filled:
-        state.holds.close(state, hold, "Filled")
-        state.gangs.touch(gang)
-
-
 def is_plain(state: State, gang: Gang) -> bool:
-    """Whether members that come in for lost ones are placed one by one: of a started gang that
-    neither asks to be close together nor has capacity reserved for pods still to come.
+    """Whether replacements of the gang's lost members are placed one by one: it has started, its
+    members need not be close together, and no capacity is reserved for pods still to come.
     """
-    assert gang.bucket is not None
-    started = gang.history.started and gang.bucket.need.structure is None
+    started = gang.history.started and _need(gang).structure is None
     return started and not min_resources.units_of(state, gang)
 
 
 def _releasable(state: State, gang: Gang, holds: Iterable[Hold]) -> Iterator[list[Hold]]:
-    """Reservations to release for the first attempt, and for the second."""
+    """Reservations to release for the first attempt to place the gang, and for the second."""
     own = [hold for hold in holds if hold.reservation is not None]
     yield own
     lower = [hold for hold in _held(state) if _priority(hold) < gang.priority]
@@ -149,10 +122,10 @@ def _releasable(state: State, gang: Gang, holds: Iterable[Hold]) -> Iterator[lis
         yield own + lower
 
 
-def _filled(holds: Iterable[Hold], tried: Attempt) -> list[Hold]:
+def _filled(holds: Iterable[Hold], placement: GangPlacement) -> list[Hold]:
     """Holds for which a member of their role was placed."""
     left: dict[str, int] = {}
-    for group in tried.groups:
+    for group in placement.groups:
         left[group.role] = left.get(group.role, 0) + group.placed
     filled: list[Hold] = []
     for hold in holds:
@@ -163,7 +136,9 @@ def _filled(holds: Iterable[Hold], tried: Attempt) -> list[Hold]:
 
 
 def outranking(state: State) -> list[Bucket]:
-    """Buckets whose first gang may take held room, and has not tried since anything changed."""
+    """Buckets whose first gang may take capacity that is reserved for gangs of lower priority, and
+    has not tried since anything changed.
+    """
     held = _held(state)
     if not held:
         return []
@@ -177,7 +152,7 @@ def outranking(state: State) -> list[Bucket]:
 
 
 def _held(state: State) -> list[Hold]:
-    """Holds whose room a gang of higher priority may take."""
+    """Holds whose reservation a gang of higher priority may take."""
     return [
         hold
         for hold in state.holds.by_uid.values()
@@ -186,28 +161,24 @@ def _held(state: State) -> list[Hold]:
 
 
 def _priority(hold: Hold) -> int:
-    assert hold.gang is not None
-    return hold.gang.priority
+    return required(hold.gang, f"hold for {hold.uid}", "has a reservation and no gang").priority
 
 
 def _outranking_mark(state: State, gang: Gang) -> tuple[object, ...]:
     return state.node_capacity.freed, state.holds.kept, gang.key
 
 
-def place(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> bool:
-    """Place one gang of the backlog within what fairness allows it; False: it does not fit."""
-    placed = attempt(work, gang, limit)
-    if placed is None:
-        return False
-    decide(work, gang, placed)
-    return True
-
-
 def refuse(
     work: CycleContext, bucket: Bucket, limit: Limit = UNLIMITED, *, short: bool | None = None
 ) -> None:
-    """No gang of the bucket fits until something is freed, or no queue claims what it would take.
-    `short`: whether a ceiling keeps it out; None: that is not known yet.
+    """Refuse all gangs of a bucket until something is freed, or until no queue claims the capacity
+    that it would take.
+
+    Args:
+        work: This cycle.
+        bucket: Its first gang does not fit now.
+        limit: The fair share within which it was tried.
+        short: Whether its queue's ceiling excludes it; None: not known yet.
     """
     state = work.state
     before = bucket.reason
@@ -223,3 +194,7 @@ def refuse(
     )
     if before != bucket.reason:
         state.gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)
+
+
+def _need(gang: Gang) -> Need:
+    return required(gang.bucket, gang.full_name, "does not wait").need

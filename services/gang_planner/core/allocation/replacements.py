@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from services.gang_planner.core.allocation.gang_allocation import Placed, attempt, decide, is_plain
+from services.gang_planner.core.allocation.decision import FoundPlacement, decide
+from services.gang_planner.core.allocation.gang_allocation import find_placement, is_plain
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import where_it_stays
@@ -38,8 +39,8 @@ def run(work: CycleContext) -> None:
         if gang.bucket is not None and _worth_trying(work, gang):
             if is_plain(state, gang):
                 _fill(work, gang)
-            elif (placed := attempt(work, gang)) is not None:
-                decide(work, gang, placed)
+            elif (found := find_placement(work, gang)) is not None:
+                decide(work, gang, found)
             else:
                 _release_other_shapes(state, gang)
         for hold in state.holds.of(gang):
@@ -100,7 +101,7 @@ def _fill(work: CycleContext, gang: Gang) -> None:
     for hold in released.restore_if_fits(session, filled):
         hold.dirty = True
     if filled:
-        decide(work, gang, Placed(statement, filled))
+        decide(work, gang, FoundPlacement(statement, filled))
     else:
         statement.discard()
 

@@ -28,8 +28,7 @@ from collections.abc import Sequence
 
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.lifecycle import unsupported_members
-from services.gang_planner.core.queueing.decision_size import is_too_large
-from services.gang_planner.core.queueing.need import need_of
+from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS

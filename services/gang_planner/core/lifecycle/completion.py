@@ -37,4 +37,4 @@ def run(work: CycleContext) -> None:
         if work.session.exhausted:
             return
         # A gang that does not fit is refused in its turn, in which it may place more than it lacks.
-        gang_allocation.place(work, gang, Limit(bucket.need.lacking))
+        gang_allocation.place_gang(work, gang, Limit(bucket.need.lacking))

@@ -17,13 +17,13 @@ condition PartlyBound names its bound pods.
 from collections.abc import Sequence
 from typing import Final
 
-from services.gang_planner.core.allocation import commit, gang_allocation
+from services.gang_planner.core.allocation import gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import backoff, release
 from services.gang_planner.core.lifecycle.assessment import starts
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.preemption.trial import Trial
-from services.gang_planner.core.queueing.need import refused_members
+from services.gang_planner.core.queueing.need import members_max, refused_members
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_settings import repair_deadline_ms
 from services.gang_planner.core.state.gangs import Gang, Member, OrderKey
@@ -97,7 +97,7 @@ def place_first(work: CycleContext) -> None:
             continue
         if work.session.exhausted:
             return
-        if not gang_allocation.place(work, gang):
+        if not gang_allocation.place_gang(work, gang):
             gang_allocation.refuse(work, bucket)
 
 
@@ -228,8 +228,8 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
 def _would_fit(work: CycleContext, gang: Gang) -> bool:
     assert gang.bucket is not None
     need = gang.bucket.need
-    most = commit.members_max(work.state, gang, need)
-    attempt = Attempt(work.session, gang.queue, need, members_max=most)
+    most = members_max(work.state, gang, need)
+    attempt = GangPlacement(work.session, gang.queue, need, members_max=most)
     fits = attempt.run()
     if fits:
         attempt.statement.discard()

@@ -4,7 +4,7 @@ Node after node it keeps, for every count of the first shapes, how many of the l
 placed beside them: `best[a, b] = c`. A node adds its *patterns*, the combinations of members that
 it holds; one step is a maximum over patterns of shifted arrays. What comes out is exact, because
 fewer members always fit where more do. The work is patterns times cells, and it is bounded: beyond
-`WORK_MAX` the answer is that it is not known (`exceeded`).
+`WORK_MAX` the answer is that it is not known (`budget_exceeded`).
 
 Only amounts are searched. Shapes with host ports, claims or terms about other pods are left to the
 greedy search.
@@ -53,7 +53,7 @@ class FoundCounts:
     #: Per role and shape: (slots, counts); empty: it does not fit, or that is not known.
     places: list[tuple[Ints, Ints]]
     #: The search ended by its budget.
-    exceeded: bool = False
+    budget_exceeded: bool = False
     #: Cells examined.
     work: int = 0
 
@@ -100,7 +100,7 @@ def search(
         if patterns is not None:
             found.work += (best.size + _PATTERN_WORK) * len(patterns)
         if patterns is None or found.work > WORK_MAX:
-            found.exceeded = True
+            found.budget_exceeded = True
             return found
         steps.append((int(slots[at]), patterns, best))
         best = _step(best, patterns, caps[-1])

@@ -9,7 +9,7 @@ budget (`exact_search`). One group is placed exactly whenever it fits.
 
 With a topology all of this happens inside one domain, the closest that holds it
 (`topology.spaces`); sub-gangs have domains of their own inside the gang's. Domains that disappoint
-are bounded by `_FAILURES_MAX`: a gang that has not been placed by then is `exceeded`, not
+are bounded by `_FAILURES_MAX`: a gang that has not been placed by then is `budget_exceeded`, not
 impossible.
 """
 
@@ -88,7 +88,7 @@ class Part:
         return sum(group.wanted for group in self.groups)
 
 
-class Attempt:
+class GangPlacement:
     """One try to place a need."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Attempt:
         self._failed_spaces = failed_spaces
         self.statement = Statement(session.node_capacity, queue)
         #: The search ended by its budget: whether the need fits is not known.
-        self.exceeded = False
+        self.budget_exceeded = False
         #: Members that its quorum is short of even if every shape had all room for itself.
         self.missing = 0
         #: The domain that all of it was placed in; "": none.
@@ -176,9 +176,9 @@ class Attempt:
         for space in self._spaces(whole, structure.home, self._base):
             place = space.level, space.domain
             if self._failed_spaces is not None and place in self._failed_spaces:
-                self.exceeded |= self._failed_spaces[place]
+                self.budget_exceeded |= self._failed_spaces[place]
                 continue
-            before, self.exceeded = self.exceeded, False
+            before, self.budget_exceeded = self.budget_exceeded, False
             if self._fill(space, structure):
                 self._grow(whole, space)
                 if self.placed:
@@ -186,8 +186,8 @@ class Attempt:
                     return True
             self._undo(0, self.groups)
             if self._failed_spaces is not None:
-                self._failed_spaces[place] = self.exceeded
-            self.exceeded |= before
+                self._failed_spaces[place] = self.budget_exceeded
+            self.budget_exceeded |= before
             if self._gives_up():
                 break
         return False
@@ -293,7 +293,7 @@ class Attempt:
 
     def _gives_up(self) -> bool:
         self._failures_left -= 1
-        self.exceeded = self.exceeded or self._failures_left <= 0
+        self.budget_exceeded = self.budget_exceeded or self._failures_left <= 0
         return self._failures_left <= 0
 
     # ------------------------------------------------------------------- a part
@@ -339,8 +339,8 @@ class Attempt:
         )
         found = search(session.node_capacity, request, [counts[at][slots] for at in order], slots)
         session.work_left -= found.work // _CELLS_PER_COLUMN
-        if found.exceeded:
-            self.exceeded = True
+        if found.budget_exceeded:
+            self.budget_exceeded = True
             self._failures_left -= _EXCEEDED_COST
         mark = self.statement.checkpoint()
         for group, (where, taken) in zip(groups, found.places, strict=False):

@@ -75,14 +75,14 @@ class Exact:
         return self._best
 
     @property
-    def exceeded(self) -> bool:
+    def budget_exceeded(self) -> bool:
         """Whether it ended by its budget: what it did not find may exist."""
         return self._choices_left <= 0 or self._proofs_left <= 0
 
     def _walk(self, at: int, *, new: bool) -> None:
         """Decide the unit at a place and those after it; `new`: one was taken just now."""
         self._choices_left -= 1
-        if self.exceeded or not self._promising(at):
+        if self.budget_exceeded or not self._promising(at):
             return
         if new and not any(hope.pods_missing() for hope in self._upper_bounds):
             self._proofs_left -= 1

@@ -8,7 +8,7 @@ ends. So what a search found does not depend on how often it was made.
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.allocation import commit
+from services.gang_planner.core.allocation.decision import assign_members
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.framework.eviction_rules import Asks, Kind
@@ -97,7 +97,7 @@ class _Asking:
             eligible_ms = self._candidates.eligible_ms(asks)
             search = Search(work, asks, bucket.need, self._rules, self._candidates)
             found = search.run()
-            bucket.budget_exceeded |= search.exceeded
+            bucket.budget_exceeded |= search.budget_exceeded
         if found is None and self._swaps:
             found = self._swapped(asks, bucket.need, self._candidates)
         if eligible_ms:
@@ -228,7 +228,7 @@ def _deserved(work: CycleContext) -> tuple[object, ...]:
 def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -> None:
     state = work.state
     names = state.nodes.names
-    seats = commit.assign(state, gang, found.allocations)
+    assignments = assign_members(state, gang, found.allocations)
     victims = sorted(found.victims, key=lambda one: (one.pod.namespace, one.pod.name, one.pod.uid))
     attempt = gang.history.attempt
     act = EvictionDecision(
@@ -250,7 +250,7 @@ def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -
                 name=member.pod.name,
                 node=names[slot],
             )
-            for member, slot in seats.pairs()
+            for member, slot in assignments.pairs()
         ),
         trace_id=gang_trace_id(gang.trace_root, attempt + 1),
         first_seen_ms=gang.history.first_seen_ms,

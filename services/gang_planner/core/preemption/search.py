@@ -24,7 +24,7 @@ import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Asks, VictimRules
-from services.gang_planner.core.placement.gang_placement import Attempt, Group, slots_of
+from services.gang_planner.core.placement.gang_placement import GangPlacement, Group, slots_of
 from services.gang_planner.core.preemption.constraints import Allowances, BudgetLedger
 from services.gang_planner.core.preemption.disruption_budgets import Budgets
 from services.gang_planner.core.preemption.dominant_shares import Shares
@@ -92,7 +92,7 @@ class Search:
         #: What was chosen last, and where the gang goes then; None: that is not known.
         self._placed: tuple[list[Unit], tuple[Allocation, ...]] | None = None
         #: It ended by its budget: whether evictions would help is not known.
-        self.exceeded = False
+        self.budget_exceeded = False
 
     def run(self) -> FoundVictims | None:
         """Search; nothing has changed when it ends. None: no evictions help, or none are found."""
@@ -206,7 +206,7 @@ class Search:
             pool, upper_bounds, self._cost, allowances, self._proven_without, self._asks.now_ms
         )
         found = exact.better_than(known)
-        self.exceeded = found is None and (self.exceeded or exact.exceeded)
+        self.budget_exceeded = found is None and (self.budget_exceeded or exact.budget_exceeded)
         return found
 
     def _proven_without(self, units: Sequence[Unit]) -> bool:
@@ -324,16 +324,16 @@ class Search:
     def _cost(self, units: Sequence[Unit]) -> Cost:
         return cost_of(units, self._budgets, self._asks.now_ms)
 
-    def _attempt(self) -> Attempt:
+    def _attempt(self) -> GangPlacement:
         most = self._wanted
-        return Attempt(self._session, self._asks.gang.queue, self._need, members_max=most)
+        return GangPlacement(self._session, self._asks.gang.queue, self._need, members_max=most)
 
     def _proven(self) -> "tuple[Allocation, ...] | None":
         """Where the gang continues the node capacity as it is now; None: it does not fit."""
         self._proofs_left -= 1
         tried = self._attempt()
         if not tried.run():
-            self.exceeded |= tried.exceeded
+            self.budget_exceeded |= tried.budget_exceeded
             return None
         allocations = tried.statement.allocations
         tried.statement.discard()
@@ -342,7 +342,7 @@ class Search:
 
     def _out_of_budget(self) -> bool:
         out = self._session.exhausted or self._proofs_left <= 0
-        self.exceeded |= out
+        self.budget_exceeded |= out
         return out
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from services.gang_planner.core.allocation.gang_allocation import Placed, attempt, decide
+from services.gang_planner.core.allocation.decision import FoundPlacement, decide
+from services.gang_planner.core.allocation.gang_allocation import find_placement
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.gang_placement import slots_of
@@ -150,7 +151,7 @@ def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
     places = _places(one)
     state.preemptions.lend(state, one)
     statement = _exactly(work, gang, need, places) if need.structure is None else None
-    placed = attempt(work, gang) if statement is None else Placed(statement, [])
+    placed = find_placement(work, gang) if statement is None else FoundPlacement(statement, [])
     if placed is None:
         state.backlog.take(gang)
         state.preemptions.sync_one(state, one)

@@ -9,7 +9,7 @@ import msgspec
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.lifecycle import unsupported_members
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries.displacement import displaced
 from services.gang_planner.core.queries.quota_limits import too_small, too_small_for
@@ -151,7 +151,7 @@ class _Trial:
         self._placed: tuple[Allocation, ...] = ()
 
     def holds(self, queue: QueueEntry) -> bool:
-        attempt = Attempt(self.session, queue, self._need, members_max=self._need.quorum)
+        attempt = GangPlacement(self.session, queue, self._need, members_max=self._need.quorum)
         placed = attempt.run()
         if placed:
             self._placed = attempt.statement.commit()

@@ -22,7 +22,7 @@ import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy import Deserve
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources_messages
 from services.gang_planner.core.queueing.usable_capacity import usable_amounts
@@ -389,7 +389,7 @@ def fits_otherwise(work: CycleContext, bucket: Bucket) -> bool:
         shape = work.state.shapes.entries[shape_id]
         return work.session.total(shape) >= max(need.quorum, 1)
     queue = work.state.queues.entry(need.queue)
-    attempt = Attempt(work.session, queue, need, members_max=need.quorum or 1)
+    attempt = GangPlacement(work.session, queue, need, members_max=need.quorum or 1)
     if not attempt.run():
         return False
     attempt.statement.discard()

@@ -1,13 +1,24 @@
-"""What a gang's waiting members ask of the cluster."""
+"""What a gang's waiting members ask of the cluster, and whether one decision can hold it: a quorum
+must fit into one message.
+"""
+
+from typing import Final
 
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state import sub_gangs
+from services.gang_planner.core.state.claim_choices import choice_bytes
 from services.gang_planner.core.state.gang_settings import reserve_ms
-from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import task_priority
-from services.gang_planner.core.state.needs import RESERVED, Need, Structure, Wanted
+from services.gang_planner.core.state.needs import ALWAYS_FIT, RESERVED, Need, Structure, Wanted
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.task_topology import tasks_of
+from shared.contracts.subjects import MESSAGE_BYTES_MAX
+
+#: What bindings may take of a message: the rest is for its other fields and for the encoding.
+_BINDINGS_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 32 * 1024
+#: Field names, lengths and markers of one binding in msgpack.
+_BINDING_OVERHEAD_BYTES: Final = 48
 
 
 def unplaced_quorum(gang: Gang) -> int:
@@ -178,3 +189,36 @@ def _avoided(gang: Gang) -> tuple[str, ...]:
         return ()
     pairs = [*history.bad] if history.started else [*history.bad, *history.failed_pods]
     return tuple(sorted({node for uid, node in pairs if node and uid in gang.members}))
+
+
+def is_too_large(state: State, gang: Gang, need: Need) -> bool:
+    """Whether one decision cannot hold the gang's quorum."""
+    needed = unplaced_quorum(gang)
+    if needed <= ALWAYS_FIT and not need.attached:
+        return False
+    return sum(sorted(_binding_sizes(state, gang))[:needed]) > _BINDINGS_BYTES_MAX
+
+
+def members_max(state: State, gang: Gang, need: Need) -> int:
+    """How many of the gang's members one decision may place, so that it fits into a message."""
+    if not need.may_exceed_message:
+        return need.members
+    longest = max(_binding_sizes(state, gang))
+    return max(need.quorum, min(need.members, _BINDINGS_BYTES_MAX // longest))
+
+
+def _binding_sizes(state: State, gang: Gang) -> list[int]:
+    """Upper bounds of the bytes that each waiting member takes in a decision."""
+    node_bytes = state.nodes.name_bytes_max
+    return [
+        _binding_bytes(state, member, node_bytes)
+        for members in gang.waiting.values()
+        for member in members.values()
+    ]
+
+
+def _binding_bytes(state: State, member: Member, node_bytes: int) -> int:
+    pod = member.pod
+    named = len(pod.uid) + len(pod.namespace) + len(pod.name) + node_bytes
+    claims = choice_bytes(state.node_capacity, member, node_bytes) if member.shape.attached else 0
+    return _BINDING_OVERHEAD_BYTES + named + claims

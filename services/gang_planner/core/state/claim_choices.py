@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.state.devices import ledger as devices
 from services.gang_planner.core.state.devices.demand import claim_keys as device_keys
 from services.gang_planner.core.state.gangs import Member
-from services.gang_planner.core.state.members import Seats
+from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -36,9 +36,9 @@ class Choices(NamedTuple):
 NOTHING: Final = Choices()
 
 
-def choices_of(state: State, seats: Seats) -> Choices:
+def choices_of(state: State, assignments: Assignments) -> Choices:
     """What was chosen for the claims of these members, whose room is taken."""
-    attached = [one for one in seats.pairs() if one[0].shape.attached]
+    attached = [one for one in assignments.pairs() if one[0].shape.attached]
     return Choices(
         tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
         tuple(one for member, slot in attached for one in _devices(state, member, slot)),

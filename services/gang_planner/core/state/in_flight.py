@@ -13,7 +13,7 @@ from services.gang_planner.core.state.accounting import assume, end_reservation,
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import ASSUMED, TERMINAL
-from services.gang_planner.core.state.members import Seats
+from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.open_decisions import (
     OpenAct,
     OpenEviction,
@@ -50,7 +50,7 @@ def adopt(
     state: State,
     gang: Gang,
     decision: GangDecision,
-    seats: Seats,
+    assignments: Assignments,
     *,
     charged: bool,
 ) -> None:
@@ -59,8 +59,8 @@ def adopt(
     """
     act = OpenAct(0, decision, counted=awaits_binders_alone(decision))
     state.unnumbered.append(act)
-    state.reservations.adopt(act, seats.members, seats.slots)
-    taken = gang.assume(seats.members)
+    state.reservations.adopt(act, assignments.members, assignments.slots)
+    taken = gang.assume(assignments.members)
     if not charged:
         for (_, shape_id), count in taken.items():
             gang.queue.charge(state.shapes.entries[shape_id], count)

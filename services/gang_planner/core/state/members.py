@@ -23,7 +23,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.objects import Pod
 
 
-class Seats(msgspec.Struct, frozen=True, eq=False):
+class Assignments(msgspec.Struct, frozen=True, eq=False):
     """Members, and for each the slot of the node on which it is to be."""
 
     members: Sequence[Member]

@@ -46,6 +46,8 @@ class Structure(NamedTuple):
 NOTHING_SAID: Final = Structure()
 #: Role of units that `minResources` reserve: no pod's role has such a name.
 RESERVED: Final = "*minResources"
+#: So many members without claims fit into one decision, whatever their names.
+ALWAYS_FIT: Final = 1_000
 
 
 class Need:
@@ -139,6 +141,11 @@ class Need:
             ranks=self.ranks[units:],
             lacking=self.lacking,
         )
+
+    @property
+    def may_exceed_message(self) -> bool:
+        """Whether the names of its members decide how many of them one decision can hold."""
+        return self.attached or self.members > ALWAYS_FIT
 
     @property
     def least(self) -> int:

@@ -13,7 +13,7 @@ from services.gang_planner.core.constraints.filters.resources_fit import INSUFFI
 from services.gang_planner.core.lifecycle import unsupported_members
 from services.gang_planner.core.lifecycle.backoff import REFUSED
 from services.gang_planner.core.lifecycle.deadlines import not_running_words
-from services.gang_planner.core.placement.gang_placement import Attempt, Group
+from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources_messages
 from services.gang_planner.core.state.amounts import in_words, listed
@@ -164,7 +164,7 @@ class Explainer:
         if need.reserved and self._fits(plain := need.without_reserved(), queue):
             return self._min_resources(need, plain, queue)
         need = need.without_reserved() if need.reserved else need
-        attempt = Attempt(self._session, queue, need, members_max=need.quorum or 1)
+        attempt = GangPlacement(self._session, queue, need, members_max=need.quorum or 1)
         attempt.run_partly()
         wanted = need.quorum or sum(count for _, _, count in need.wanted)
         fitting = attempt.placed
@@ -205,7 +205,7 @@ class Explainer:
         )
 
     def _fits(self, need: Need, queue: QueueEntry) -> bool:
-        attempt = Attempt(self._session, queue, need, members_max=need.quorum)
+        attempt = GangPlacement(self._session, queue, need, members_max=need.quorum)
         fits = attempt.run()
         attempt.statement.discard()
         return fits

@@ -7,13 +7,13 @@ from collections import Counter
 import numpy as np
 
 from services.gang_planner.core.placement.domains import room
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.topology.levels import Level
 
 
-def in_words(session: Session, need: Need, attempt: Attempt) -> str:
+def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
     """What its topology adds to why it waits; "" when it has none, or that is not the reason.
 
     `attempt`: one that has been run partly and discarded.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from services.gang_planner.core.allocation import batch
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.domains import Space
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.state.needs import Structure
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import HostPort, NetworkTopology, Node, Pod, PodGroup, Queue
@@ -267,13 +267,13 @@ def test_a_rack_that_disappointed_one_gang_is_not_tried_for_its_equals(
     ]
     gangs = [make_gang(index, 2, (1000, 700), topology=_IN_ONE_RACK) for index in range(6)]
     tried: list[str] = []
-    real = Attempt._fill
+    real = GangPlacement._fill
 
-    def fill(attempt: Attempt, space: Space, structure: Structure) -> bool:
+    def fill(attempt: GangPlacement, space: Space, structure: Structure) -> bool:
         tried.append(space.name)
         return real(attempt, space, structure)
 
-    monkeypatch.setattr(Attempt, "_fill", fill)
+    monkeypatch.setattr(GangPlacement, "_fill", fill)
     scene, passes = place_all((nodes, gangs, []), at_once=True)
     assert tried == ["rack=r0", "rack=r1"]
     assert passes == [5]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.placement import exact_search, gang_placement
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
@@ -41,7 +41,7 @@ class Case(msgspec.Struct, frozen=True):
     minima: tuple[tuple[str, int], ...] = ()
 
 
-def attempt_of(case: Case) -> Attempt:
+def attempt_of(case: Case) -> GangPlacement:
     """An attempt on these nodes."""
     state = State()
     policies = parse_configuration("").policies().bind(state)
@@ -64,7 +64,7 @@ def attempt_of(case: Case) -> Attempt:
         best_effort=False,
         attached=False,
     )
-    return Attempt(session, state.queues.entry("default"), need, members_max=case.quorum)
+    return GangPlacement(session, state.queues.entry("default"), need, members_max=case.quorum)
 
 
 def possible(case: Case) -> bool:
@@ -117,7 +117,7 @@ def cases(draw: st.DrawFn) -> Case:
 def test_a_gang_of_several_shapes_is_placed_exactly_when_it_fits(case: Case) -> None:
     attempt = attempt_of(case)
     placed = attempt.run()
-    assert not attempt.exceeded
+    assert not attempt.budget_exceeded
     assert placed == possible(case)
     if placed:
         assert attempt.placed >= case.quorum
@@ -143,7 +143,7 @@ def test_a_search_that_its_budget_ends_says_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(exact_search, "WORK_MAX", 1)
     attempt = attempt_of(case)
     assert not attempt.run()
-    assert attempt.exceeded
+    assert attempt.budget_exceeded
 
 
 def test_a_search_leaves_the_ground_as_it_was() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from services.gang_planner.core.allocation import gang_allocation
 from services.gang_planner.core.allocation.batch import BatchPlacement, BatchRequest
-from services.gang_planner.core.allocation.gang_allocation import Placed
+from services.gang_planner.core.allocation.decision import FoundPlacement
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing.fair_share import UNLIMITED, Limit
@@ -122,9 +122,11 @@ def _never(shortfalls: Shortfalls, bucket: Bucket) -> bool:
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the gangs that were tried to be placed, by themselves or together with others."""
     tried: list[str] = []
-    real, together = gang_allocation.attempt, BatchPlacement.most
+    real, together = gang_allocation.find_placement, BatchPlacement.most
 
-    def attempt(work: CycleContext, gang: Gang, limit: Limit = UNLIMITED) -> Placed | None:
+    def find_placement(
+        work: CycleContext, gang: Gang, limit: Limit = UNLIMITED
+    ) -> FoundPlacement | None:
         tried.append(gang.name)
         return real(work, gang, limit)
 
@@ -132,7 +134,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         tried.append(bucket.entries[0][2].name)
         return together(gathering, bucket, request)
 
-    monkeypatch.setattr(gang_allocation, "attempt", attempt)
+    monkeypatch.setattr(gang_allocation, "find_placement", find_placement)
     monkeypatch.setattr(BatchPlacement, "most", most)
     return tried
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.masks import Masks
-from services.gang_planner.core.placement.gang_placement import Attempt
+from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need, Structure, SubNeed
 from services.gang_planner.core.state.planner_state import State
@@ -61,7 +61,7 @@ def test_a_pod_belongs_to_the_first_policy_that_selects_it_and_whose_keys_it_has
     assert [one.name for one in sub_gangs(gang)] == ([part] if part else [])
 
 
-def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> Attempt:
+def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> GangPlacement:
     """Sub-gangs of these sizes, each to be in one rack; racks are the room of their nodes."""
     state = State()
     policies = parse_configuration("").policies().bind(state)
@@ -87,7 +87,7 @@ def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> Attempt:
         attached=False,
         structure=Structure(sub_gangs=parts),
     )
-    return Attempt(session, state.queues.entry("default"), need, members_max=sum(sizes))
+    return GangPlacement(session, state.queues.entry("default"), need, members_max=sum(sizes))
 
 
 def possible(reservations: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
@@ -113,7 +113,7 @@ def test_parts_are_placed_exactly_when_racks_hold_all_of_them(
 ) -> None:
     tried = attempt(racks, sizes)
     assert tried.run() == possible(tuple(sum(rack) for rack in racks), tuple(sizes))
-    assert not tried.exceeded
+    assert not tried.budget_exceeded
 
 
 def test_a_part_that_is_in_the_way_of_others_moves() -> None:

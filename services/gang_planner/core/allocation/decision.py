@@ -1,0 +1,216 @@
+"""Turns a found placement into a `GangDecision`: which member goes to which node, and how it is to
+be carried out.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from services.gang_planner.core.allocation import min_resources
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.statement import Allocation, Statement
+from services.gang_planner.core.queueing.need import refused_members
+from services.gang_planner.core.state import claim_choices, in_flight
+from services.gang_planner.core.state.gang_settings import Defaults, preflight_always
+from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.members import Assignments, placing_order
+from services.gang_planner.core.state.needs import RESERVED, Need
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.release_costs import release_cost
+from services.gang_planner.core.state.sub_gangs import part_of
+from shared.contracts.decisions import Binding, GangDecision, ReservedRoom
+from shared.contracts.identity import gang_trace_id
+from shared.model.invariants import required
+
+
+class FoundPlacement(NamedTuple):
+    """A placement of one gang that is not decided yet."""
+
+    #: Open; it holds the capacity.
+    statement: Statement
+    #: Holds that end with the decision.
+    filled: Sequence[Hold] = ()
+    #: The topology domain that contains all of it; "": none.
+    domain: str = ""
+    #: Sequence of the eviction that made capacity for it; 0: none did.
+    preemption: int = 0
+
+
+def decide(work: CycleContext, gang: Gang, found: FoundPlacement) -> None:
+    """Decide a placement of a gang in the backlog.
+
+    Afterwards the gang is out of the backlog, its placed members are assumed on their nodes, the
+    holds that they fill have ended, and the decision is among those of this cycle.
+    """
+    state = work.state
+    need = required(gang.bucket, gang.full_name, "is decided and does not wait").need
+    state.backlog.take(gang)
+    gang.queue.promise(gang.gang_id, {})
+    allocations = found.statement.commit()
+    reserves = min_resources.open_units(work, gang, allocations) if need.reserved else ()
+    members = [one for one in allocations if one.role != RESERVED]
+    decision = _record(
+        work,
+        gang,
+        need,
+        assign_members(state, gang, members),
+        fills=found.filled,
+        domain=found.domain,
+        preemption=found.preemption,
+        reserves=reserves,
+    )
+    work.session.spend(len(decision.bindings))
+    for hold in found.filled:
+        state.holds.close(state, hold, "Filled")
+        state.gangs.touch(gang)
+
+
+def decide_charged(
+    work: CycleContext, gang: Gang, need: Need, assignments: Assignments, domain: str
+) -> None:
+    """Decide a gang that has left the backlog, and whose queue and budget are charged already.
+
+    Args:
+        work: This cycle.
+        gang: All its waiting members are in `assignments`.
+        need: What it asked for.
+        assignments: Capacity for them is taken from the nodes.
+        domain: The topology domain that contains all of it; "": none.
+    """
+    gang.queue.promise(gang.gang_id, {})
+    _record(work, gang, need, assignments, domain=domain, charged=True)
+
+
+def _record(
+    work: CycleContext,
+    gang: Gang,
+    need: Need,
+    assignments: Assignments,
+    *,
+    fills: Sequence[Hold] = (),
+    domain: str = "",
+    preemption: int = 0,
+    charged: bool = False,
+    reserves: tuple[ReservedRoom, ...] = (),
+) -> GangDecision:
+    """Count the attempt, and assume the members on their nodes; the arguments are those of `decide`
+    and `decide_charged`.
+    """
+    state = work.state
+    history = gang.history
+    history.attempt += 1
+    history.known_as = gang.gang_id
+    domain = "" if history.started else domain
+    history.home = domain or history.home
+    gang.latest = _bindings(state.nodes.names, assignments)
+    choices = claim_choices.NOTHING
+    if need.attached:
+        choices = claim_choices.choices_of(state, assignments)
+    decision = GangDecision(
+        gang_id=gang.gang_id,
+        gang=gang.full_name,
+        dialect=gang.group.dialect if gang.group is not None else "",
+        epoch=state.epoch,
+        attempt=history.attempt,
+        bindings=gang.latest,
+        quorum=need.quorum - need.reserved,
+        preflight=_preflight(gang, assignments.members, state.defaults),
+        why=_why(need, assignments, fills),
+        trace_id=gang_trace_id(gang.trace_root, history.attempt),
+        first_seen_ms=history.first_seen_ms,
+        cycle=work.cycle,
+        traceparent=_traceparent(gang, assignments.members),
+        fills=tuple([hold.uid for hold in fills]),
+        volumes=choices.volumes,
+        devices=choices.devices,
+        preemption=preemption,
+        domain=domain,
+        reserves=reserves,
+    )
+    history.full_name = decision.gang
+    in_flight.adopt(state, gang, decision, assignments, charged=charged)
+    work.decisions.append(decision)
+    return decision
+
+
+def _bindings(names: Sequence[str], assignments: Assignments) -> tuple[Binding, ...]:
+    found: list[Binding] = []
+    for member, slot in assignments.pairs():
+        pod = member.pod
+        found.append(Binding(uid=pod.uid, namespace=pod.namespace, name=pod.name, node=names[slot]))
+    return tuple(found)
+
+
+def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) -> Assignments:
+    """Assign members, in their order, to nodes in the order of topology and names: neighbours in
+    rank are neighbours on the network.
+    """
+    per_group: dict[tuple[str, int, str], dict[int, int]] = {}
+    for allocation in allocations:
+        key = (allocation.role, allocation.shape.id, allocation.part)
+        counts = per_group.setdefault(key, {})
+        pairs = zip(allocation.slots.tolist(), allocation.counts.tolist(), strict=True)
+        for slot, count in pairs:
+            counts[slot] = counts.get(slot, 0) + count
+    order = state.node_capacity.topology.order(
+        gang.group.topology if gang.group is not None else None
+    )
+    refused = refused_members(gang) if gang.history.bad else set[str]()
+    assigned: list[Member] = []
+    taken: list[int] = []
+    for role, shape_id, part in sorted(per_group):
+        counts = per_group[role, shape_id, part]
+        slots = np.fromiter(counts, dtype=np.int64)
+        slots = slots[np.argsort(order[slots])]
+        expanded = [slot for slot in slots.tolist() for _ in range(counts[slot])]
+        waiting = list(gang.waiting[role, shape_id].values())
+        if gang.group is not None and gang.group.sub_groups:
+            waiting = [one for one in waiting if part_of(gang, one.pod) == part]
+        members = sorted(waiting, key=placing_order)
+        if refused:
+            # Where not all are placed, those that a policy refused are left out.
+            members.sort(key=lambda member: member.pod.uid in refused)
+        assigned += members[: len(expanded)]
+        taken += expanded
+    return Assignments(assigned, taken)
+
+
+def _preflight(gang: Gang, members: Sequence[Member], defaults: Defaults) -> bool:
+    """Whether binders validate all bindings before they bind any: where releasing a half-bound gang
+    would cost something, or an earlier attempt failed.
+
+    A single binding is atomic by itself, and each member of a started gang counts alone.
+    """
+    if len(members) < 2 or gang.history.started:
+        return False
+    if gang.history.attempt > 1 or preflight_always(gang, defaults):
+        return True
+    owners = [one.pod.owner for one in members]
+    if owners.count(owners[0]) == len(owners):
+        return release_cost(owners[0]) != "nothing"
+    return any(release_cost(one) != "nothing" for one in owners)
+
+
+def _traceparent(gang: Gang, members: Sequence[Member]) -> str:
+    if gang.group is not None and gang.group.traceparent:
+        return gang.group.traceparent
+    for member in members:
+        if member.pod.traceparent:
+            return member.pod.traceparent
+    return ""
+
+
+def _why(need: Need, assignments: Assignments, fills: Sequence[Hold]) -> str:
+    members, nodes = len(assignments.members), len(set(assignments.slots))
+    fills = [hold for hold in fills if not hold.reserving]
+    if fills:
+        others = f", and {len(fills) - 1} other lost members" if len(fills) > 1 else ""
+        return f"{members} members in place of lost ones: {fills[0].message}{others}"
+    quorum = need.quorum - need.reserved
+    if not quorum:
+        return f"{members} members placed one by one on {nodes} nodes"
+    extras = members - quorum
+    more = f" and {extras} above it" if extras else ""
+    return f"quorum of {quorum}{more} placed together on {nodes} nodes"
