@@ -1,18 +1,17 @@
-"""The demo's claims, each checked against what was seen at the API server. Pure.
+"""The demo's claims, each checked against what was observed at the API server. Pure.
 
-A claim that cannot be seen to hold does not hold: an empty record proves nothing.
+A claim whose evidence is missing does not hold: an empty record proves nothing.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-import msgspec
-
-from tutti.demo.record import (
+from tutti.demo.observations import (
     GPU,
     Job,
+    PodObservation,
     Record,
-    Sighting,
     bindings,
     of_job,
     replay,
@@ -20,221 +19,204 @@ from tutti.demo.record import (
 )
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was claimed, whether it held, and what was seen."""
+class Finding(NamedTuple):
+    """Whether a claim held, and what was observed."""
 
-    text: str
     held: bool
     evidence: str
 
 
-def half_starts(text: str, job: Job, record: Record) -> Claim:
+class Claim(NamedTuple):
+    """A claim in words, and what was found."""
+
+    text: str
+    finding: Finding
+
+
+def half_starts(job: Job, record: Record) -> Finding:
     """At the end a job is bound in part: its ps and at least one worker run, a worker waits."""
-    now = [each for each in _last(job, record) if not each.gone]
+    latest = {each.uid: each for each in record}
+    now = [each for each in of_job(job, latest.values()) if not each.gone]
     running = Counter(each.role for each in now if each.running)
     waiting = Counter(each.role for each in now if not each.node)
-    gpus = sum(each.requests.get(GPU, 0) for each in now if each.holds_room)
-    return Claim(
-        text=text,
-        held=len(now) == job.size
-        and running["ps"] > 0 < running["worker"]
-        and gpus > 0
-        and waiting["worker"] > 0,
-        evidence=f"runs: {_roles(running)}; waits: {_roles(waiting)}; holds {gpus} GPU idle",
+    gpus = sum(each.requests.get(GPU, 0) for each in now if each.uses_capacity)
+    half = running["ps"] > 0 < running["worker"] and gpus > 0 and waiting["worker"] > 0
+    return Finding(
+        len(now) == job.size and half,
+        f"runs: {_roles(running)}; waits: {_roles(waiting)}; holds {gpus} GPU idle",
     )
 
 
-def neither_whole(text: str, jobs: Sequence[Job], record: Record) -> Claim:
+def neither_whole(jobs: Sequence[Job], record: Record) -> Finding:
     """At the end each of the jobs is bound in part, and holds GPUs idle."""
-    halves = [half_starts("", job, record) for job in jobs]
-    said = "; ".join(f"{job.name} {half.evidence}" for job, half in zip(jobs, halves, strict=True))
-    return Claim(text=text, held=len(jobs) > 1 and all(half.held for half in halves), evidence=said)
+    halves = [half_starts(job, record) for job in jobs]
+    evidence = "; ".join(
+        f"{job.name} {half.evidence}" for job, half in zip(jobs, halves, strict=True)
+    )
+    return Finding(len(jobs) > 1 and all(half.held for half in halves), evidence)
 
 
-def runs_whole(text: str, job: Job, record: Record) -> Claim:
+def runs_whole(job: Job, record: Record) -> Finding:
     """At one instant all pods of a job ran."""
     most = 0
-    for sighting, picture in replay(record):
-        if sighting.job == job.uid:
-            most = max(most, sum(each.running for each in of_job(job, picture.values())))
+    for observation, latest in replay(record):
+        if observation.job == job.uid:
+            most = max(most, sum(each.running for each in of_job(job, latest.values())))
     spread = spread_ms(job, record)
     bound = "" if spread is None else f", bound within {_ms(spread)}"
-    return Claim(
-        text=text, held=most == job.size, evidence=f"{most} of {job.size} ran at once{bound}"
-    )
+    return Finding(most == job.size, f"{most} of {job.size} ran at once{bound}")
 
 
-def waits_whole(text: str, job: Job, record: Record, *, from_s: float, until_s: float) -> Claim:
+def waits_whole(job: Job, record: Record, *, from_s: float, until_s: float) -> Finding:
     """From one instant to another all pods of a job exist, and none is bound, the ps included."""
     pods: set[str] = set()
     gone: set[str] = set()
-    bound: list[Sighting] = []
+    bound: set[str] = set()
     for each in of_job(job, record):
         if each.at_s <= from_s:
             pods.add(each.uid)
         if each.at_s <= until_s and each.gone:
             gone.add(each.uid)
         if each.at_s <= until_s and each.node:
-            bound.append(each)
-    named = sorted({each.name for each in bound})
+            bound.add(each.name)
     waited = f"{len(pods - gone)} of {job.size} pods pending for {until_s - from_s:.1f} s"
-    return Claim(
-        text=text,
-        held=until_s > from_s and len(pods - gone) == job.size and not bound,
-        evidence=f"{waited}, bound: {', '.join(named) or 'none'}",
+    return Finding(
+        until_s > from_s and len(pods - gone) == job.size and not bound,
+        f"{waited}, bound: {_named(bound)}",
     )
 
 
-def gives_reason(text: str, state: str, sentence: str) -> Claim:
-    """`tutti why` says in one sentence that a job waits, and for what."""
+def gives_reason(state: str, sentence: str) -> Finding:
+    """`tutti why` explains in one sentence that a job waits, and for what."""
     held = state == "waiting" and bool(sentence) and "\n" not in sentence
-    return Claim(
-        text=text, held=held, evidence=sentence or f"no verdict was published; state {state}"
-    )
+    return Finding(held, sentence or f"no verdict was published; state {state}")
 
 
-def starts_after(text: str, job: Job, first: Job, record: Record, *, ends: int) -> Claim:
+def starts_after(job: Job, first: Job, record: Record, *, ends: int) -> Finding:
     """No pod of a job is bound before `ends` workers of another have ended."""
     ended: set[str] = set()
-    for sighting in record:
-        if sighting.job == first.uid and sighting.role == "worker" and sighting.ended:
-            ended.add(sighting.uid)
-        if sighting.job == job.uid and sighting.node:
-            seen = f"{len(ended)} workers of {first.name} had ended when the first pod was bound"
-            return Claim(text=text, held=len(ended) >= ends, evidence=seen)
-    return Claim(text=text, held=False, evidence="it was never bound")
+    for observation in record:
+        if observation.job == first.uid and observation.role == "worker" and observation.ended:
+            ended.add(observation.uid)
+        if observation.job == job.uid and observation.node:
+            evidence = (
+                f"{len(ended)} workers of {first.name} had ended when the first pod was bound"
+            )
+            return Finding(len(ended) >= ends, evidence)
+    return Finding(False, "it was never bound")
 
 
-def never_together(text: str, one: Job, other: Job, record: Record) -> Claim:
-    """At no instant do two jobs both hold room, and each is bound whole at its time."""
+def never_together(first: Job, second: Job, record: Record) -> Finding:
+    """At no instant do two jobs both use capacity, and each is bound whole at its time."""
     together = 0
-    for _, picture in replay(record):
-        held = {each.job for each in picture.values() if each.holds_room}
-        together += {one.uid, other.uid} <= held
-    spreads = [spread_ms(job, record) for job in (one, other)]
-    whole = sum(spread is not None for spread in spreads)
-    return Claim(
-        text=text,
-        held=whole == 2 and not together,
-        evidence=f"{whole} of 2 were bound whole; both held GPUs in {together} sightings",
+    for _, latest in replay(record):
+        users = {each.job for each in latest.values() if each.uses_capacity}
+        together += {first.uid, second.uid} <= users
+    whole = sum(spread_ms(job, record) is not None for job in (first, second))
+    return Finding(
+        whole == 2 and not together,
+        f"{whole} of 2 were bound whole; both held GPUs in {together} observations",
     )
 
 
-def takes_place(text: str, dead: Sighting, job: Job, record: Record) -> Claim:
-    """After a pod of another job has gone, a pod of this job is bound in its place, before any that
-    is made again for it.
+def takes_place(dead: PodObservation, job: Job, record: Record) -> Finding:
+    """After a pod of another job was deleted, a pod of this job is bound in its place, before its
+    replacement.
     """
-    for each in _since_gone(dead, record):
+    for each in _bound_after_deletion(dead, record):
         if each.node == dead.node and each.job in {dead.job, job.uid}:
-            return Claim(
-                text=text,
-                held=each.job == job.uid,
-                evidence=f"{each.name} went to {dead.node} when {dead.name} was gone",
-            )
-    return Claim(text=text, held=False, evidence=f"no pod went to {dead.node}")
+            evidence = f"{each.name} went to {dead.node} when {dead.name} was gone"
+            return Finding(each.job == job.uid, evidence)
+    return Finding(False, f"no pod went to {dead.node}")
 
 
-def gets_place_back(text: str, dead: Sighting, other: Job, record: Record) -> Claim:
-    """A pod that has gone is made again and bound in its old place, and until then no pod of a job
+def gets_place_back(dead: PodObservation, other: Job, record: Record) -> Finding:
+    """The replacement of a deleted pod is bound in its old place, and until then no pod of a job
     that waits is bound.
     """
-    went_s: float | None = None
+    deleted_s: float | None = None
     waiting: set[str] = set()
-    bound: list[str] = []
+    bound: set[str] = set()
     for each in record:
         if each.uid == dead.uid and each.gone:
-            went_s = each.at_s
+            deleted_s = each.at_s
+        elif each.job == other.uid and each.node:
+            bound.add(each.name)
         elif each.job == other.uid:
-            if each.node:
-                bound.append(each.name)
-            else:
-                waiting.add(each.uid)
-        elif went_s is not None and each.name == dead.name and each.node:
-            gone_s = each.at_s - went_s
-            seen = f"{dead.name} left {dead.node}, came back on {each.node} after {gone_s:.1f} s"
-            return Claim(
-                text=text,
-                held=each.node == dead.node and len(waiting) == other.size and not bound,
-                evidence=f"{seen}; of {other.name} {len(waiting)} waited, bound: "
-                f"{', '.join(bound) or 'none'}",
+            waiting.add(each.uid)
+        elif deleted_s is not None and each.name == dead.name and each.node:
+            after_s = each.at_s - deleted_s
+            came = f"{dead.name} left {dead.node}, came back on {each.node} after {after_s:.1f} s"
+            return Finding(
+                each.node == dead.node and len(waiting) == other.size and not bound,
+                f"{came}; of {other.name} {len(waiting)} waited, bound: {_named(bound)}",
             )
-    return Claim(text=text, held=False, evidence=f"{dead.name} was not bound again")
+    return Finding(False, f"{dead.name} was not bound again")
 
 
-def holds_room(text: str, dead: Sighting, message: str) -> Claim:
-    """The job's group says that capacity is reserved for a pod that has gone, on its node."""
+def reserves_capacity(dead: PodObservation, message: str) -> Finding:
+    """The condition of the job's group reports a reservation for a deleted pod, on its node."""
     held = dead.name in message and f"reserved on {dead.node} until" in message
-    return Claim(text=text, held=held, evidence=message or "no verdict was published")
+    return Finding(held, message or "no verdict was published")
 
 
-def has_room_for(text: str, job: Job, fit: int, *, short: int) -> Claim:
-    """There was room for all pods of a job but `short`."""
-    return Claim(
-        text=text,
-        held=fit == job.size - short,
-        evidence=f"pod by pod {fit} of {job.size} would have fitted",
-    )
+def fits_all_but(job: Job, fit: int, *, short: int) -> Finding:
+    """There was free capacity for all pods of a job but `short`."""
+    return Finding(fit == job.size - short, f"pod by pod {fit} of {job.size} would have fitted")
 
 
-def never_in_part(
-    text: str, jobs: Collection[Job], record: Record, *, spread_ms_max: float
-) -> Claim:
+def never_in_part(jobs: Collection[Job], record: Record, *, spread_ms_max: float) -> Finding:
     """Each job that was bound at all was bound whole, within the time that its bindings take."""
-    worst, in_part, whole = 0.0, [], 0
+    worst, in_part, whole = 0.0, set(), 0
     for job in jobs:
         spread = spread_ms(job, record)
         if spread is not None:
             whole += 1
             worst = max(worst, spread)
         elif bindings(job, record):
-            in_part.append(job.name)
-    names = f", left in part: {', '.join(in_part)}" if in_part else ""
-    seen = f"{whole} gangs bound whole; first to last binding at most {_ms(worst)}{names}"
-    return Claim(
-        text=text,
-        held=whole > 0 and not in_part and worst <= spread_ms_max,
-        evidence=f"{seen} (limit {spread_ms_max:.0f} ms)",
+            in_part.add(job.name)
+    left = f", left in part: {_named(in_part)}" if in_part else ""
+    evidence = f"{whole} gangs bound whole; first to last binding at most {_ms(worst)}{left}"
+    return Finding(
+        whole > 0 and not in_part and worst <= spread_ms_max,
+        f"{evidence} (limit {spread_ms_max:.0f} ms)",
     )
 
 
-def never_over_committed(
-    text: str, nodes: Mapping[str, Mapping[str, int]], record: Record
-) -> Claim:
-    """At no instant did the pods on a node take more of anything than it has.
+def never_over_committed(nodes: Mapping[str, Mapping[str, int]], record: Record) -> Finding:
+    """At no instant did the pods on a node use more of any resource than is allocatable.
 
     Args:
-        text: The claim in words.
-        nodes: What each node has, by resource.
-        record: What was seen.
+        nodes: The allocatable amounts of each node, by resource.
+        record: What was observed.
     """
     over: set[str] = set()
     most_gpus = 0
-    for sighting, picture in replay(record):
-        if not sighting.holds_room:
+    for observation, latest in replay(record):
+        if not observation.uses_capacity:
             continue
+        node = observation.node
         used: Counter[str] = Counter()
-        for each in picture.values():
-            if each.holds_room and each.node == sighting.node:
+        for each in latest.values():
+            if each.uses_capacity and each.node == node:
                 used.update(each.requests)
-        room = nodes.get(sighting.node, {})
-        over |= {f"{sighting.node}: {name}" for name, n in used.items() if n > room.get(name, 0)}
+        allocatable = nodes.get(node, {})
+        over |= {f"{node}: {name}" for name, n in used.items() if n > allocatable.get(name, 0)}
         most_gpus = max(most_gpus, used[GPU])
-    refused = sorted({each.name for each in record if each.phase == "Failed"})
-    seen = f"at most {most_gpus} GPU in use on a node; refused by kubelets: {len(refused)}"
-    return Claim(
-        text=text,
-        held=most_gpus > 0 and not over and not refused,
-        evidence=f"{seen}; over: {', '.join(sorted(over))}" if over else seen,
+    refused = {each.name for each in record if each.phase == "Failed"}
+    evidence = f"at most {most_gpus} GPU in use on a node; refused by kubelets: {len(refused)}"
+    return Finding(
+        most_gpus > 0 and not over and not refused,
+        f"{evidence}; over: {_named(over)}" if over else evidence,
     )
 
 
 def all_survived(
-    text: str, killed: Mapping[str, int], ready: Mapping[str, int], expected: Sequence[str]
-) -> Claim:
-    """Each process was killed, and another of its name is ready.
+    killed: Mapping[str, int], ready: Mapping[str, int], expected: Sequence[str]
+) -> Finding:
+    """Each process was killed, and its successor is ready.
 
     Args:
-        text: The claim in words.
         killed: The pid that was killed, by the process's name.
         ready: The pid that is ready at the end, by name.
         expected: Every name.
@@ -244,25 +226,21 @@ def all_survived(
     notes = [f"{len(expected) - len(spared)} of {len(expected)} killed: {', '.join(expected)}"]
     notes += [f"never killed: {', '.join(spared)}"] if spared else []
     notes += [f"not ready again: {', '.join(lost)}"] if lost else []
-    return Claim(
-        text=text, held=bool(expected) and not spared and not lost, evidence="; ".join(notes)
-    )
+    return Finding(bool(expected) and not spared and not lost, "; ".join(notes))
 
 
-def stuck(what: str, timeout_s: float) -> Claim:
-    """The story could not continue."""
-    return Claim(
-        text="The demo continues", held=False, evidence=f"waited {timeout_s:.0f} s in vain: {what}"
-    )
+def stuck(expected: str, timeout_s: float) -> Finding:
+    """The demo could not continue."""
+    return Finding(False, f"waited {timeout_s:.0f} s without success for: {expected}")
 
 
 def _ms(duration_ms: float) -> str:
-    """What arrived in one piece of the watch was seen at one instant."""
+    """Events of one batch of the watch have the same instant."""
     return f"{duration_ms:.0f} ms" if duration_ms >= 1 else "1 ms"
 
 
-def _since_gone(dead: Sighting, record: Record) -> Iterator[Sighting]:
-    """Sightings of living pods with a node that were first seen with it after another had gone."""
+def _bound_after_deletion(dead: PodObservation, record: Record) -> Iterator[PodObservation]:
+    """Observations of living pods that were bound after a pod was deleted."""
     gone = False
     before: set[str] = set()
     for each in record:
@@ -274,8 +252,8 @@ def _since_gone(dead: Sighting, record: Record) -> Iterator[Sighting]:
             yield each
 
 
-def _last(job: Job, record: Record) -> list[Sighting]:
-    return of_job(job, {each.uid: each for each in record}.values())
+def _named(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
 def _roles(counts: Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""`tutti demo` as it is typed: flags in, exit status out."""
+"""`tutti demo`: gang scheduling and pod-by-pod scheduling compared on an embedded cluster."""
 
 import asyncio
 import os
@@ -9,22 +9,21 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from shared.bus.errors import BusError
-from shared.kube.errors import KubeError
-from tutti.api.failures import first_failure
-from tutti.demo.performance import Options, play
-from tutti.demo.processes import ProcessFailed
+from tutti.api.failures import run
 from tutti.demo.screen import WIDTH
+from tutti.demo.session import Options, play
 
-#: As shells report a process that a signal ended.
+#: Exit status, plus the signal's number, of a process that a signal ended.
 _SIGNALLED = 128
 
 
 @click.command()
-@click.option("--fast", is_flag=True, help="Nothing to read, everything checked: for CI.")
-@click.option("--color/--no-color", default=True, help="Colours; where the terminal has them.")
+@click.option(
+    "--fast", is_flag=True, help="Without pauses to read; every claim is checked. For CI."
+)
+@click.option("--color/--no-color", default=True, help="Use colours where the terminal has them.")
 @click.option("--keep", is_flag=True, help="Leave the cluster and Tutti running until Ctrl-C.")
-@click.option("--kill", is_flag=True, help="Kill every process of Tutti once meanwhile.")
+@click.option("--kill", is_flag=True, help="Kill every process of Tutti once during the demo.")
 @click.option(
     "--record",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -32,15 +31,18 @@ _SIGNALLED = 128
     help="Write the session as an animated SVG.",
 )
 def demo(*, fast: bool, color: bool, keep: bool, kill: bool, record: Path | None) -> None:
-    """Play the seeds' experiment on an embedded cluster; exit 1 unless every claim held."""
+    """Compare pod-by-pod and gang scheduling on an embedded cluster.
+
+    Exits with status 1 unless every claim held.
+    """
     no_color = None if color else True
     console = Console(no_color=no_color, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
-    sys.exit(asyncio.run(_run(Options(fast=fast, kill=kill, keep=keep, record=record), console)))
+    sys.exit(run(_play(Options(fast=fast, kill=kill, keep=keep, record=record), console)))
 
 
-async def _run(options: Options, console: Console) -> int:
+async def _play(options: Options, console: Console) -> int:
     playing = asyncio.ensure_future(play(options, console))
     received: list[int] = []
 
@@ -54,9 +56,3 @@ async def _run(options: Options, console: Console) -> int:
         return 0 if await playing else 1
     except asyncio.CancelledError:
         return _SIGNALLED + received[0]
-    except (BaseExceptionGroup, BusError, KubeError, ProcessFailed, OSError) as error:
-        reason = first_failure(error) if isinstance(error, BaseExceptionGroup) else error
-        if not isinstance(reason, BusError | KubeError | ProcessFailed | OSError):
-            raise
-        click.echo(f"tutti: {reason}", err=True)
-        return 1

@@ -1,4 +1,4 @@
-"""Bad luck: kills every process of the suite once, at random moments, without a word of warning."""
+"""Kills every process of Tutti once, at random moments, with SIGKILL."""
 
 import asyncio
 import contextlib
@@ -17,15 +17,15 @@ from shared.contracts.subjects import ASK_STATUS
 from tutti.up.readiness import ReadyFile
 
 NATS: Final = "nats"
-#: Between two kills: short enough that all happen while the acts are played, with time to come back
-#: for some of them and none for others.
+#: Between two kills: short enough that all happen during the acts; some processes have restarted
+#: when the next one is killed, others have not.
 _PAUSE_S: Final = (0.3, 1.2)
 _ANSWERS_S: Final = 0.2
 _POLL_S: Final = 0.1
 
 
 class Killer:
-    """Kills each process of one suite once.
+    """Kills each process of one `tutti up` once.
 
     Attributes:
         expected: The names of all processes: "binder-0", and NATS.
@@ -41,31 +41,31 @@ class Killer:
         self._random = random.SystemRandom()
 
     async def run(self) -> None:
-        """Kill all of them, in a random order; each must be found alive first."""
+        """Kill all of them, in a random order; each must run first."""
         for name in self._random.sample(self.expected, len(self.expected)):
             await asyncio.sleep(self._random.uniform(*_PAUSE_S))
             while name not in self.killed:
                 pid = self._nats_pid if name == NATS else await self._pid(name)
-                # It may have ended since it answered; then there is another one soon.
+                # It may have ended since it answered; its successor answers soon.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     self.killed[name] = pid
             self._say(f"SIGKILL to {name} (pid {self.killed[name]})")
 
     async def ready(self, *, timeout_s: float) -> dict[str, int]:
-        """The pids of those that are ready, once all are, or when the time has passed."""
+        """The pids of the ready processes, once all are ready, or after the timeout."""
         until_s = time.monotonic() + timeout_s
         while True:
             answers = await self._ask()
             found = {each.instance: each.pid for each in answers.values() if each.ready}
-            # Every service that answers, answers over it.
+            # Services answer over NATS.
             found |= {NATS: 0} if answers else {}
             if found.keys() >= set(self.expected) or time.monotonic() > until_s:
                 return found
             await asyncio.sleep(_POLL_S)
 
     async def _pid(self, name: str) -> int:
-        """The pid of a service, once it answers: services say nothing when they start."""
+        """The pid of a service, once it answers."""
         while True:
             answers = await self._ask()
             if name in answers:
@@ -73,9 +73,7 @@ class Killer:
             await asyncio.sleep(_POLL_S)
 
     async def _ask(self) -> dict[str, ServiceStatus]:
-        """The services that answer, without those that were killed (their last answer may be
-        late).
-        """
+        """The services that answer, without killed processes, whose last answer may be late."""
         answers = await ask_all(
             self._bus, ASK_STATUS, StatusRequest(), decode_status, wait_s=_ANSWERS_S
         )

@@ -1,13 +1,13 @@
-"""Watches pods, nodes and groups at the API server, and writes down what it sees of pods.
+"""Watches pods, nodes and groups at the API server, and records each change of a pod.
 
-It never asks Tutti anything: what it knows, any user with kubectl could see.
+It asks Tutti nothing: it sees what any user with kubectl could see.
 """
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,36 +18,39 @@ from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
 from shared.kube.listwatch import Batch, Changes, HasMetadata, Listed, ListWatch
 from shared.kube.requests import amounts, effective_requests
-from shared.kube.resources import DISRUPTION_BUDGETS, NODES, PODGROUPS_INCUBATOR, PODS, Resource
-from tutti.demo.record import ClusterState, Job, Sighting, of_job
+from shared.kube.resources import DISRUPTION_BUDGETS, NODES, PODGROUPS_INCUBATOR, PODS
+from shared.model.invariants import InvariantViolation
+from tutti.demo.observations import Job, LatestPods, PodObservation, of_job
 
 _ROLE: Final = "tf-replica-type"
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
 
+T = TypeVar("T", bound=HasMetadata)
+
 
 class Stuck(Exception):
-    """What the story waits for does not happen."""
+    """An expected change was not observed in time."""
 
-    def __init__(self, what: str, timeout_s: float) -> None:
-        super().__init__(f"not within {timeout_s:g} s: {what}")
-        self.what = what
+    def __init__(self, expected: str, timeout_s: float) -> None:
+        super().__init__(f"not within {timeout_s:g} s: {expected}")
+        self.expected = expected
         self.timeout_s = timeout_s
 
 
 class Observer:
-    """Sees everything from `watching` on. Read its attributes from the same event loop.
+    """The cluster as its API server shows it, from `watching` on. For one event loop.
 
     Attributes:
-        record: Every sighting of a pod, in the API server's order.
-        pods: The last sighting of each.
-        nodes: What each node has, by resource.
-        specs: Each living pod whole, for the scheduler that must place it.
-        verdicts: What stands on the group of a job, by the job's UID.
+        record: Every change of a pod, in the API server's order.
+        pods: The last observation of each pod.
+        nodes: The allocatable amounts of each node, by resource.
+        specs: Each living pod whole, for the pod-by-pod scheduler.
+        verdicts: The verdict on the group of a job, by the job's UID.
     """
 
     def __init__(self, client: KubeClient) -> None:
-        self.record: list[Sighting] = []
-        self.pods: ClusterState = {}
+        self.record: list[PodObservation] = []
+        self.pods: LatestPods = {}
         self.nodes: dict[str, dict[str, int]] = {}
         self.specs: dict[str, kube.Pod] = {}
         self.verdicts: dict[str, Verdict] = {}
@@ -56,11 +59,19 @@ class Observer:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch until left."""
+        """Watch for the length of the block."""
+        client = self._client
+        watches = {
+            "pods": ListWatch(client, PODS, kube.Pod).run(self._take_pods),
+            "nodes": ListWatch(client, NODES, kube.Node).run(self._take_nodes),
+            "groups": ListWatch(client, PODGROUPS_INCUBATOR, kube.PodGroup).run(self._take_groups),
+            "budgets": ListWatch(client, DISRUPTION_BUDGETS, kube.DisruptionBudget).run(
+                self._take_groups
+            ),
+        }
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(watch, name=f"observe-{name}")
-                for name, watch in self._watches().items()
+                group.create_task(watch, name=f"observe-{name}") for name, watch in watches.items()
             ]
             try:
                 yield
@@ -68,81 +79,67 @@ class Observer:
                 for task in tasks:
                     task.cancel()
 
-    def of(self, job: Job) -> list[Sighting]:
-        """The last sighting of each pod of a job, in order of names."""
+    def of(self, job: Job) -> list[PodObservation]:
+        """The last observation of each pod of a job, sorted by name."""
         return sorted(of_job(job, self.pods.values()), key=lambda each: each.name)
 
-    async def until(self, probe: Callable[[], bool], what: str, *, timeout_s: float | None) -> None:
-        """Wait until something seen makes `probe` true. Raises Stuck after the time, if any."""
+    def running(self, job: Job) -> int:
+        """How many pods of a job run now."""
+        return sum(each.running for each in self.of(job))
+
+    async def until(
+        self, probe: Callable[[], bool], expected: str, *, timeout_s: float | None
+    ) -> None:
+        """Wait until a change makes `probe` true. Raises Stuck after the timeout, if any."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not probe():
                     await self._changed.wait()
         except TimeoutError:
-            raise Stuck(what, timeout_s or 0.0) from None
+            raise Stuck(expected, timeout_s or 0.0) from None
 
-    def _watches(self) -> "dict[str, Any]":
-        async def pods(batch: Batch[kube.Pod]) -> None:
-            self._see_pods(batch)
-            self._tell()
-
-        async def nodes(batch: Batch[kube.Node]) -> None:
-            self._see_nodes(batch)
-            self._tell()
-
-        async def groups(batch: Batch[kube.PodGroup] | Batch[kube.DisruptionBudget]) -> None:
-            self._see_groups(batch)
-            self._tell()
-
-        return {
-            "pods": self._watch(PODS, kube.Pod).run(pods),
-            "nodes": self._watch(NODES, kube.Node).run(nodes),
-            "groups": self._watch(PODGROUPS_INCUBATOR, kube.PodGroup).run(groups),
-            "budgets": self._watch(DISRUPTION_BUDGETS, kube.DisruptionBudget).run(groups),
-        }
-
-    def _watch(self, resource: Resource, kind: "type[Any]") -> "ListWatch[Any]":
-        return ListWatch(self._client, resource, kind)
-
-    def _tell(self) -> None:
-        """Wake all waiting tasks."""
+    def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    def _see_pods(self, batch: Batch[kube.Pod]) -> None:
+    async def _take_pods(self, batch: Batch[kube.Pod]) -> None:
         at_s = time.monotonic()
-        present, gone = _sorted_out(batch)
+        present, gone = _split(batch)
         if isinstance(batch, Listed):
-            seen = {pod.metadata.uid for pod in present}
-            for uid in self.pods.keys() - seen:
+            listed = {pod.metadata.uid for pod in present}
+            for uid in self.pods.keys() - listed:
                 self._note(msgspec.structs.replace(self.pods[uid], at_s=at_s, gone=True))
         for pod in present:
             self.specs[pod.metadata.uid] = pod
-            self._note(sighting(pod, at_s))
+            self._note(observe_pod(pod, at_s))
         for pod in gone:
-            self._note(sighting(pod, at_s, gone=True))
+            self._note(observe_pod(pod, at_s, gone=True))
+        self._wake()
 
-    def _note(self, seen: Sighting) -> None:
-        """Write down what is news."""
-        known = self.pods.get(seen.uid)
-        if seen.gone:
-            self.specs.pop(seen.uid, None)
+    def _note(self, pod: PodObservation) -> None:
+        """Record an observation that differs from the last one of its pod."""
+        known = self.pods.get(pod.uid)
+        if pod.gone:
+            self.specs.pop(pod.uid, None)
         if known is not None and (
-            known.gone or msgspec.structs.replace(known, at_s=seen.at_s) == seen
+            known.gone or msgspec.structs.replace(known, at_s=pod.at_s) == pod
         ):
             return
-        self.pods[seen.uid] = seen
-        self.record.append(seen)
+        self.pods[pod.uid] = pod
+        self.record.append(pod)
 
-    def _see_nodes(self, batch: Batch[kube.Node]) -> None:
-        present, gone = _sorted_out(batch)
+    async def _take_nodes(self, batch: Batch[kube.Node]) -> None:
+        present, gone = _split(batch)
         for node in present:
             self.nodes[node.metadata.name] = amounts(node.status.allocatable, "allocatable")
         for node in gone:
             self.nodes.pop(node.metadata.name, None)
+        self._wake()
 
-    def _see_groups(self, batch: Batch[kube.PodGroup] | Batch[kube.DisruptionBudget]) -> None:
-        present, gone = _sorted_out(batch)
+    async def _take_groups(
+        self, batch: Batch[kube.PodGroup] | Batch[kube.DisruptionBudget]
+    ) -> None:
+        present, gone = _split(batch)
         for group in present:
             owner, text = group.metadata.controller, group.metadata.annotations.get(VERDICT)
             if owner is not None and text:
@@ -150,12 +147,13 @@ class Observer:
         for group in gone:
             if group.metadata.controller is not None:
                 self.verdicts.pop(group.metadata.controller.uid, None)
+        self._wake()
 
 
-def sighting(pod: kube.Pod, at_s: float, *, gone: bool = False) -> Sighting:
-    """What a pod looks like now. Raises QuantityError."""
+def observe_pod(pod: kube.Pod, at_s: float, *, gone: bool = False) -> PodObservation:
+    """A pod at one instant. Raises QuantityError."""
     owner = pod.metadata.controller
-    return Sighting(
+    return PodObservation(
         at_s=at_s,
         uid=pod.metadata.uid,
         name=pod.metadata.name,
@@ -168,10 +166,10 @@ def sighting(pod: kube.Pod, at_s: float, *, gone: bool = False) -> Sighting:
     )
 
 
-def _sorted_out(batch: Batch[Any]) -> tuple[list[Any], list[Any]]:
-    """What is there and what went. An object that does not decode breaks the demo's own ground."""
-    present: list[HasMetadata] = []
-    gone: list[HasMetadata] = []
+def _split(batch: Batch[Any]) -> tuple[list[Any], list[Any]]:
+    """The objects that exist, and those that were deleted."""
+    present: list[Any] = []
+    gone: list[Any] = []
     if isinstance(batch, Listed):
         present.extend(_decoded(batch.objects))
     elif isinstance(batch, Changes):
@@ -180,7 +178,8 @@ def _sorted_out(batch: Batch[Any]) -> tuple[list[Any], list[Any]]:
     return present, gone
 
 
-def _decoded(found: Iterable[Any]) -> Iterable[Any]:
-    for each in found:
-        assert not isinstance(each, Undecodable), f"{each.metadata.name}: {each.error}"
+def _decoded(objects: Sequence[T | Undecodable]) -> Iterator[T]:
+    for each in objects:
+        if isinstance(each, Undecodable):
+            raise InvariantViolation(each.metadata.name, f"must decode: {each.error}")
         yield each

@@ -1,7 +1,7 @@
-"""The contrast: a plain scheduler that places one pod after the other. Not Tutti, and labelled so.
+"""A plain scheduler that places one pod after the other: what Tutti is compared with.
 
-It does what any scheduler does that knows pods only: take the oldest pod without a node, bind it to
-the first node where it fits, continue. `fitting` is pure; the demo also counts room with it.
+Like any scheduler that knows pods only, it takes the oldest pod without a node and binds it to the
+first node where it fits. `fitting` is pure; the demo also counts free capacity with it.
 """
 
 from collections import Counter
@@ -11,34 +11,36 @@ from typing import Final
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
 from shared.kube.requests import effective_requests
+from tutti.demo.observations import PodObservation
 from tutti.demo.observer import Observer
-from tutti.demo.record import Sighting
 
-#: What pods ask for that are to be scheduled this way.
+#: Scheduler name of the pods that it places.
 SCHEDULER_NAME: Final = "pod-by-pod"
 
 
 def fitting(
-    pods: Iterable[kube.Pod], nodes: Mapping[str, Mapping[str, int]], seen: Iterable[Sighting]
+    pods: Iterable[kube.Pod], nodes: Mapping[str, Mapping[str, int]], seen: Iterable[PodObservation]
 ) -> list[tuple[kube.Pod, str]]:
     """Each pod that fits, in turn, with the first node where it does.
 
     Args:
-        pods: What waits, in order.
-        nodes: What each node has, by resource.
-        seen: All pods; those with a node take their room from it.
+        pods: The waiting pods, in order.
+        nodes: The allocatable amounts of each node, by resource.
+        seen: All pods; the requests of bound ones count on their nodes.
     """
     used: dict[str, Counter[str]] = {name: Counter() for name in nodes}
     for each in seen:
-        if each.holds_room and each.node in used:
+        if each.uses_capacity and each.node in used:
             used[each.node].update(each.requests)
     placed = []
     for pod in pods:
-        asked = dict(effective_requests(pod.spec))
+        requests = dict(effective_requests(pod.spec))
         for name in sorted(nodes):
-            room = nodes[name]
-            if all(used[name][kind] + n <= room.get(kind, 0) for kind, n in asked.items()):
-                used[name].update(asked)
+            allocatable = nodes[name]
+            if all(
+                used[name][kind] + n <= allocatable.get(kind, 0) for kind, n in requests.items()
+            ):
+                used[name].update(requests)
                 placed.append((pod, name))
                 break
     return placed
@@ -53,7 +55,7 @@ async def schedule(client: KubeClient, observer: Observer) -> None:
     bound: set[str] = set()
 
     def placeable() -> list[tuple[kube.Pod, str]]:
-        """What to bind now: nothing while a binding of ours is not yet seen."""
+        """The pods to bind now; none while a binding of ours was not observed yet."""
         seen = observer.pods
         if any(not (seen[uid].node or seen[uid].gone) for uid in bound):
             return []

@@ -1,4 +1,4 @@
-"""What one sees: the story as lines, below it (on a terminal) the cluster as it is now."""
+"""The demo's output: its lines, and below them, on a terminal, the present state of the cluster."""
 
 import asyncio
 from collections import Counter
@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tutti.demo.claims import Claim
-from tutti.demo.record import GPU, Job, Sighting, of_job
+from tutti.demo.observations import GPU, Job, PodObservation, of_job
 from tutti.demo.stage import Line, Stage
 
 _FRAME_S: Final = 0.1
-#: Of what is not a terminal and does not know its width.
+#: Columns where there is no terminal.
 WIDTH: Final = 120
 _COLOURS: Final = ("cyan", "magenta", "yellow", "blue")
 
@@ -28,39 +28,39 @@ class Screen:
     def __init__(self, console: Console, stage: Stage) -> None:
         self._console = console
         self._stage = stage
-        self._told = 0
+        self._printed = 0
 
     async def run(self) -> None:
         """Show until cancelled; then every line has been printed."""
         if not self._console.is_terminal:
-            await self._tell_only()
+            await self._print_only()
             return
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             try:
                 while True:
-                    self.tell()
-                    live.update(cluster(self._stage), refresh=True)
+                    self.print_lines()
+                    live.update(draw_cluster(self._stage), refresh=True)
                     await asyncio.sleep(_FRAME_S)
             finally:
-                self.tell()
+                self.print_lines()
 
-    async def _tell_only(self) -> None:
+    async def _print_only(self) -> None:
         try:
             while True:
-                self.tell()
+                self.print_lines()
                 await asyncio.sleep(_FRAME_S)
         finally:
-            self.tell()
+            self.print_lines()
 
-    def tell(self) -> None:
-        """Print the lines that are new."""
-        for line in self._stage.lines[self._told :]:
-            self._console.print(story_line(line), highlight=False)
-        self._told = len(self._stage.lines)
+    def print_lines(self) -> None:
+        """Print the new lines."""
+        for line in self._stage.lines[self._printed :]:
+            self._console.print(timed_line(line), highlight=False)
+        self._printed = len(self._stage.lines)
 
 
-def story_line(line: Line) -> RenderableType:
-    """One line of the story, its time in front."""
+def timed_line(line: Line) -> RenderableType:
+    """A line after its time."""
     table = Table.grid(padding=(0, 1))
     table.add_column(width=6, justify="right", style="dim", no_wrap=True)
     table.add_column()
@@ -68,7 +68,7 @@ def story_line(line: Line) -> RenderableType:
     return table
 
 
-def cluster(stage: Stage) -> RenderableType:
+def draw_cluster(stage: Stage) -> RenderableType:
     """The cluster and the act's jobs as the API server shows them now."""
     return Panel(
         Group(_nodes(stage), Text(), _jobs(stage)),
@@ -85,18 +85,18 @@ def _nodes(stage: Stage) -> Table:
     table.add_column("CPU", no_wrap=True, width=7)
     table.add_column("pods", ratio=1)
     pods = sorted(stage.observer.pods.values(), key=lambda each: each.name)
-    for name, room in sorted(stage.observer.nodes.items()):
-        here = [each for each in pods if each.node == name and each.holds_room]
+    for name, allocatable in sorted(stage.observer.nodes.items()):
+        here = [each for each in pods if each.node == name and each.uses_capacity]
         used: Counter[str] = Counter()
         for each in here:
             used.update(each.requests)
         names = Text("  ").join(_pod(stage.jobs, each) for each in here)
-        gpus = f"{used[GPU]}/{room.get(GPU, 0)}"
-        table.add_row(name, gpus, f"{used['cpu'] / 1000:g}/{room['cpu'] / 1000:g}", names)
+        gpus = f"{used[GPU]}/{allocatable.get(GPU, 0)}"
+        table.add_row(name, gpus, f"{used['cpu'] / 1000:g}/{allocatable['cpu'] / 1000:g}", names)
     return table
 
 
-def _pod(jobs: Sequence[Job], each: Sighting) -> Text:
+def _pod(jobs: Sequence[Job], each: PodObservation) -> Text:
     """A pod by its job's number and its own short name."""
     for index, job in enumerate(jobs):
         if job.uid == each.job:
@@ -114,19 +114,19 @@ def _jobs(stage: Stage) -> Table:
     for index, job in enumerate(stage.jobs):
         seen = of_job(job, stage.observer.pods.values())
         verdict = stage.observer.verdicts.get(job.uid)
-        ours = job in stage.tutti_jobs
-        why = verdict.why if verdict is not None and ours else None
+        gang = job in stage.tutti_jobs
+        why = verdict.why if verdict is not None and gang else None
         colour = _COLOURS[index % len(_COLOURS)]
         table.add_row(
             Text(f"job{index + 1} {job.name}", style=colour),
             _counts(seen),
-            (verdict.phase if verdict is not None else "") if ours else "no gang",
+            (verdict.phase if verdict is not None else "") if gang else "no gang",
             Text(why.sentence, style="yellow") if why is not None else "",
         )
     return table
 
 
-def _counts(seen: Sequence[Sighting]) -> Text:
+def _counts(seen: Sequence[PodObservation]) -> Text:
     """How many pods are in which phase."""
     counts = Counter(
         "gone" if each.gone else "Bound" if each.node and each.phase == "Pending" else each.phase
@@ -137,7 +137,7 @@ def _counts(seen: Sequence[Sighting]) -> Text:
 
 
 def summary(claims: Sequence[Claim]) -> Table:
-    """Every claim, whether it held, and what was seen."""
+    """Every claim, whether it held, and its evidence."""
     table = Table(
         title="Each claim, and what the API server showed",
         title_justify="left",
@@ -148,6 +148,6 @@ def summary(claims: Sequence[Claim]) -> Table:
     table.add_column("held", justify="center")
     table.add_column("evidence", style="dim")
     for each in claims:
-        held = Text("yes", style="green") if each.held else Text("NO", style="bold red")
-        table.add_row(each.text, held, each.evidence)
+        held = Text("yes", style="green") if each.finding.held else Text("NO", style="bold red")
+        table.add_row(each.text, held, each.finding.evidence)
     return table

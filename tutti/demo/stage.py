@@ -1,46 +1,52 @@
-"""What the acts play on: they submit, wait, ask why and claim; nothing else is at hand.
+"""The operations that the acts use: submit a job, wait for an observation, ask why, claim.
 
-Everything goes through the API server, as a user's kubectl would; only the orders to the `Ground`
-(another operator, one node more) are the demo's own.
+Everything goes through the API server, as a user's kubectl would. Only the simulated nodes and the
+stand-in for the tf-operator are driven directly.
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.resources import NAMESPACES, PODS, Resource
+from tutti.cluster.embedded import EmbeddedCluster
 from tutti.cluster.kubelet import EXIT
-from tutti.demo.claims import Claim
+from tutti.demo.claims import Claim, Finding, waits_whole
+from tutti.demo.observations import Job, PodObservation, Record, of_job
 from tutti.demo.observer import Observer, Stuck
-from tutti.demo.processes import Ground
-from tutti.demo.record import Job, Sighting, of_job
+from tutti.demo.pod_by_pod import fitting
 from tutti.demo.tfjobs import Manifest, size
+from tutti.tf_operator.stand_in import TfOperator
 from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explaining import Answer, explain
 from tutti.why.gathering import Gatherer
 
 Probe: TypeAlias = Callable[[], bool]
 
-#: Where manifests without a namespace go.
+#: For manifests without a namespace.
 _NAMESPACE: Final = "default"
+#: The nodes of seed 000: one GPU each, and the label that its nodeSelector names.
+NODE_LABELS: Final = {"gpu": "1060g1"}
+_NODE_RESOURCES: Final = {"nvidia.com/gpu": "1"}
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How the demo takes its time."""
+    """How long the demo waits."""
 
-    #: How long what must not happen is watched for.
+    #: How long to watch for an event that must not happen.
     watch_s: float
-    #: For people to read what has just happened.
+    #: Pause to read the last lines.
     read_s: float
-    #: How long anything awaited may take; one that takes longer fails the demo.
+    #: How long to wait for an expected change before the demo fails.
     patience_s: float
-    #: Within which a gang's first and last binding must lie. The bindings of a gang take
-    #: milliseconds; a binder that is killed among them is followed by another after the 2 s that
-    #: the decision's message waits for it, and its own start.
+    #: Limit between a gang's first and last binding. The bindings of a gang take milliseconds; when
+    #: a binder is killed among them, another one follows after the 2 s that the decision's message
+    #: waits for it, and its own start.
     spread_ms_max: float
 
 
@@ -49,7 +55,7 @@ FAST: Final = Pace(watch_s=1.0, read_s=0.0, patience_s=30.0, spread_ms_max=1_000
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the story."""
+    """A line of the session."""
 
     at_s: float
     text: str
@@ -57,74 +63,88 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage:
-    """The state of the play; the screen reads it.
+    """The state of the demo; the screen reads it.
 
     Attributes:
-        title: Of the act.
-        about: The act in one or two sentences.
-        lines: The story so far.
-        jobs: The act's jobs, in order of appearance.
+        cluster: The embedded cluster, to add nodes.
+        operator: Its tf-operator.
+        title: Title of the act.
+        lines: All lines so far.
+        jobs: The act's jobs, in the order of their creation.
         tutti_jobs: Every job that Tutti had to place.
-        claims: What was claimed so far.
+        claims: All claims so far.
         on_pause: Called when there is something to read.
-        trouble: What is done to the suite meanwhile; None for nothing.
+        killing: The task that kills processes of Tutti; None when none is to be killed.
     """
 
     def __init__(
-        self, client: KubeClient, observer: Observer, ground: Ground, pace: Pace, *, began_s: float
+        self,
+        client: KubeClient,
+        observer: Observer,
+        cluster: EmbeddedCluster,
+        operator: TfOperator,
+        pace: Pace,
+        *,
+        began_s: float,
     ) -> None:
         self.client = client
         self.observer = observer
-        self.ground = ground
+        self.cluster = cluster
+        self.operator = operator
         self.pace = pace
-        self.began_s = began_s
         self.title = ""
-        self.about = ""
         self.lines: list[Line] = []
         self.jobs: list[Job] = []
         self.tutti_jobs: list[Job] = []
         self.claims: list[Claim] = []
-        self.on_pause: Callable[[], object] = _nothing
-        self.trouble: asyncio.Task[None] | None = None
+        self.on_pause: Callable[[], object] = lambda: None
+        self.killing: asyncio.Task[None] | None = None
+        self._began_s = began_s
+
+    @property
+    def record(self) -> Record:
+        """Every observation so far."""
+        return self.observer.record
 
     def act(self, title: str, about: str) -> None:
         """Begin an act."""
-        self.title, self.about, self.jobs = title, about, []
+        self.title, self.jobs = title, []
         self.say(title, "bold")
         self.say(about, "dim")
 
     def say(self, text: str, style: str = "") -> None:
-        """Print a line."""
-        self.lines.append(Line(at_s=time.monotonic() - self.began_s, text=text, style=style))
+        """Show a line."""
+        self.lines.append(Line(at_s=time.monotonic() - self._began_s, text=text, style=style))
 
-    def claim(self, claim: Claim) -> None:
-        """Note a claim that has been checked."""
-        self.claims.append(claim)
-        style = "green" if claim.held else "bold red"
-        self.say(f"{'✓' if claim.held else '✗'} {claim.text} ({claim.evidence})", style)
+    def claim(self, text: str, finding: Finding) -> None:
+        """Record a claim that was checked, and show it."""
+        self.claims.append(Claim(text, finding))
+        style = "green" if finding.held else "bold red"
+        self.say(f"{'✓' if finding.held else '✗'} {text} ({finding.evidence})", style)
 
-    async def namespace(self, name: str) -> None:
-        """Make a namespace."""
+    async def create_namespace(self, name: str) -> None:
+        """Create a namespace."""
         await self.client.create(
             NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         )
+
+    async def add_node(self, name: str) -> None:
+        """Add a simulated node like the ones that the cluster has."""
+        await self.cluster.add_node(name, resources=_NODE_RESOURCES, labels=NODE_LABELS)
 
     async def submit(self, manifest: Manifest, *, to_tutti: bool = True) -> Job:
         """Create a TFJob, and wait until its pods exist.
 
         Raises:
             KubeError: The API server refused it.
-            Stuck: The operator made no pods.
+            Stuck: The operator created no pods.
         """
         metadata = manifest["metadata"]
         namespace = metadata.get("namespace", _NAMESPACE)
-        reply = await self.client.create(
-            tfjobs(manifest["apiVersion"]), manifest, namespace=namespace
-        )
-        made = msgspec.json.decode(reply.body, type=_Made)
-        job = Job(
-            uid=made.metadata.uid, namespace=namespace, name=metadata["name"], size=size(manifest)
-        )
+        resource = tfjobs(manifest["apiVersion"])
+        reply = await self.client.create(resource, manifest, namespace=namespace)
+        uid = msgspec.json.decode(reply.body)["metadata"]["uid"]
+        job = Job(uid=uid, namespace=namespace, name=metadata["name"], size=size(manifest))
         self.jobs.append(job)
         if to_tutti:
             self.tutti_jobs.append(job)
@@ -136,44 +156,71 @@ class Stage:
     async def until_running(self, job: Job) -> None:
         """Wait until all pods of a job run at once. Raises Stuck."""
         await self.until(
-            lambda: sum(each.running for each in self.observer.of(job)) == job.size,
+            lambda: self.observer.running(job) == job.size,
             f"all {job.size} pods of {job.title} run",
         )
 
-    async def until(self, probe: Probe, what: str) -> None:
-        """Wait for something that is seen at the API server. Raises Stuck."""
-        await self.observer.until(probe, what, timeout_s=self.pace.patience_s)
+    async def until(self, probe: Probe, expected: str) -> None:
+        """Wait for a change at the API server. Raises Stuck."""
+        await self.observer.until(probe, expected, timeout_s=self.pace.patience_s)
 
     async def why(self, job: Job) -> Answer:
-        """What `tutti why tfjob/NAME` says, once all its pods are judged. Raises Stuck."""
+        """The answer of `tutti why tfjob/NAME`, once the verdict covers all pods. Raises Stuck."""
 
-        def judged() -> bool:
+        def explained() -> bool:
             verdict = self.observer.verdicts.get(job.uid)
             return verdict is not None and verdict.why is not None and verdict.members == job.size
 
-        await self.until(judged, f"a verdict that explains why {job.title} waits")
+        await self.until(explained, f"a verdict that explains why {job.title} waits")
         gatherer = Gatherer(self.client, job.namespace, SCHEDULER_NAMES)
         return explain(await gatherer.gather("tfjob", job.name), SCHEDULER_NAMES)
 
-    async def kill(self, pod: Sighting, job: Job) -> None:
-        """Delete a pod of a job, and wait until it has gone. Raises Stuck."""
+    async def watch_waiting(self, job: Job) -> tuple[Answer, Finding]:
+        """Show why a job waits and watch it for a while; the answer, and whether it waited whole.
+
+        Raises:
+            Stuck: No verdict explains why it waits.
+        """
+        from_s = time.monotonic()
+        answer = await self.why(job)
+        self.say(f"tutti why tfjob/{job.name}: {answer.sentence}", "yellow")
+        await self.watch()
+        return answer, waits_whole(job, self.record, from_s=from_s, until_s=time.monotonic())
+
+    def count_fitting(self, job: Job) -> int:
+        """How many pods of a job that waits would fit now, placed pod by pod."""
+        observer = self.observer
+        pods = [observer.specs[each.uid] for each in observer.of(job)]
+        return len(fitting(pods, observer.nodes, observer.pods.values()))
+
+    def worker(self, job: Job) -> PodObservation:
+        """A running worker of the job."""
+        pods = self.observer.of(job)
+        return next(each for each in pods if each.role == "worker" and each.running)
+
+    async def kill(self, pod: PodObservation, job: Job) -> None:
+        """Delete a pod of a job, and wait until it is gone. Raises Stuck."""
         await self.client.delete(PODS, pod.name, namespace=job.namespace)
-        await self.until(lambda: self.observer.pods[pod.uid].gone, f"{pod.name} goes")
+        await self.until(lambda: self.observer.pods[pod.uid].gone, f"{pod.name} is gone")
 
-    async def held_for(self, job: Job) -> str:
-        """What the job's group says of room held for a member that it lost. Raises Stuck."""
+    async def reservation_of(self, job: Job) -> str:
+        """The message of the group's condition about capacity that is reserved for a lost member.
 
-        def held() -> str:
+        Raises:
+            Stuck: There is no such condition.
+        """
+
+        def message() -> str:
             verdict = self.observer.verdicts.get(job.uid)
             conditions = verdict.conditions if verdict is not None else ()
-            found = (one for one in conditions if one.type == "RoomHeld" and one.status == "True")
-            return next((one.message for one in found), "")
+            held = (one for one in conditions if one.type == "RoomHeld" and one.status == "True")
+            return next((one.message for one in held), "")
 
-        await self.until(lambda: bool(held()), f"{job.title} says that capacity is reserved for it")
-        return held()
+        await self.until(lambda: bool(message()), f"a reservation for a member of {job.title}")
+        return message()
 
     async def finish(self, job: Job) -> None:
-        """Let the job's workers end well, and wait until they have. Raises Stuck.
+        """Let the job's workers succeed, and wait until they have ended. Raises Stuck.
 
         Simulated kubelets end a pod's containers when its annotation says so.
         """
@@ -192,51 +239,52 @@ class Stage:
         )
 
     async def remove(self, *jobs: Job) -> None:
-        """Delete jobs and wait until no pod of them is left. Raises Stuck."""
+        """Delete jobs, and wait until all their pods are gone. Raises Stuck."""
+        resource = tfjobs("kubeflow.org/v1")
         for job in jobs:
             await self.client.delete(
-                tfjobs("kubeflow.org/v1"),
-                job.name,
-                namespace=job.namespace,
-                propagation="Background",
+                resource, job.name, namespace=job.namespace, propagation="Background"
             )
         await self.until(
             lambda: all(
                 each.gone for job in jobs for each in of_job(job, self.observer.pods.values())
             ),
-            "the pods of deleted jobs go",
+            "the pods of deleted jobs are gone",
         )
 
-    async def watch_on(self) -> None:
-        """Give what must not happen its time to happen."""
+    async def watch(self) -> None:
+        """Wait a while for events that must not happen, then pause."""
         await asyncio.sleep(self.pace.watch_s)
+        await self.pause()
 
-    async def outlast_trouble(self) -> None:
-        """Wait until everything has been done to the suite. Raises Stuck."""
-        if self.trouble is not None:
-            await asyncio.wait([self.trouble], timeout=self.pace.patience_s)
-            if not self.trouble.done():
-                raise Stuck("every process is killed", self.pace.patience_s)
-
-    async def let_read(self) -> None:
-        """Give people time to read."""
+    async def pause(self) -> None:
+        """Leave time to read."""
         self.on_pause()
         await asyncio.sleep(self.pace.read_s)
 
-
-def _nothing() -> None:
-    """Frames are not recorded."""
-
-
-class _MadeMeta(msgspec.Struct, frozen=True):
-    uid: str
-
-
-class _Made(msgspec.Struct, frozen=True):
-    metadata: _MadeMeta
+    async def until_killed(self) -> None:
+        """Wait until every process of Tutti was killed, where that was asked for. Raises Stuck."""
+        if self.killing is not None:
+            await asyncio.wait([self.killing], timeout=self.pace.patience_s)
+            if not self.killing.done():
+                raise Stuck("every process is killed", self.pace.patience_s)
 
 
 def tfjobs(api_version: str) -> Resource:
     """The resource of a version of TFJobs."""
     group, _, version = api_version.partition("/")
     return Resource(group, version, "tfjobs", "TFJob")
+
+
+@contextlib.asynccontextmanager
+async def running_task(
+    work: Coroutine[Any, Any, None], name: str
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a task for the length of the block; an error of the task is raised at its end."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

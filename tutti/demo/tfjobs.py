@@ -1,6 +1,6 @@
-"""The seeds' TFJobs, as they were printed; only what the experiment needs is changed, here.
+"""The seeds' TFJobs, as they were printed, and the changes that the experiment makes to them.
 
-The files hold the texts' own words with the indentation restored.
+The files have the words of the printed texts with the indentation restored.
 """
 
 import copy
@@ -26,8 +26,7 @@ _FOLDER: Final = Path(__file__).parent / "manifests"
 
 def printed(file: str) -> Manifest:
     """A manifest as the seed prints it."""
-    content = yaml.safe_load((_FOLDER / file).read_text())
-    assert isinstance(content, dict), f"{file} holds no object"
+    content: Manifest = yaml.safe_load((_FOLDER / file).read_text())
     return content
 
 
@@ -37,10 +36,10 @@ def varied(
     """A manifest with the experiment's changes.
 
     Args:
-        file: Which one.
-        replicas: Number of pods per replica type; types left out keep what is printed.
+        file: Its file.
+        replicas: Number of pods per replica type; other types keep what is printed.
         name: Another name; the group's name, which must equal it, follows.
-        scheduler_name: Another scheduler (the contrast's).
+        scheduler_name: Another scheduler.
 
     Raises:
         KeyError: The manifest has no such replica type.
@@ -61,5 +60,5 @@ def varied(
 
 
 def size(job: Manifest) -> int:
-    """How many pods it stands for."""
+    """How many pods it has."""
     return sum(replica["replicas"] for replica in job["spec"]["tfReplicaSpecs"].values())

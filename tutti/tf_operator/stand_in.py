@@ -36,20 +36,20 @@ class TfOperator:
     """The stand-in: an asynchronous context manager inside which it works. Make it before the first
     TFJob.
 
-    `gang` may be set while it runs: jobs that it looks at from then on are treated in that way. On
-    the way out the error is raised that broke it meanwhile.
+    `gang` may be set while it runs; it applies to every job that is reconciled afterwards. On exit
+    an error that ended its task is raised.
     """
 
     def __init__(self, api: Api, gang: Gang = "podgroup") -> None:
         self._api = api
         self.gang: Gang = gang
         self._task: asyncio.Task[None] | None = None
-        self._due: dict[tuple[str, str], None] = {}  # (namespace, name) of jobs to look at
+        self._due: dict[tuple[str, str], None] = {}  # (namespace, name) of jobs to reconcile
         self._wake = asyncio.Event()
-        #: Set while it is there; what it hears while it is away it does afterwards.
-        self.there = asyncio.Event()
-        self.there.set()
-        api.store.listeners.append(self._heard)
+        #: While it is cleared nothing is reconciled; pending jobs follow when it is set again.
+        self.active = asyncio.Event()
+        self.active.set()
+        api.store.listeners.append(self._on_change)
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._run(), name="tf-operator")
@@ -60,31 +60,31 @@ class TfOperator:
             self._task.cancel()
             await asyncio.wait([self._task])
             if not self._task.cancelled():
-                self._task.result()  # it broke before: raised here
+                self._task.result()  # raises the error that ended it
 
     async def _run(self) -> None:
-        """Works until it is cancelled. What fails is tried again: a refusal, a missing CRD."""
+        """Reconcile until cancelled. A failure is retried: a refusal, a missing CRD."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._due:
-                await self.there.wait()
+                await self.active.wait()
                 job = next(iter(self._due))
                 del self._due[job]
                 try:
                     await self._reconcile(*job)
                 except (ApiError, KeyError):
-                    asyncio.get_running_loop().call_later(RETRY_S, self._look_at, job)
+                    asyncio.get_running_loop().call_later(RETRY_S, self._enqueue, job)
 
-    def _heard(self, key: Key, change: Change) -> None:
+    def _on_change(self, key: Key, change: Change) -> None:
         metadata = change.stored.obj["metadata"]
         owner = controller_of(change.stored.obj) if key == PODS else None
         if key == TFJOBS and change.type != "DELETED":
-            self._look_at((metadata["namespace"], metadata["name"]))
+            self._enqueue((metadata["namespace"], metadata["name"]))
         elif owner is not None and owner["kind"] == "TFJob":
-            self._look_at((metadata["namespace"], owner["name"]))
+            self._enqueue((metadata["namespace"], owner["name"]))
 
-    def _look_at(self, job: tuple[str, str]) -> None:
+    def _enqueue(self, job: tuple[str, str]) -> None:
         self._due[job] = None
         self._wake.set()
 

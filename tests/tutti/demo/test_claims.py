@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from tests.tutti.demo.recording import (
+from tests.tutti.demo.made_observations import (
     JOB,
     NODES,
     OTHER,
@@ -16,10 +16,10 @@ from tests.tutti.demo.recording import (
     seen,
 )
 from tutti.demo import claims
-from tutti.demo.claims import Claim
-from tutti.demo.record import GPU, Record
+from tutti.demo.claims import Finding
+from tutti.demo.observations import GPU, Record
 
-Check = Callable[[Record], Claim]
+Check = Callable[[Record], Finding]
 
 WHOLE = [*created(JOB, 1), *bound(JOB, 2), *running(JOB, 3)]
 THEN_THE_OTHER = [
@@ -48,44 +48,44 @@ WAITS = msgspec.structs.replace(AGAIN, node="")
 TAKEN = seen(OTHER, "worker-1", 5.5, node="node-2", phase="Running")
 
 
-def taken(record: Record) -> Claim:
-    return claims.takes_place("", DEAD, OTHER, record)
+def taken(record: Record) -> Finding:
+    return claims.takes_place(DEAD, OTHER, record)
 
 
-def back(record: Record) -> Claim:
-    return claims.gets_place_back("", DEAD, OTHER, record)
+def back(record: Record) -> Finding:
+    return claims.gets_place_back(DEAD, OTHER, record)
 
 
-def neither(record: Record) -> Claim:
-    return claims.neither_whole("", [JOB, OTHER], record)
+def neither(record: Record) -> Finding:
+    return claims.neither_whole([JOB, OTHER], record)
 
 
-def half(record: Record) -> Claim:
-    return claims.half_starts("", OTHER, record)
+def half(record: Record) -> Finding:
+    return claims.half_starts(OTHER, record)
 
 
-def whole(record: Record) -> Claim:
-    return claims.runs_whole("", JOB, record)
+def whole(record: Record) -> Finding:
+    return claims.runs_whole(JOB, record)
 
 
-def waits(record: Record) -> Claim:
-    return claims.waits_whole("", OTHER, record, from_s=4.1, until_s=4.9)
+def waits(record: Record) -> Finding:
+    return claims.waits_whole(OTHER, record, from_s=4.1, until_s=4.9)
 
 
-def after(record: Record) -> Claim:
-    return claims.starts_after("", OTHER, JOB, record, ends=2)
+def after(record: Record) -> Finding:
+    return claims.starts_after(OTHER, JOB, record, ends=2)
 
 
-def apart(record: Record) -> Claim:
-    return claims.never_together("", JOB, OTHER, record)
+def apart(record: Record) -> Finding:
+    return claims.never_together(JOB, OTHER, record)
 
 
-def in_time(record: Record) -> Claim:
-    return claims.never_in_part("", [JOB, OTHER], record, spread_ms_max=100)
+def in_time(record: Record) -> Finding:
+    return claims.never_in_part([JOB, OTHER], record, spread_ms_max=100)
 
 
-def roomy(record: Record) -> Claim:
-    return claims.never_over_committed("", NODES, record)
+def roomy(record: Record) -> Finding:
+    return claims.never_over_committed(NODES, record)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_claim_fails_when_it_was_not(check: Check, record: Record, evidence: s
 
 
 def test_waiting_for_no_time_proves_nothing() -> None:
-    claim = claims.waits_whole("", OTHER, THEN_THE_OTHER, from_s=4.5, until_s=4.5)
+    claim = claims.waits_whole(OTHER, THEN_THE_OTHER, from_s=4.5, until_s=4.5)
     assert not claim.held
 
 
@@ -224,12 +224,12 @@ def test_waiting_for_no_time_proves_nothing() -> None:
 def test_a_reason_is_one_sentence_of_something_that_waits(
     state: str, sentence: str, held: bool
 ) -> None:
-    assert claims.gives_reason("", state, sentence).held is held
+    assert claims.gives_reason(state, sentence).held is held
 
 
 @pytest.mark.parametrize(("fit", "held"), [(1, False), (2, True), (3, False), (4, False)])
 def test_room_is_short_by_exactly_what_is_said(fit: int, held: bool) -> None:
-    assert claims.has_room_for("", JOB, fit, short=2).held is held
+    assert claims.fits_all_but(JOB, fit, short=2).held is held
 
 
 NAMES = ("binder-0", "nats")
@@ -247,7 +247,7 @@ NAMES = ("binder-0", "nats")
 def test_surviving_means_killed_and_back(
     killed: dict[str, int], ready: dict[str, int], held: bool
 ) -> None:
-    assert claims.all_survived("", killed, ready, NAMES).held is held
+    assert claims.all_survived(killed, ready, NAMES).held is held
 
 
 def test_a_story_that_cannot_go_on_fails() -> None:
@@ -274,4 +274,4 @@ def test_a_story_that_cannot_go_on_fails() -> None:
     ],
 )
 def test_held_room_is_claimed_for_that_pod_on_that_node(message: str, held: bool) -> None:
-    assert claims.holds_room("", DEAD, message).held is held
+    assert claims.reserves_capacity(DEAD, message).held is held

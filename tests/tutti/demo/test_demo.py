@@ -31,7 +31,7 @@ CLAIMS = (
     "The other waits whole",
     "No deadlock: one, then the other",
     "Job 2 would fit there",
-    "Room is held for the dead worker",
+    "Capacity is reserved for the dead worker",
     "The worker gets its place back, job 2 waits",
     "Then job 2 runs",
     "N - 2 pods fit",
@@ -41,7 +41,7 @@ CLAIMS = (
     "No gang was ever bound in part",
     "No node was over-committed",
 )
-SURVIVED = "Every process was killed meanwhile, and is back"
+SURVIVED = "Every process was killed, and is back"
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 
@@ -126,7 +126,7 @@ async def test_ctrl_c_ends_everything(start: Start, tmp_path: Path) -> None:
     process = await start()
     await hears(process, "Job 1 runs whole")
     members = family(process)
-    assert len(members) >= 9  # cluster, tutti up, NATS, six services
+    assert len(members) >= 9  # tutti up, its fork server, NATS, six services
     process.send_signal(signal.SIGINT)
     await told(process)
     assert await process.wait() == 128 + signal.SIGINT

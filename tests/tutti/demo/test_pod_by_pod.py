@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from shared.kube.objects import Container, ObjectMeta, Pod, PodSpec, ResourceRequirements
-from tests.tutti.demo.recording import JOB, NODES, bound, ended
+from tests.tutti.demo.made_observations import JOB, NODES, bound, ended
+from tutti.demo.observations import PodObservation
 from tutti.demo.pod_by_pod import fitting
-from tutti.demo.record import Sighting
 
 
 def pod(name: str, resource: str = "nvidia.com/gpu") -> Pod:
@@ -13,7 +13,7 @@ def pod(name: str, resource: str = "nvidia.com/gpu") -> Pod:
     return Pod(metadata=ObjectMeta(name=name), spec=PodSpec(containers=(main,)))
 
 
-def placed(pods: list[Pod], *, seen: Iterable[Sighting] = ()) -> list[tuple[str, str]]:
+def placed(pods: list[Pod], *, seen: Iterable[PodObservation] = ()) -> list[tuple[str, str]]:
     found = fitting(pods, NODES, seen)
     return [(each.metadata.name, node) for each, node in found]
 

@@ -1,4 +1,6 @@
-"""What was seen of pods at the API server, in order: the only ground of the demo's claims. Pure."""
+"""Pods as they were observed at the API server, in order: the demo's claims rest on nothing else.
+Pure.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,7 +11,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """A TFJob that was submitted, and how many pods it stands for."""
+    """A TFJob that was submitted, and the number of its pods."""
 
     uid: str
     namespace: str
@@ -18,11 +20,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its name among people."""
+        """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
 
-class Sighting(msgspec.Struct, frozen=True, kw_only=True):
+class PodObservation(msgspec.Struct, frozen=True, kw_only=True):
     """One pod as the API server showed it at one instant."""
 
     #: Seconds of a monotonic clock.
@@ -36,19 +38,19 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     #: "" until it is bound.
     node: str = ""
     phase: str = "Pending"
-    #: It was deleted; the other fields are its last state.
+    #: Whether it was deleted; the other fields are its last state.
     gone: bool = False
-    #: What it takes from its node, by resource.
+    #: Its requests, by resource.
     requests: dict[str, int] = {}
 
     @property
     def ended(self) -> bool:
-        """Whether its containers have ended, or it has gone: it takes no room any more."""
+        """Whether its containers have ended, or it was deleted."""
         return self.gone or self.phase in _ENDED
 
     @property
-    def holds_room(self) -> bool:
-        """Whether it takes room from a node."""
+    def uses_capacity(self) -> bool:
+        """Whether its requests count on a node."""
         return bool(self.node) and not self.ended
 
     @property
@@ -57,22 +59,22 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
         return self.phase == "Running" and not self.gone
 
 
-Record = Sequence[Sighting]
-ClusterState = dict[str, Sighting]
-"""The last sighting of each pod that was ever seen, by UID."""
+Record = Sequence[PodObservation]
+LatestPods = dict[str, PodObservation]
+"""The last observation of each pod that was ever seen, by UID."""
 
 
-def replay(record: Record) -> Iterator[tuple[Sighting, ClusterState]]:
-    """Each sighting, with the state that it leads to: one dict, which continues changing."""
-    picture: ClusterState = {}
-    for sighting in record:
-        picture[sighting.uid] = sighting
-        yield sighting, picture
+def replay(record: Record) -> Iterator[tuple[PodObservation, LatestPods]]:
+    """Each observation, with the state that it leads to: one dict, which changes in place."""
+    latest: LatestPods = {}
+    for observation in record:
+        latest[observation.uid] = observation
+        yield observation, latest
 
 
-def of_job(job: Job, sightings: Iterable[Sighting]) -> list[Sighting]:
+def of_job(job: Job, observations: Iterable[PodObservation]) -> list[PodObservation]:
     """Those of one job's pods."""
-    return [each for each in sightings if each.job == job.uid]
+    return [each for each in observations if each.job == job.uid]
 
 
 def bindings(job: Job, record: Record) -> dict[str, float]:
@@ -87,7 +89,7 @@ def bindings(job: Job, record: Record) -> dict[str, float]:
 def spread_ms(job: Job, record: Record) -> float | None:
     """From the first binding of a job to the one that made it whole; None if it never was whole.
 
-    Pods that took the place of others later do not count.
+    Pods that replaced others later do not count.
     """
     instants = sorted(bindings(job, record).values())
     if len(instants) < job.size:

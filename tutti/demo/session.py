@@ -1,0 +1,222 @@
+"""One session of the demo: start everything, play the acts, sum up, stop everything."""
+
+import asyncio
+import contextlib
+import io
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console, RenderableType
+from typing_extensions import override
+
+from shared.bus.connection import Bus
+from shared.bus.permissions import READER
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from tutti.cluster.embedded import EmbeddedCluster, Settings
+from tutti.demo import claims
+from tutti.demo.acts import TUTTI_ACTS, contrast, invariants
+from tutti.demo.killer import Killer
+from tutti.demo.observer import Observer, Stuck
+from tutti.demo.screen import WIDTH, Screen, draw_cluster, summary
+from tutti.demo.stage import CALM, FAST, NODE_LABELS, Pace, Stage, running_task
+from tutti.demo.tutti_process import TuttiProcess, tutti_up
+from tutti.manifests.crds import manifests
+from tutti.tf_operator.stand_in import CRD_FILE, TfOperator
+from tutti.up.readiness import ReadyFile
+
+_CONNECTIONS_MAX: Final = 32
+#: NATS already runs when the demo connects to it.
+_NATS_PATIENCE_S: Final = 10.0
+#: Killed processes are ready again in a second or two; the last delays before a start may have
+#: grown to several.
+_READY_AGAIN_S: Final = 30.0
+#: With kills: a dead binder's decisions are delivered again after 2 s, and a planner, a watcher and
+#: NATS may have to restart first.
+_SPREAD_KILLED_MS_MAX: Final = 20_000.0
+_PATIENCE_KILLED_S: Final = 60.0
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of `tutti demo`.
+
+    Attributes:
+        fast: Without pauses to read.
+        kill: Kill every process of Tutti once during the acts.
+        keep: Leave the cluster and Tutti running until cancelled.
+        record: Where to write frames of the session; None for nowhere.
+    """
+
+    fast: bool = False
+    kill: bool = False
+    keep: bool = False
+    record: Path | None = None
+
+    @property
+    def pace(self) -> Pace:
+        """How long to wait."""
+        pace = FAST if self.fast else CALM
+        if not self.kill:
+            return pace
+        return msgspec.structs.replace(
+            pace, patience_s=_PATIENCE_KILLED_S, spread_ms_max=_SPREAD_KILLED_MS_MAX
+        )
+
+
+async def play(options: Options, console: Console) -> bool:
+    """Play the demo. However it ends, it leaves no process, and no file but the logs of a failure.
+
+    Returns:
+        Whether every claim held.
+
+    Raises:
+        ProcessFailed: `tutti up` did not start, or has ended.
+        KubeError: The API server refused a request of the demo.
+        BusError: NATS does not answer which processes run.
+        OSError: Files or processes cannot be created.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tutti-demo-"))
+    keep_logs = True
+    try:
+        held = await _play(folder, options, console)
+        keep_logs = not held
+    except asyncio.CancelledError:
+        keep_logs = False
+        raise
+    finally:
+        if keep_logs:
+            console.print(f"Logs are left in {folder}", soft_wrap=True)
+        else:
+            shutil.rmtree(folder)
+    return held
+
+
+async def _play(folder: Path, options: Options, console: Console) -> bool:
+    kubeconfig = folder / "kubeconfig"
+    async with AsyncExitStack() as stack:
+        stage = await _set_up(stack, kubeconfig, options.pace)
+        # The first pause of an act comes when its point is made.
+        frames: dict[str, RenderableType] = {}
+        stage.on_pause = lambda: frames.setdefault(stage.title, draw_cluster(stage))
+        logging.getLogger().handlers = [_LogLines(stage)]
+        async with running_task(Screen(console, stage).run(), "screen"):
+            # Tutti starts during act 0, which does without it.
+            running = await stack.enter_async_context(
+                tutti_up(folder, kubeconfig, lambda line: stage.say(line, "dim"))
+            )
+            await _play_acts(stage, running, kill=options.kill)
+            invariants(stage)
+        console.print(summary(stage.claims))
+        if options.record is not None:
+            _write_record(options.record, [*frames.values(), summary(stage.claims)])
+        if options.keep:
+            await _keep(console, kubeconfig)
+    held = all(each.finding.held for each in stage.claims)
+    console.print(f"{'Every claim held' if held else 'Not every claim held'}.", style="bold")
+    return held
+
+
+async def _set_up(stack: AsyncExitStack, kubeconfig: Path, pace: Pace) -> Stage:
+    """Start the embedded cluster in this process, and watch it as any client would."""
+    began_s = time.monotonic()
+    settings = Settings(nodes=4, node_labels=NODE_LABELS, crds=(*manifests(), CRD_FILE))
+    cluster = await stack.enter_async_context(EmbeddedCluster(settings))
+    operator = await stack.enter_async_context(TfOperator(cluster.api))
+    credentials = await load(str(cluster.kubeconfig(kubeconfig)))
+    client = await stack.enter_async_context(
+        KubeClient(credentials, connections_max=_CONNECTIONS_MAX, user_agent="tutti-demo")
+    )
+    observer = Observer(client)
+    await stack.enter_async_context(observer.watching())
+    stage = Stage(client, observer, cluster, operator, pace, began_s=began_s)
+    stage.say("An embedded cluster runs: four nodes of 4 CPU, 16 GiB and one GPU each.", "dim")
+    return stage
+
+
+class _LogLines(logging.Handler):
+    """Shows warnings of libraries as lines of the session, so that the screen stays intact."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(logging.WARNING)
+        self._stage = stage
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self._stage.say(record.getMessage(), "dim")
+
+
+async def _play_acts(stage: Stage, running: TuttiProcess, *, kill: bool) -> None:
+    """Play all acts. Raises ProcessFailed when `tutti up` ends before them."""
+
+    async def acts() -> None:
+        try:
+            await contrast(stage)
+            ready = await running.ready()
+            async with _killing(stage, ready) if kill else contextlib.nullcontext():
+                for act in TUTTI_ACTS:
+                    await act(stage)
+        except Stuck as stuck:
+            stage.claim("The demo continues", claims.stuck(stuck.expected, stuck.timeout_s))
+
+    playing = asyncio.create_task(acts(), name="acts")
+    ended = asyncio.create_task(running.ended(), name="end of tutti up")
+    try:
+        done, _ = await asyncio.wait({playing, ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in (playing, ended):
+            task.cancel()
+        await asyncio.wait({playing, ended})
+
+
+@contextlib.asynccontextmanager
+async def _killing(stage: Stage, ready: ReadyFile) -> AsyncIterator[None]:
+    """Kill every process during the acts, and claim afterwards that all restarted."""
+    bus = await Bus.connect(
+        ready.nats_url,
+        name="tutti-demo",
+        user=READER,
+        credentials=ready.nats_credentials,
+        patience_s=_NATS_PATIENCE_S,
+    )
+    try:
+        killer = Killer(bus, ready, lambda line: stage.say(line, "red"))
+        async with running_task(killer.run(), "killer") as stage.killing:
+            yield
+        restarted = await killer.ready(timeout_s=_READY_AGAIN_S)
+        stage.claim(
+            "Every process was killed, and is back",
+            claims.all_survived(killer.killed, restarted, killer.expected),
+        )
+    finally:
+        await bus.close()
+
+
+async def _keep(console: Console, kubeconfig: Path) -> None:
+    """Leave everything running until cancelled; the claims still decide the result."""
+    console.print(
+        f"The cluster and Tutti keep running: kubectl --kubeconfig {kubeconfig} …\n"
+        "Ctrl-C ends them.",
+        soft_wrap=True,
+    )
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+
+
+def _write_record(path: Path, frames: list[RenderableType]) -> None:
+    """Frames of the session as one SVG. Raises OSError."""
+    console = Console(record=True, file=io.StringIO(), width=WIDTH, force_terminal=True)
+    for frame in frames:
+        console.print(frame)
+    console.save_svg(str(path), title="tutti demo")
